@@ -1,0 +1,63 @@
+# Every target sets itself up: it needs only make and a Python of at least 3.11.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: demo test check bench docs clean help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Without it each build of the docs prints a banner about the theme's future.
+export NO_MKDOCS_2_WARNING := 1
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+# The first interpreter that is new enough; `make PYTHON=...` overrides.
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then echo $$p; break; fi; done)
+endif
+
+demo: $(VENV)/.core ## compare two groups of real people privately (installs the core only)
+	@$(BIN)/privatest demo
+
+test: check ## everything: the checks, then all tests
+	$(BIN)/pytest -n 2
+
+# No --quiet for mkdocs: it hides warnings before --strict can count them.
+check: $(VENV)/.installed ## style, types, architecture, and whether the docs build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_architecture.py
+	$(BIN)/mkdocs build --strict --site-dir site
+
+bench: $(VENV)/.installed ## speed, memory and power; writes JSON
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed ## write the CLI reference and build the site into site/
+	$(BIN)/python -m tools.cli_reference
+	$(BIN)/mkdocs build --strict --site-dir site
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# Stamps: .created after venv succeeded (it may leave half an environment behind), .core and
+# .installed after pip. Both installs are redone when pyproject.toml changes.
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "privatest needs Python 3.11 or newer; none was found." >&2; exit 1; }
+	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.core: pyproject.toml | $(VENV)/.created
+	@echo "Installing privatest into $(VENV) ..."
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.created
+	@echo "Installing privatest and its development tools into $(VENV) ..."
+	@$(PIP) -e ".[dev]"
+	@touch $(VENV)/.core $@

@@ -1,0 +1,51 @@
+"""Time and memory of a call, and where results are kept."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def best_time(call: Callable[[], object], repeats: int) -> float:
+    """Shortest of some runs, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def peak_memory(call: Callable[[], object]) -> int:
+    """Most bytes of resident memory above those at the start."""
+    process = psutil.Process()
+    start = peak = process.memory_info().rss
+    done = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not done.wait(0.005):
+            peak = max(peak, process.memory_info().rss)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        call()
+    finally:
+        done.set()
+        watcher.join()
+    return int(max(peak, process.memory_info().rss) - start)
+
+
+def save(name: str, result: Any) -> None:
+    """Write a result as JSON beside the benchmarks."""
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")

@@ -1,0 +1,24 @@
+"""Differentially private hypothesis tests: the answer, and a proof that it hides each person."""
+
+from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
+from privatest.independence import hsic_test
+from privatest.privacy import Adjacency, Budget
+from privatest.results import Decision, Outcome
+from privatest.schema import Schema
+from privatest.two_sample import mmd_test
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Adjacency",
+    "Budget",
+    "DataError",
+    "Decision",
+    "Outcome",
+    "ParameterError",
+    "PrivacyError",
+    "PrivatestError",
+    "Schema",
+    "hsic_test",
+    "mmd_test",
+]

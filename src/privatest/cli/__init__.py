@@ -1,0 +1,95 @@
+"""The command line: parse, call, print.
+
+Nothing heavy is imported here, so that ``privatest --help`` answers at once: each command
+imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from privatest import __version__
+from privatest.cli.demo import demo
+from privatest.cli.output import print_error
+from privatest.cli.schema import schema
+from privatest.cli.two_sample import two_sample
+from privatest.errors import PrivatestError
+
+__all__ = ["app", "main"]
+
+# The base of all complaints about the command line itself. Typer re-exports only this child of
+# it, and its home differs between versions of Typer.
+_UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+# pretty_exceptions_enable: rich would print local variables, and those hold people's data.
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app.command("two-sample")(two_sample)
+app.command("schema")(schema)
+app.command("demo")(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"privatest {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def privatest(
+    context: typer.Context,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Test hypotheses about people's data, and hide each person in the answer.
+
+    Start with the demo, then give your own file to two-sample.
+
+    \b
+    Example:
+      privatest demo
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0 is success, 2 a mistake of the caller (one line on standard error), 1 a fault of
+    privatest, 130 an interruption. No message ever holds a value read from data.
+    """
+    given = None if arguments is None else list(arguments)
+    try:
+        code = app(given, prog_name="privatest", standalone_mode=False)
+    except PrivatestError as error:
+        print_error(str(error))
+        return 2
+    except typer.Abort:
+        return 130
+    except Exception as error:
+        if isinstance(error, _UsageError):
+            print_error(error.format_message())  # type: ignore[attr-defined]
+            return 2
+        return _report_fault(error)
+    return code if isinstance(code, int) else 0
+
+
+def _report_fault(error: Exception) -> int:
+    """Say that something unexpected happened, without its message: that may quote data."""
+    if os.environ.get("PRIVATEST_DEBUG") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    else:
+        print_error(
+            f"internal error ({type(error).__name__}); run with PRIVATEST_DEBUG=1 for a traceback"
+        )
+    return 1

@@ -1,0 +1,123 @@
+"""``privatest demo``: a private test on real data, told as a story."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import TYPE_CHECKING
+
+from privatest.cli import options
+from privatest.cli.output import Page, print_result, working
+from privatest.data import Example, randhie
+from privatest.privacy import Budget
+
+if TYPE_CHECKING:
+    from privatest.results import Outcome
+
+__all__ = ["demo"]
+
+_DATA = (
+    "From 1974 to 1982 the RAND health insurance experiment gave American families insurance "
+    "plans by lot and counted their visits to doctors. 20,190 rows, each for a person and a year."
+)
+_QUESTION = (
+    "Some plans have an individual deductible (idp = 1): people pay the first bills of a year "
+    "themselves. Do they visit doctors (mdvis) as often as the others (idp = 0)?"
+)
+_HIDDEN = (
+    "A whole person: their visits, and also which plan they had. A person has up to 5 rows, one "
+    "a year, so the noise is made 5 times as large as it would be for hiding one row."
+)
+_CAUTION = (
+    "One caution: the p-value takes rows as independent. Rows of the same person are not quite, "
+    "so in a study of your own use one row per person where you can."
+)
+
+
+def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
+    """Compare two groups of real people privately.
+
+    Do people with an individual deductible visit doctors as often as others?
+    The answer comes from the RAND health insurance experiment, which is public
+    and part of privatest. Run it twice: the noise is drawn anew.
+
+    \b
+    Example:
+      privatest demo --epsilon 0.5
+    """
+    budget, example, page = Budget(epsilon), randhie(), Page()
+    if not as_json:
+        page.line("A private test on real data\n", style="bold")
+        page.section("The data", _DATA)
+        page.section("The question", _QUESTION)
+        page.section("What is hidden", _HIDDEN)
+        page.commands("The command that does the same", _command(example, epsilon))
+    with working("Reading the data and testing ..."):
+        result, words = _test(example, budget)
+    if as_json:
+        print_result(result, compared=words, as_json=True)
+        return
+    page.line("The answer", style="bold")
+    print_result(result, compared=words)
+    page.line("")
+    page.section("What it says", _reading(result), _CAUTION)
+    page.section("What it cost", _cost(budget))
+    page.commands(
+        "What to try next",
+        "privatest demo --epsilon 0.01     far more noise: is the answer still clear?",
+        "privatest schema YOURS.csv        a template to describe data of your own",
+        "privatest two-sample --help       everything that can be compared, and how",
+    )
+
+
+def _test(example: Example, budget: Budget) -> tuple[Outcome, str]:
+    from privatest import mmd_test  # noqa: PLC0415
+    from privatest.cli.question import Question, describe  # noqa: PLC0415
+
+    question = Question.ask(
+        files=[example.data],
+        described=describe(example.schema, [], None),
+        columns=["mdvis"],
+        group="idp",
+    )
+    x, y = question.samples()
+    outcome = mmd_test(
+        x, y, epsilon=budget.epsilon, adjacency=question.adjacency, bounds=question.schema
+    )
+    return outcome, question.words
+
+
+def _command(example: Example, epsilon: str) -> str:
+    words = ["privatest", "two-sample", str(example.data), "--schema", str(example.schema)]
+    return shlex.join([*words, "--group", "idp", "--columns", "mdvis", "--epsilon", epsilon])
+
+
+def _reading(result: Outcome) -> str:
+    """Put the p-value in words."""
+    small = result.pvalue < 0.01
+    share = f"1 of {1 / result.pvalue:,.0f}" if small else f"{100 * result.pvalue:.0f} of 100"
+    rarity = (
+        f"If the plan made no difference, a p-value of {result.pvalue:g} or less would come up "
+        f"in about {share} such tests."
+    )
+    if result.reject:
+        return (
+            f"{rarity} So people with and without the deductible do not visit doctors alike. "
+            "The test says that they differ, not by how much."
+        )
+    return (
+        f"{rarity} That is not rare, so no difference was found. This does not show that there "
+        "is none: noise may hide it, and a larger epsilon has less of it."
+    )
+
+
+def _cost(budget: Budget) -> str:
+    """Say what an epsilon means."""
+    epsilon, _ = budget.as_floats
+    factor = f"{math.exp(epsilon):.3g}" if epsilon < 100 else "very many"
+    return (
+        f"{str(budget).capitalize()}. Had any one person other values in all of their "
+        f"rows, no result would be more than e^epsilon = {factor} times as likely. Whoever reads "
+        "the result can learn only that little about each person. The next test on the same "
+        "people costs anew, and the epsilons add up."
+    )

@@ -1,0 +1,212 @@
+"""Options that commands share, and how their text is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from privatest.privacy import Adjacency
+from privatest.validation import number, reject
+
+_DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
+
+Membership = Literal["private", "public"]
+
+DataFile = Annotated[
+    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.", show_default=False)
+]
+OtherFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="OTHER",
+        help="Second file, where each sample has a file of its own.",
+        show_default=False,
+    ),
+]
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        metavar="COLUMN",
+        help="Column that says which sample a row is in.",
+        rich_help_panel=_DATA,
+    ),
+]
+Groups = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--groups",
+        metavar="A B",
+        help="The two values of the group column; B may be the word rest: all other values.",
+        rich_help_panel=_DATA,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="Columns to compare, with commas between; by default all that are described.",
+        rich_help_panel=_DATA,
+    ),
+]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bounds",
+        metavar="NAME=LOW:HIGH",
+        help="Public bounds of a numeric column; values outside are clipped. May be repeated.",
+        rich_help_panel=_DATA,
+        show_default=False,
+    ),
+]
+SchemaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="TOML file that describes the columns; `privatest schema` writes a template.",
+        rich_help_panel=_DATA,
+    ),
+]
+Epsilon = Annotated[
+    str,
+    typer.Option(
+        "--epsilon",
+        metavar="NUMBER",
+        help="Privacy to spend, above 0: the smaller, the more private and the noisier.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+Delta = Annotated[
+    str,
+    typer.Option(
+        "--delta",
+        metavar="NUMBER",
+        help="Probability, below 1, with which the guarantee may fail.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+MembershipOption = Annotated[
+    Membership | None,
+    typer.Option(
+        "--membership",
+        help="Whether everybody may know who is in which group.",
+        rich_help_panel=_PRIVACY,
+        show_default="the schema's, else private; public for two files",
+    ),
+]
+AdjacencyOption = Annotated[
+    Adjacency | None,
+    typer.Option(
+        "--adjacency",
+        help="What is hidden: a record within its group, one in each group, "
+        "or a record together with its group.",
+        rich_help_panel=_PRIVACY,
+        show_default="row where membership is private, else one",
+    ),
+]
+RowsPerPerson = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-per-person",
+        metavar="K",
+        min=1,
+        help="The most rows that one person has; noise grows by this factor.",
+        rich_help_panel=_PRIVACY,
+        show_default="the schema's, else 1",
+    ),
+]
+Release = Annotated[
+    Literal["pvalue", "decision"],
+    typer.Option(
+        "--release",
+        help="What is published: a p-value, or only the decision, which needs less noise.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+Alpha = Annotated[
+    str,
+    typer.Option(
+        "--alpha",
+        metavar="NUMBER",
+        help="Level of the test: the risk of rejecting a true hypothesis.",
+        rich_help_panel=_TEST,
+    ),
+]
+KernelOption = Annotated[
+    Literal["gaussian", "laplace", "imq"],
+    typer.Option(
+        "--kernel",
+        metavar="KERNEL",
+        help="How likeness falls off with distance: gaussian, laplace or imq.",
+        rich_help_panel=_TEST,
+    ),
+]
+Bandwidths = Annotated[
+    str | None,
+    typer.Option(
+        "--bandwidths",
+        metavar="NUMBERS",
+        help="Widths of the kernel, with commas between, where each column's bounds are 0 and 1.",
+        rich_help_panel=_TEST,
+        show_default="a grid for all scales",
+    ),
+]
+Permutations = Annotated[
+    int,
+    typer.Option(
+        "--permutations",
+        metavar="COUNT",
+        min=1,
+        help="Number of permutations.",
+        rich_help_panel=_TEST,
+    ),
+]
+Method = Annotated[
+    Literal["auto", "exact", "nystrom", "fourier"],
+    typer.Option(
+        "--method",
+        metavar="METHOD",
+        help="How the kernel is computed: exact, nystrom or fourier; auto goes by size.",
+        rich_help_panel=_TEST,
+    ),
+]
+Estimator = Annotated[
+    Literal["v", "u"],
+    typer.Option("--estimator", help="Distance (v) or unbiased square (u).", rich_help_panel=_TEST),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document instead.", rich_help_panel=_OUTPUT),
+]
+
+
+def read_alpha(text: str) -> float:
+    """Return the level of the test."""
+    try:
+        value = float(text)
+    except ValueError:
+        reject("alpha", "a number above 0 and below 1", text)
+    return number("alpha", value, above=0, below=1)
+
+
+def read_bandwidths(text: str | None) -> list[float] | None:
+    """Return bandwidths from text such as ``1,0.5``."""
+    if text is None:
+        return None
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        reject("bandwidths", "positive numbers with commas between", text)
+    return [number("bandwidths", value, above=0) for value in values]
+
+
+def read_names(text: str) -> list[str]:
+    """Return names from text such as ``a, b``."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        reject("columns", "different names with commas between", text)
+    return names

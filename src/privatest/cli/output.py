@@ -1,0 +1,77 @@
+"""What the commands print, and where: results to standard output, the rest to standard error."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from privatest.results import Decision
+
+__all__ = ["Page", "print_error", "print_result", "working"]
+
+_READABLE = 88  # columns; longer lines are hard to read
+
+
+def print_error(message: str) -> None:
+    """Print one line on standard error."""
+    print("error:", " ".join(message.split()), file=sys.stderr)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """Show that something is going on, if somebody is watching."""
+    return _console(stderr=True).status(what) if sys.stderr.isatty() else nullcontext()
+
+
+def print_result(result: Decision, *, compared: str, as_json: bool = False) -> None:
+    """Print a result for people, or as the one JSON document on standard output."""
+    if as_json:
+        print(result.to_json(indent=2))
+        return
+    page = Page()
+    page.line(result.verdict, style="bold")
+    for name, text in ({"compared": compared} | result.facts()).items():
+        page.line(f"  {name:<9} {text}")
+    page.line(result.guarantee)
+    if result.adjacency == "row":
+        total = sum(result.sizes.values())
+        page.line(f"Group sizes are private; only the total of {total:,} rows is shown.")
+
+
+class Page:
+    """Standard output, for people."""
+
+    def __init__(self) -> None:
+        """Find out how wide the page is."""
+        self._console = _console()
+        self._console.width = min(self._console.width, _READABLE)
+
+    def line(self, text: str, *, style: str = "") -> None:
+        """Print one line; a terminal wraps it where it is too long, a file keeps it whole."""
+        self._console.print(text, style=style, soft_wrap=not self._console.is_terminal)
+
+    def section(self, title: str, *paragraphs: str) -> None:
+        """Print a title and indented paragraphs, wrapped at words."""
+        self._console.print(title, style="bold")
+        for paragraph in paragraphs:
+            wrapped = textwrap.fill(paragraph, self._console.width - 2)
+            self._console.print(textwrap.indent(wrapped, "  "))
+        self._console.print()
+
+    def commands(self, title: str, *commands: str) -> None:
+        """Print a title and lines that can be copied: they are never wrapped."""
+        self._console.print(title, style="bold")
+        for command in commands:
+            self._console.print(f"  {command}", soft_wrap=True)
+        self._console.print()
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console that prints text as it is: names of columns are not markup."""
+    from rich.console import Console  # noqa: PLC0415
+
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)

@@ -1,0 +1,50 @@
+"""``privatest schema``: a template to describe data with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privatest.cli import options
+from privatest.errors import ParameterError
+
+__all__ = ["schema"]
+
+
+def schema(
+    data: options.DataFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write it.", show_default="the screen"
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write a template of the schema, to be completed by hand.
+
+    It is made from the names and types of the columns only. Bounds and
+    categories are for you to fill in from what is publicly known: found from
+    the data they would leak it.
+
+    \b
+    Example:
+      privatest schema visits.csv -o visits.toml
+    """
+    if output is not None and output.exists() and not force:
+        raise ParameterError(f"output must be a new file: {str(output)!r} exists; pass --force.")
+
+    from privatest.schema import schema_template  # noqa: PLC0415
+    from privatest.sources import read_schema  # noqa: PLC0415
+
+    template = schema_template(read_schema(data))
+    if output is None:
+        print(template, end="" if template.endswith("\n") else "\n")
+        return
+    try:
+        output.write_text(template, encoding="utf-8")
+    except OSError as error:
+        raise ParameterError(f"cannot write {str(output)!r}: {error.strerror}.") from error
+    typer.echo(f"Wrote {output}. Fill in bounds and categories, then pass it as --schema.")

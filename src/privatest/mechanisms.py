@@ -1,0 +1,132 @@
+"""Value + Sensitivity + Budget -> noisy value: the only place where noise meets a number.
+
+Proofs: docs/proofs/noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.errors import ParameterError
+from privatest.noise import NoiseSource
+from privatest.privacy import Budget, Sensitivity, gaussian_scale
+from privatest.validation import reject
+
+__all__ = ["TULAP_BITS", "gaussian", "laplace", "tulap"]
+
+TULAP_BITS = 40  # a Tulap release lives on a grid of sensitivity / (2^40 - 1)
+_GAUSSIAN_GRID_BITS = 50  # the Gaussian's grid is at most 2^-50 of its sensitivity
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    # OpenDP takes NaN for 0 and clamps infinities in silence.
+    if not np.all(np.isfinite(values)):
+        raise ParameterError("value must be finite: noise was not drawn.")
+    return values
+
+
+def laplace(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:
+    """Add Laplace noise to one number.
+
+    Parameters
+    ----------
+    value : float
+        The private number.
+    sensitivity : Sensitivity
+        How far it moves between neighbours.
+    budget : Budget
+        With delta > 0 the noise is a little smaller (:attr:`Budget.pure_epsilon`).
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, in absolute value.
+
+    **Privacy** The noisy number is (epsilon, delta)-private: exact discrete Laplace noise of
+    scale sensitivity / xi on the grid of the smallest float.
+    """
+    _require_norm(sensitivity, "absolute", "l1")
+    _finite(np.asarray(value, dtype=np.float64))
+    scale = math.nextafter(sensitivity.value / budget.pure_epsilon, math.inf)
+    return noise.laplace(float(value), scale)
+
+
+def gaussian(
+    values: NDArray[np.float64],
+    *,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    noise: NoiseSource,
+) -> NDArray[np.float64]:
+    """Add Gaussian noise to a vector.
+
+    Parameters
+    ----------
+    values : ndarray
+        The private vector, any shape.
+    sensitivity : Sensitivity
+        How far it moves between neighbours, in "l2" (or "absolute" for one number).
+    budget : Budget
+        Needs delta > 0.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, plus the rounding to the noise's grid, 2^k sqrt(size).
+
+    **Privacy** The noisy vector is (epsilon, delta)-private by the analytic Gaussian
+    mechanism on a grid so fine that its delta differs by less than 1e-20.
+    """
+    _require_norm(sensitivity, "l2", "absolute")
+    values = _finite(np.asarray(values, dtype=np.float64))
+    grid = math.floor(math.log2(sensitivity.value)) - _GAUSSIAN_GRID_BITS
+    widened = sensitivity.value + math.ldexp(math.sqrt(values.size), grid)
+    return noise.gaussian(values, gaussian_scale(widened, budget), grid)
+
+
+def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:
+    """Add Tulap noise (Awan and Slavkovic) to one number.
+
+    Tulap is the canonical noise for (epsilon, 0): discrete Laplace plus uniform, in units of
+    the sensitivity.
+
+    Parameters
+    ----------
+    value : float
+        The private number.
+    sensitivity : Sensitivity
+        How far it moves between neighbours.
+    budget : Budget
+        With delta > 0 it is served through :attr:`Budget.pure_epsilon`.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, in absolute value.
+
+    **Privacy** g (round(T/g) + 2^k D + U) with g = sensitivity/(2^k - 1), D discrete Laplace
+    of scale 1/xi and U uniform on 2^k integers is exactly xi-private: T/g moves by at most
+    2^k - 1 and rounding by at most one more. The law of the release has width g 2^k, not the
+    sensitivity.
+    """
+    _require_norm(sensitivity, "absolute", "l1")
+    _finite(np.asarray(value, dtype=np.float64))
+    width = 1 << TULAP_BITS
+    grid = math.nextafter(sensitivity.value / (width - 1), math.inf)
+    discrete = noise.discrete_laplace(math.nextafter(1.0 / budget.pure_epsilon, math.inf))
+    uniform = noise.below(width) - width // 2
+    # an exact quotient: a float one is off by more than a grid step once it passes 2^53
+    steps = round(Fraction(value) / Fraction(grid))
+    return grid * (steps + width * discrete + uniform)
+
+
+def _require_norm(sensitivity: Sensitivity, *norms: str) -> None:
+    if sensitivity.norm not in norms:
+        reject("sensitivity.norm", " or ".join(norms), sensitivity.norm)

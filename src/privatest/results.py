@@ -1,0 +1,162 @@
+"""What a private test returns: released facts only, and what they cost.
+
+A result never holds a raw statistic, a noise draw, a timing, or anything computed from data
+that was not paid for.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from privatest.privacy import Adjacency, Budget
+
+__all__ = ["Decision", "Outcome"]
+
+_ADJACENCY_WORDS: Mapping[str, str] = {
+    "one": "one {unit} replaced within its group; group sizes are public",
+    "both": "one {unit} replaced in each group; group sizes are public",
+    "row": "one {unit} replaced, values and group together; only the total is public",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A private decision: reject the null hypothesis or not.
+
+    Attributes
+    ----------
+    reject : bool
+        Whether the null hypothesis is rejected at level ``alpha``.
+    alpha : float
+        The level of the test.
+    spent : Budget
+        What releasing this cost.
+    adjacency : {"one", "both", "row"}
+        Which data sets cannot be told apart.
+    method : str
+        The test.
+    null_hypothesis : str
+        What was tested, in words.
+    sizes : mapping of str to int
+        The public sizes.
+    parameters : mapping
+        Public parameters that were used.
+    unit : str
+        What the guarantee hides: a row, or a person with at most k rows.
+    simulated : bool
+        True if the noise came from a seeded generator: no privacy.
+    """
+
+    reject: bool
+    alpha: float
+    spent: Budget
+    adjacency: Adjacency
+    method: str
+    null_hypothesis: str
+    sizes: Mapping[str, int]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    unit: str = "row"
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        """Freeze the mappings too."""
+        object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+    @property
+    def verdict(self) -> str:
+        """The sentence a statistician would write."""
+        word = "reject" if self.reject else "do not reject"
+        return f"We {word} the hypothesis that {self.null_hypothesis} at level {self.alpha:g}."
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        if self.simulated:
+            return "Simulated noise: this result is NOT private and must not be published."
+        neighbours = _ADJACENCY_WORDS[self.adjacency].format(unit=self.unit)
+        return f"Privacy spent: {self.spent} ({neighbours})."
+
+    def facts(self) -> dict[str, str]:
+        """Lines of the printed table."""
+        return {
+            "method": self.method,
+            "sizes": ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items()),
+        }
+
+    def __str__(self) -> str:
+        """Print the verdict, the facts and the guarantee."""
+        rows = [f"  {name:<9} {text}" for name, text in self.facts().items()]
+        return "\n".join([self.verdict, *rows, self.guarantee])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in self.facts().items()
+        )
+        return (
+            f"<p><strong>{html.escape(self.verdict)}</strong></p><table>{rows}</table>"
+            f"<p>{html.escape(self.guarantee)}</p>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        return {
+            "reject": self.reject,
+            "alpha": self.alpha,
+            "epsilon": float(self.spent.epsilon),
+            "delta": float(self.spent.delta),
+            "adjacency": self.adjacency,
+            "unit": self.unit,
+            "method": self.method,
+            "null_hypothesis": self.null_hypothesis,
+            "sizes": dict(self.sizes),
+            "parameters": {key: _plain(value) for key, value in self.parameters.items()},
+            "simulated": self.simulated,
+        }
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return :meth:`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Decision):
+    """A private decision with its private p-value, and a statistic where one was paid for.
+
+    Attributes
+    ----------
+    pvalue : float
+        Valid p-value: under the null hypothesis P(pvalue <= a) <= a.
+    statistic : float or None
+        The private statistic, or None where none was released.
+    """
+
+    pvalue: float = 1.0
+    statistic: float | None = None
+
+    def facts(self) -> dict[str, str]:
+        """Lines of the printed table, with the p-value."""
+        rows = {"p-value": f"{self.pvalue:g}"}
+        if self.statistic is not None:
+            rows["statistic"] = f"{self.statistic:.6g}"
+        # not super(): a slotted dataclass is made anew, which breaks the zero-argument form
+        return rows | Decision.facts(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        return {
+            "pvalue": self.pvalue,
+            "statistic": self.statistic,
+        } | Decision.to_dict(self)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value

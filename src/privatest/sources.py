@@ -1,0 +1,184 @@
+"""Where rows come from: CSV and Parquet files, read as Arrow tables.
+
+What Arrow says about a file that it cannot read may quote the file, so it is never passed on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privatest.encoding import MISSING_TEXT
+from privatest.errors import DataError
+from privatest.validation import reject
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_schema", "read_table"]
+
+_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+_SUFFIXES = (*_DELIMITERS, ".parquet")
+_CSV_FAULT = "cannot be read as CSV; has every row the same number of fields, in UTF-8?"
+_PARQUET_FAULT = "cannot be read as Parquet; is the file complete?"
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    text: Collection[str] = (),
+) -> pa.Table:
+    """Read a .csv, .csv.gz, .tsv, .tsv.gz or .parquet file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its ending says how it is read.
+    columns : sequence of str, optional
+        Columns to read, in this order; all by default.
+    text : collection of str
+        Columns that are read from CSV as they are written, so that "01" does not become 1:
+        those with categories. Ignored for Parquet, which has types of its own.
+
+    Raises
+    ------
+    DataError
+        With one line that names the file and, where it is one, the column. Never a value.
+    """
+    file, suffix = _open(path)
+    names = _names(file, suffix)
+    wanted = names if columns is None else _checked(columns)
+    for name in wanted:
+        if names.count(name) != 1:
+            problem = "more than one column" if name in names else "no column"
+            raise DataError(f"{file.name} has {problem} {name!r}; it has: {', '.join(names)}.")
+    if suffix == ".parquet":
+        table = _read_parquet(file, wanted)
+    else:
+        table = _read_csv(file, suffix, wanted, text, single=len(names) == 1)
+    if table.num_rows == 0:
+        raise DataError(f"{file.name} has no rows.")
+    return table
+
+
+def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
+    """Return names and types of the columns; those of CSV are guessed from its beginning."""
+    file, suffix = _open(path)
+    if suffix == ".parquet":
+        with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
+            return parquet.schema_arrow
+    with _refusing(file, _CSV_FAULT), _csv_reader(file, suffix) as reader:
+        return reader.schema
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """Check what can be known without reading; return the file and its ending."""
+    file = Path(path)
+    suffix = next((end for end in _SUFFIXES if file.name.lower().endswith(end)), "")
+    if not suffix:
+        raise DataError(f"{file.name} must end in one of {', '.join(_SUFFIXES)}.")
+    if not file.exists():
+        raise DataError(f"{file.name} does not exist.")
+    if not file.is_file():
+        raise DataError(f"{file.name} is not a file.")
+    try:
+        with file.open("rb") as stream:
+            empty = not stream.read(1)
+    except OSError as error:
+        raise DataError(f"{file.name} cannot be opened: {error.strerror}.") from None
+    if empty:
+        raise DataError(f"{file.name} is empty.")
+    return file, suffix
+
+
+def _checked(columns: Iterable[str]) -> list[str]:
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    if not wanted or len(set(wanted)) < len(wanted):
+        reject("columns", "at least one, and each only once", wanted)
+    return wanted
+
+
+def _names(file: Path, suffix: str) -> list[str]:
+    if suffix == ".parquet":
+        with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
+            return list(parquet.schema_arrow.names)
+    with _refusing(file, _CSV_FAULT), _csv_reader(file, suffix) as reader:
+        return list(reader.schema.names)
+
+
+@contextmanager
+def _refusing(file: Path, fault: str) -> Iterator[None]:
+    """Put a message without data in the place of Arrow's."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError):
+        raise DataError(f"{file.name} {fault}") from None
+
+
+def _parquet_file(file: Path) -> Any:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    return pq.ParquetFile(file)
+
+
+def _read_parquet(file: Path, wanted: Sequence[str]) -> pa.Table:
+    with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
+        # select: "a" would also bring the leaves of a nested a, and the file's own order
+        return parquet.read(columns=wanted).select(wanted)
+
+
+@contextmanager
+def _csv_stream(file: Path, suffix: str) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    compression = "gzip" if suffix.endswith(".gz") else None
+    with pa.input_stream(str(file), compression=compression) as stream:
+        yield stream
+
+
+@contextmanager
+def _csv_reader(file: Path, suffix: str) -> Iterator[Any]:
+    import pyarrow.csv as pc  # noqa: PLC0415
+
+    with (
+        _csv_stream(file, suffix) as stream,
+        pc.open_csv(
+            stream,
+            parse_options=_parse_options(suffix),
+            convert_options=pc.ConvertOptions(null_values=list(MISSING_TEXT)),
+        ) as reader,
+    ):
+        yield reader
+
+
+def _parse_options(suffix: str, *, single: bool = False) -> Any:
+    import pyarrow.csv as pc  # noqa: PLC0415
+
+    return pc.ParseOptions(
+        delimiter=_DELIMITERS[suffix],
+        newlines_in_values=True,
+        ignore_empty_lines=not single,  # in a file of one column they are rows
+    )
+
+
+def _read_csv(
+    file: Path, suffix: str, wanted: Sequence[str], text: Collection[str], *, single: bool
+) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.csv as pc  # noqa: PLC0415
+
+    convert = pc.ConvertOptions(
+        include_columns=wanted,
+        column_types={name: pa.string() for name in wanted if name in text},
+        null_values=list(MISSING_TEXT),
+    )
+    with _refusing(file, _CSV_FAULT), _csv_stream(file, suffix) as stream:
+        return pc.read_csv(
+            stream, parse_options=_parse_options(suffix, single=single), convert_options=convert
+        )

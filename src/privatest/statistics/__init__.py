@@ -1,0 +1,1 @@
+"""Statistics: pure functions of data and public parameters, each with its sensitivity."""

@@ -1,0 +1,201 @@
+"""Bins of rows, so that a permutation moves a few hundred bins and not a million rows.
+
+Rows are put into a secret random order first. A stored order may depend on values, and what
+is cut by position would then move by more than the sensitivity (docs/proofs/row-order.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.features import FeatureMaps
+from privatest.kernels import UNIT_ROUNDOFF
+
+__all__ = [
+    "TwoSampleBins",
+    "feature_rounding",
+    "feature_sums",
+    "parallel",
+    "sum_rows",
+    "summation_depth",
+    "tiles",
+    "two_sample_bins",
+]
+
+_BINS_PER_SAMPLE = 128  # power as with row permutations; see benchmarks/power
+_ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
+_PARALLEL_WORK = 1 << 22  # matrix entries below which threads cost more than they save
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class TwoSampleBins:
+    """Pooled rows in bin order: bins of x, bins of y, leftovers of x, leftovers of y.
+
+    One bin size for both samples makes permuting bins a subgroup of permuting rows; leftover
+    rows keep their place.
+    """
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    order: NDArray[np.intp]
+    size: int
+
+    @property
+    def n(self) -> int:
+        """Size of the first sample."""
+        return len(self.x)
+
+    @property
+    def m(self) -> int:
+        """Size of the second sample."""
+        return len(self.y)
+
+    def rows(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Rows ``start`` to ``stop`` of the bin order."""
+        index = self.order[start:stop]
+        in_x = index < self.n
+        if in_x.all():
+            return self.x[index]
+        if not in_x.any():
+            return self.y[index - self.n]
+        rows = np.empty((len(index), self.x.shape[1]))
+        rows[in_x], rows[~in_x] = self.x[index[in_x]], self.y[index[~in_x] - self.n]
+        return rows
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Number of bins of each sample."""
+        return self.n // self.size, self.m // self.size
+
+    @property
+    def edges(self) -> NDArray[np.intp]:
+        """Where each bin starts, then each block of leftovers, then the end."""
+        bins_x, bins_y = self.counts
+        whole = np.arange(bins_x + bins_y + 1) * self.size
+        return np.concatenate([whole, [whole[-1] + self.n % self.size, self.n + self.m]])
+
+    def membership(self, n_permutations: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Which bins count as x: first as observed, then for random permutations of bins."""
+        bins_x, bins_y = self.counts
+        labels = np.zeros((n_permutations + 1, bins_x + bins_y), dtype=np.bool_)
+        labels[:, :bins_x] = True
+        rng.permuted(labels[1:], axis=1, out=labels[1:])
+        return labels
+
+    def weights(self, membership: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Weight of a row in each bin and block of leftovers: 1/n in x, -1/m in y."""
+        weights = np.empty((len(membership), membership.shape[1] + 2))
+        weights[:, :-2] = np.where(membership, 1 / self.n, -1 / self.m)
+        weights[:, -2:] = 1 / self.n, -1 / self.m
+        return weights
+
+
+def two_sample_bins(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    order_x: NDArray[np.intp],
+    order_y: NDArray[np.intp],
+    *,
+    size: int | None,
+    max_bins: int,
+) -> TwoSampleBins:
+    """Cut two samples into bins of one size, in the given (secret) orders."""
+    n, m = len(x), len(y)
+    if size is None:
+        size = max(1, min(n, m) // _BINS_PER_SAMPLE, -(-(n + m) // max_bins))
+    size = min(size, n, m)
+    whole_x, whole_y = n - n % size, m - m % size
+    bins_and_rest = (
+        order_x[:whole_x],
+        n + order_y[:whole_y],
+        order_x[whole_x:],
+        n + order_y[whole_y:],
+    )
+    return TwoSampleBins(x, y, np.concatenate(bins_and_rest), size)
+
+
+def tiles(
+    edges: NDArray[np.intp], limit: int = _ROWS_PER_TILE
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Cut bins into tiles of about ``limit`` rows: (first bin, edges of the rows within it).
+
+    A tile holds several small bins whole, or a part of one large bin.
+    """
+    first, last_bin = 0, len(edges) - 1
+    while first < last_bin:
+        stop = first + 1
+        while stop < last_bin and edges[stop + 1] - edges[first] <= limit:
+            stop += 1
+        if edges[stop] - edges[first] <= limit:
+            yield first, edges[first : stop + 1]
+        else:
+            for start in range(edges[first], edges[stop], limit):
+                yield first, np.array([start, min(start + limit, edges[stop])])
+        first = stop
+
+
+def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.float64]]:
+    """Sum each kernel's raw features over each bin and project: bins × features."""
+
+    def tile_sums(tile: tuple[int, NDArray[np.intp]]) -> tuple[int, list[NDArray[np.float64]]]:
+        first, inner = tile
+        block = bins.rows(inner[0], inner[-1])
+        return first, [sum_rows(raw, inner - inner[0]) for raw in maps.raw(block)]
+
+    edges = bins.edges
+    work = (bins.n + bins.m) * len(maps.spreads) * 64
+
+    sums: list[NDArray[np.float64]] = []
+    for first, parts in parallel(tile_sums, tiles(edges), work):
+        if not sums:
+            sums = [np.zeros((len(edges) - 1, part.shape[1])) for part in parts]
+        for total, part in zip(sums, parts, strict=True):
+            total[first : first + len(part)] += part
+    return [maps.project(index, total) for index, total in enumerate(sums)]
+
+
+def sum_rows(matrix: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Sum the rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
+    if len(edges) == 2:
+        return np.ones((1, len(matrix))) @ matrix
+    filled = np.flatnonzero(np.diff(edges))
+    sums = np.zeros((len(edges) - 1, matrix.shape[1]))
+    if len(filled):
+        sums[filled] = np.add.reduceat(matrix, edges[filled], axis=0)
+    return sums
+
+
+def summation_depth(size: int) -> float:
+    """Most additions in a row behind the sum over a bin: within a tile, then over tiles."""
+    return min(size, _ROWS_PER_TILE) + (size / 512) ** 2
+
+
+def feature_rounding(maps: FeatureMaps, additions: float) -> NDArray[np.float64]:
+    """Bound, for each kernel, the rounding error of a weighted mean of features."""
+    raw = np.array(maps.roundings) + additions * UNIT_ROUNDOFF
+    return np.array(maps.amplifications) * raw
+
+
+def parallel(
+    function: Callable[[Item], Value], items: Iterable[Item], work: int
+) -> Iterator[Value]:
+    """Map over items in order; with threads where the work is worth them (NumPy lets go)."""
+    workers = os.cpu_count() or 1
+    if workers == 1 or work < _PARALLEL_WORK:
+        yield from map(function, items)
+        return
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 -- not needed to import privatest
+
+    # Threads of ours that each start threads of BLAS would stand in each other's way.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(function, items)

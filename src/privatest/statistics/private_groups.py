@@ -1,0 +1,133 @@
+"""MMD where the group is part of a person's own row and group sizes are private.
+
+T = |(1/N) sum_i (g_i - mean g) phi(x_i)| = (n m / N²) MMD with g_i in {0, 1}: only the total N
+is public, and an empty group gives T = 0. The null is made by permuting labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.domain import Domain
+from privatest.features import FeatureMaps
+from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
+from privatest.privacy import PermutationSensitivity
+from privatest.statistics.bins import feature_rounding, parallel
+
+__all__ = ["permuted_groups_exact", "permuted_groups_features", "private_groups_sensitivity"]
+
+_BLOCKS = 64  # label blocks that are permuted
+_ROWS_PER_PIECE = 1024
+
+
+def private_groups_sensitivity(diameter: float, total: int) -> PermutationSensitivity:
+    """How far |(1/N) sum (g_i - mean g) f(x_i)| moves, ``diameter`` being that of f.
+
+    Notes
+    -----
+    **Sensitivity** Replacing (x, g) by any (x', g') moves the observed statistic by at most
+    diameter (N-1)/N². A permutation parts the replaced value from the replaced label, so that
+    two rows change, and a permuted statistic can move by twice that (nearly attained).
+    Proof: docs/proofs/private-groups.md.
+    """
+    step = diameter * (total - 1) / total**2
+    return PermutationSensitivity(step, 2 * step)
+
+
+def permuted_groups_features(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    maps: FeatureMaps,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return T of features (kernels × permutations) and a bound on its rounding error.
+
+    Rows come in a secret order. Labels are cut into blocks; a permutation pairs block a of
+    labels with block pi(a) of rows, position by position: a subgroup of all permutations.
+    Leftover rows keep their labels.
+    """
+    total = len(rows)
+    blocks = min(_BLOCKS, total)
+    size = total // blocks
+    centred = (labels - labels.mean()) / total
+    table = centred[: blocks * size].reshape(blocks, size)
+    cross, rest = _cross_sums(rows, centred, table, maps)
+    shuffles = np.tile(np.arange(blocks), (n_permutations + 1, 1))
+    rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
+    values = []
+    for index, (pairs, left) in enumerate(zip(cross, rest, strict=True)):
+        features = maps.project(index, pairs)  # rows' block × labels' block × features
+        sums = np.broadcast_to(maps.project(index, left), (len(shuffles), features.shape[2])).copy()
+        for block in range(blocks):
+            sums += features[block, shuffles[:, block]]
+        values.append(np.linalg.norm(sums, axis=1))
+    additions = 1024 + size / 1024 + 2 * blocks + np.log2(total)
+    return np.array(values), feature_rounding(maps, additions)
+
+
+def _cross_sums(
+    rows: NDArray[np.float64],
+    centred: NDArray[np.float64],
+    table: NDArray[np.float64],
+    maps: FeatureMaps,
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
+    """Sum label × raw feature for every pair of blocks, and over the leftover rows."""
+    blocks, size = table.shape
+    edges = [*range(0, blocks * size + 1, size), len(rows)]
+    pieces = [
+        (block, start, min(start + _ROWS_PER_PIECE, edges[block + 1]))
+        for block in range(blocks + 1)
+        for start in range(edges[block], edges[block + 1], _ROWS_PER_PIECE)
+    ]
+
+    def piece_sums(piece: tuple[int, int, int]) -> list[NDArray[np.float64]]:
+        block, start, stop = piece
+        offset = block * size
+        leftover = block == blocks
+        weights = (
+            centred[None, start:stop] if leftover else table[:, start - offset : stop - offset]
+        )
+        return [weights @ raw for raw in maps.raw(rows[start:stop])]
+
+    cross: list[NDArray[np.float64]] = []
+    rest: list[NDArray[np.float64]] = []
+    work = len(rows) * len(maps.spreads) * blocks
+    for (block, _, _), sums in zip(pieces, parallel(piece_sums, pieces, work), strict=True):
+        if not cross:
+            cross = [np.zeros((blocks, blocks, part.shape[1])) for part in sums]
+            rest = [np.zeros(part.shape[1]) for part in sums]
+        for index, part in enumerate(sums):
+            if block == blocks:
+                rest[index] += part[0]
+            else:
+                cross[index][block] += part
+    return cross, rest
+
+
+def permuted_groups_exact(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    kernels: Sequence[Kernel],
+    domain: Domain,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return T (kernels × permutations of single labels) and a bound on its rounding error.
+
+    Time grows with N² times permutations; the Gram matrix is made in slices.
+    """
+    total = len(rows)
+    weights = np.tile((labels - labels.mean()) / total, (n_permutations + 1, 1))
+    rng.permuted(weights[1:], axis=1, out=weights[1:])
+    squares = np.zeros((len(kernels), n_permutations + 1))
+    for start in range(0, total, _ROWS_PER_PIECE):
+        piece = slice(start, start + _ROWS_PER_PIECE)
+        for index, matrix in enumerate(grams(kernels, rows[piece], rows, domain)):
+            squares[index] += np.einsum("ij,ij->i", weights[:, piece], weights @ matrix.T)
+    # sum |v| <= 1/2, as at most N²/4 pairs of rows differ in label
+    errors = np.array(gram_roundings(kernels, domain)) + 2 * total * UNIT_ROUNDOFF
+    return np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors / 4)

@@ -1,0 +1,345 @@
+"""Do two samples come from the same distribution?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.encoding import EncodedSamples, encode_samples
+from privatest.errors import DataError, ParameterError
+from privatest.features import FeatureMaps, fourier, nystrom, resolved
+from privatest.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.noise import NoiseSource, noise_source
+from privatest.permutation import RELEASES, Release, permutation_result, strongest
+from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
+from privatest.results import Decision, Outcome
+from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.mmd import (
+    mmd_sensitivity,
+    mmd_u_sensitivity,
+    permuted_mmd_exact,
+    permuted_mmd_features,
+)
+from privatest.statistics.private_groups import (
+    permuted_groups_exact,
+    permuted_groups_features,
+    private_groups_sensitivity,
+)
+from privatest.statistics.reference import null_moments
+from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
+
+__all__ = ["mmd_test"]
+
+Method = Literal["auto", "exact", "nystrom", "fourier"]
+_METHODS = ("auto", "exact", "nystrom", "fourier")
+# Up to here the exact kernel is quick; with private groups it costs N² per permutation.
+_EXACT_ROWS, _EXACT_ROWS_PRIVATE = 2_000, 500
+_FREQUENCIES = 256
+
+
+class MmdOptions(TypedDict, total=False):
+    """What :func:`mmd_test` takes besides data, budget and ``release``."""
+
+    delta: Amount
+    alpha: float
+    adjacency: Adjacency
+    bounds: Any
+    kernel: KernelFamily
+    bandwidths: float | Sequence[float] | None
+    estimator: Literal["v", "u"]
+    method: Method
+    n_permutations: int
+    bin_size: int | None
+    rng: Rng
+    noise: NoiseSource | None
+
+
+@overload
+def mmd_test(
+    x: Any,
+    y: Any,
+    *,
+    epsilon: Amount,
+    release: Literal["pvalue"] = ...,
+    **options: Unpack[MmdOptions],
+) -> Outcome: ...
+@overload
+def mmd_test(
+    x: Any, y: Any, *, epsilon: Amount, release: Release, **options: Unpack[MmdOptions]
+) -> Decision: ...
+def mmd_test(
+    x: Any,
+    y: Any,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    release: Release = "pvalue",
+    adjacency: Adjacency = "one",
+    bounds: Any = None,
+    kernel: KernelFamily = "gaussian",
+    bandwidths: float | Sequence[float] | None = None,
+    estimator: Literal["v", "u"] = "v",
+    method: Method = "auto",
+    n_permutations: int = 999,
+    bin_size: int | None = None,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+) -> Decision:
+    """Test privately whether two samples come from the same distribution (dpMMD).
+
+    The maximum mean discrepancy, adaptive over a public grid of bandwidths, with a smoothed
+    permutation test: the p-value is exactly uniform under the null hypothesis.
+
+    Parameters
+    ----------
+    x, y : array, data frame or Arrow table
+        The two samples; a row is a record, a 1-D array is one column.
+    epsilon, delta : float, int, str or Decimal
+        The privacy budget.
+    alpha : float
+        Level of the decision.
+    release : {"pvalue", "decision"}
+        A p-value with its decision, or the decision alone with less noise.
+    adjacency : {"one", "both", "row"}
+        What is hidden: one record's values within its group; one record in each group; or one
+        record with its group ("row": group sizes are private too).
+    bounds : pair, (d, 2) array or Schema
+        Public bounds of the columns. Data outside is clipped. Without bounds ``bandwidths``
+        must be given, in the data's own units.
+    kernel : {"gaussian", "laplace", "imq"}
+        Kernel of the numeric columns.
+    bandwidths : float or sequence of float, optional
+        Public bandwidths, as a share of each column's bounds; by default a grid from 4 to 1/16
+        of the box.
+    estimator : {"v", "u"}
+        MMD, or the unbiased estimate of its square (more noise; exact kernel only).
+    method : {"auto", "exact", "nystrom", "fourier"}
+        The exact kernel, or features on public points or frequencies. "auto" looks at public
+        sizes only.
+    n_permutations : int
+        Number of random permutations.
+    bin_size : int, optional
+        Rows that are permuted together; chosen from the sizes by default.
+    rng : None, int or Generator
+        Public randomness, for permutations.
+    noise : NoiseSource, optional
+        Secret randomness; leave it out except in simulations.
+
+    Returns
+    -------
+    Outcome or Decision
+        An Outcome without a statistic for ``release="pvalue"``, else a Decision.
+
+    Notes
+    -----
+    **Sensitivity** With c² = 2 (sup k - inf k) over the public box, MMD moves by at most
+    c/min(n, m) ("one"); permuted statistics by at most 2c/min(n, m) ("both"); with private
+    groups (nm/N²) MMD moves by c (N-1)/N², permuted ones by twice that ("row"). All of it is
+    multiplied by the rows a person may have. Proofs: docs/proofs/mmd-sensitivity.md and
+    docs/proofs/private-groups.md.
+
+    **Privacy** Only the p-value (a multiple of 1/10,000) or the decision is released, at
+    (epsilon, delta). Proof: docs/proofs/smoothed-permutation-test.md.
+
+    References
+    ----------
+    Kim and Schrab (2023), Differentially private permutation tests: applications to kernel
+    methods.
+
+    Examples
+    --------
+    >>> import numpy as np, privatest as pt
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.uniform(size=2000), rng.beta(2, 1, size=2000)
+    >>> pt.mmd_test(x, y, epsilon=1, bounds=(0, 1)).reject
+    True
+    """
+    budget = Budget(epsilon, delta)
+    alpha = number("alpha", alpha, above=0, below=1)
+    one_of("release", release, RELEASES)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    one_of("estimator", estimator, ("v", "u"))
+    one_of("method", method, _METHODS)
+    if adjacency == "row" and estimator == "u":
+        raise ParameterError("adjacency='row' needs estimator='v'.")
+    integer_at_least("n_permutations", n_permutations, 1)
+    if bin_size is not None:
+        integer_at_least("bin_size", bin_size, 1)
+    generator, source = public_generator(rng), noise_source(noise)
+    samples = encode_samples(x, y, bounds)
+    _check_sizes(samples, adjacency)
+    plan = _plan(
+        samples, kernel_grid(kernel, bandwidths, samples.domain), adjacency, estimator, method
+    )
+    values, sensitivities = _statistics(plan, n_permutations, bin_size, generator, source)
+    statistics, sensitivity = strongest(
+        values, sensitivities, _null(plan), epsilon=budget.pure_epsilon, release=release
+    )
+    return permutation_result(
+        statistics,
+        sensitivity=sensitivity,
+        budget=budget,
+        alpha=alpha,
+        release=release,
+        noise=source,
+        facts=_facts(plan, n_permutations),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Everything that is decided before the data is looked at, and the data."""
+
+    samples: EncodedSamples
+    kernels: tuple[Kernel, ...]
+    maps: FeatureMaps | None  # None: the exact kernel
+    adjacency: Adjacency
+    estimator: Literal["v", "u"]
+    method: Method
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The two sample sizes, as far as they are public: halves of N for private groups."""
+        n, m = len(self.samples.x), len(self.samples.y)
+        return ((n + m) // 2, (n + m) - (n + m) // 2) if self.adjacency == "row" else (n, m)
+
+
+def _check_sizes(samples: EncodedSamples, adjacency: Adjacency) -> None:
+    n, m = len(samples.x), len(samples.y)
+    if adjacency == "row":
+        if n + m < 4:
+            raise DataError("the two groups must have at least 4 rows together.")
+    elif min(n, m) < 2:
+        raise DataError("each sample must have at least 2 rows.")
+
+
+def _plan(
+    samples: EncodedSamples,
+    kernels: tuple[Kernel, ...],
+    adjacency: Adjacency,
+    estimator: Literal["v", "u"],
+    method: Method,
+) -> _Plan:
+    """Choose the way of computing from public quantities only."""
+    domain, total = samples.domain, len(samples.x) + len(samples.y)
+    if estimator == "u" and method not in ("auto", "exact"):
+        raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
+    if not domain.bounded and method not in ("auto", "exact"):
+        raise ParameterError(f"method={method!r} needs bounds, to place its public points.")
+    if method == "auto":
+        quick = total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" else _EXACT_ROWS)
+        method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
+    maps: FeatureMaps | None = None
+    if method == "nystrom":
+        landmarks = domain.landmarks()
+        kernels = resolved(kernels, landmarks, domain)
+        maps = nystrom(kernels, landmarks, domain)
+    elif method == "fourier":
+        # public frequencies, the same in every run
+        maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
+    return _Plan(samples, kernels, maps, adjacency, estimator, method)
+
+
+def _statistics(
+    plan: _Plan,
+    n_permutations: int,
+    bin_size: int | None,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> tuple[NDArray[np.float64], list[PermutationSensitivity]]:
+    """Return the statistics (kernels × permutations) and how far each kernel's move."""
+    if plan.maps is None:
+        spreads = tuple(kernel.spread(plan.samples.domain) for kernel in plan.kernels)
+    else:
+        spreads = plan.maps.spreads
+    if plan.adjacency == "row":
+        values, errors = _private_groups(plan, n_permutations, rng, noise)
+    else:
+        values, errors = _public_groups(plan, n_permutations, bin_size, rng, noise)
+    n, m = plan.sizes
+    if plan.adjacency == "row":
+        bounds = [private_groups_sensitivity(spread, n + m) for spread in spreads]
+    else:
+        bound = mmd_u_sensitivity if plan.estimator == "u" else mmd_sensitivity
+        bounds = [bound(spread, n, m, plan.adjacency) for spread in spreads]
+    rows = plan.samples.rows_per_person
+    return values, [
+        (sensitivity * rows).widened(float(error))
+        for sensitivity, error in zip(bounds, errors, strict=True)
+    ]
+
+
+def _public_groups(
+    plan: _Plan,
+    n_permutations: int,
+    bin_size: int | None,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, y = plan.samples.x, plan.samples.y
+    bins = two_sample_bins(
+        x,
+        y,
+        noise.permutation(len(x)),
+        noise.permutation(len(y)),
+        size=bin_size,
+        max_bins=2_048 if plan.maps is None else 16_384,
+    )
+    membership = bins.membership(n_permutations, rng)
+    if plan.maps is not None:
+        return permuted_mmd_features(bins, membership, plan.maps)
+    return permuted_mmd_exact(
+        bins, membership, plan.kernels, plan.samples.domain, unbiased=plan.estimator == "u"
+    )
+
+
+def _private_groups(
+    plan: _Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x, y = plan.samples.x, plan.samples.y
+    order = noise.permutation(len(x) + len(y))
+    rows = np.vstack([x, y])[order]
+    labels = (order < len(x)).astype(np.float64)
+    if plan.maps is not None:
+        return permuted_groups_features(rows, labels, plan.maps, n_permutations, rng)
+    return permuted_groups_exact(
+        rows, labels, plan.kernels, plan.samples.domain, n_permutations, rng
+    )
+
+
+def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Mean and standard deviation of each kernel's statistic if both samples were uniform."""
+    if not plan.samples.domain.bounded:
+        return None
+    n, m = plan.sizes
+    rate = 1 / n + 1 / m
+    moments = np.array(null_moments(plan.kernels, plan.samples.domain))
+    if plan.estimator == "u":
+        return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
+    means = np.sqrt(rate * moments[:, 0])
+    deviations = rate * np.sqrt(moments[:, 1] / 2) / means
+    share = n * m / (n + m) ** 2 if plan.adjacency == "row" else 1.0  # T is (nm/N²) MMD
+    return share * means, share * deviations
+
+
+def _facts(plan: _Plan, n_permutations: int) -> dict[str, Any]:
+    n, m = plan.sizes
+    return {
+        "adjacency": plan.adjacency,
+        "method": f"two-sample MMD test ({plan.kernels[0].family} kernel)",
+        "null_hypothesis": "the two samples come from the same distribution",
+        "sizes": {"N": n + m} if plan.adjacency == "row" else {"n": n, "m": m},
+        "parameters": {
+            "kernel": plan.kernels[0].family,
+            "bandwidths": tuple(kernel.bandwidth for kernel in plan.kernels),
+            "estimator": plan.estimator,
+            "computation": plan.method,
+            "n_permutations": n_permutations,
+        },
+        "unit": plan.samples.unit,
+    }

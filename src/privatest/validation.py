@@ -1,0 +1,71 @@
+"""Checks of public parameters, all with one error template."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import NoReturn
+
+import numpy as np
+
+from privatest.errors import ParameterError
+
+__all__ = ["Rng", "integer_at_least", "number", "one_of", "public_generator", "reject"]
+
+Rng = None | int | np.random.Generator
+"""Public randomness: permutations, null simulations, random frequencies. Never noise."""
+
+
+def reject(name: str, expected: str, got: object) -> NoReturn:
+    """Raise the one parameter error: what was expected of which parameter, and what came."""
+    raise ParameterError(f"{name} must be {expected}; got {got!r}.")
+
+
+def number(
+    name: str,
+    value: object,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return a finite real number within the given limits."""
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (("above", above), ("at least", at_least), ("below", below))
+        if limit is not None
+    ]
+    expected = " and ".join(["a finite number", *limits])
+    if isinstance(value, bool) or not isinstance(value, Real):
+        reject(name, expected, value)
+    result = float(value)
+    if (
+        not math.isfinite(result)
+        or (above is not None and result <= above)
+        or (at_least is not None and result < at_least)
+        or (below is not None and result >= below)
+    ):
+        reject(name, expected, value)
+    return result
+
+
+def integer_at_least(name: str, value: object, minimum: int) -> int:
+    """Return an integer not below ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        reject(name, f"an integer of at least {minimum}", value)
+    return int(value)
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        reject(name, "one of " + ", ".join(repr(choice) for choice in choices), value)
+    return value
+
+
+def public_generator(rng: Rng) -> np.random.Generator:
+    """Return a generator of public randomness; its seed may be known to everybody."""
+    if rng is None or isinstance(rng, (Integral, np.random.Generator)):
+        return np.random.default_rng(rng)
+    reject("rng", "None, an integer or a numpy Generator", rng)

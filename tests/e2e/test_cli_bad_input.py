@@ -1,0 +1,114 @@
+"""Bad input: one line on standard error, exit code 2, and no noise is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.e2e.command_line import CANARY, GROUP, refused, table, write
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        *(
+            (["--epsilon", text], "epsilon must be")
+            for text in ("0", "-1", "nan", "inf", "-inf", "abc", "", "1e-9", "1e400")
+        ),
+        *((["--delta", text], "delta must be") for text in ("-0.1", "1", "nan", "x")),
+        *((["--alpha", text], "alpha must be") for text in ("0", "1", "-1", "nan", "inf", "x")),
+        *((["--bandwidths", text], "bandwidths must be") for text in ("0", "1,,2", "x", "nan")),
+        *(
+            (["--bounds", f"visits={text}"], "bounds must be")
+            for text in ("80:0", "0:0", "0:inf", "nan:1", "0", "a:b")
+        ),
+        (["--columns", "visits,", "--bounds", "visits=0:80"], "columns must be"),
+        (["--columns", "age", "--bounds", "visits=0:80"], "--bounds age=LOW:HIGH"),
+        (["--columns", "plan", "--bounds", "visits=0:80"], "'plan' is the group"),
+        (["--bounds", "visits=0:80", "--bounds", "visits=0:9"], "twice"),
+        (["--bounds", "visits=0:80", "--adjacency", "one"], "group sizes would leak"),
+        (["--bounds", "visits=0:80", "--adjacency", "both"], "group sizes would leak"),
+        (["--bounds", "visits=0:80", "--groups", "a", "a"], "different"),
+        (["--bounds", "visits=0:80", "--schema", "a.toml"], "not both"),
+        (["--schema", "gone.toml"], "gone.toml"),
+        (["--kernel", "x"], "--kernel"),
+        (["--permutations", "0"], "--permutations"),
+        (["--rows-per-person", "0"], "--rows-per-person"),
+        (["--nonsense"], "--nonsense"),
+        ([], "would leak it"),
+    ],
+)
+def test_bad_options_are_refused_before_the_file_is_looked_for(cli, no_noise, arguments, fragment):
+    asked = ["two-sample", "gone.csv", "--group", "plan", "--groups", "a", "b", "--epsilon", "1"]
+    refused(cli(*asked, *arguments), fragment)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["gone"], "gone"),
+        (["two-sample"], "DATA"),
+        (["two-sample", "a.csv"], "--epsilon"),
+        (["two-sample", "a.csv", "--epsilon", "1"], "--group COLUMN"),
+        (["two-sample", "a.csv", "--epsilon", "1", "--group", "plan"], "pass --groups"),
+        (["two-sample", "a.csv", "b.csv", "--epsilon", "1", "--group", "plan"], "here are two"),
+        (["schema"], "DATA"),
+        (["schema", "gone.csv"], "gone.csv does not exist"),
+    ],
+)
+def test_incomplete_commands(cli, no_noise, arguments, fragment):
+    refused(cli(*arguments), fragment)
+
+
+HALVES = ["basic"] * 40 + ["plus"] * 39
+BAD_DATA: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "a third group": ({"plan": [*HALVES, str(CANARY)]}, ("'plan'", "third group", "basic rest")),
+    "a missing group": ({"plan": [*HALVES, None]}, ("'plan'", "missing")),
+    "an empty group": ({"plan": ["basic"] * 80}, ("'plan'", "no row in group 'plus'")),
+    "no group column": ({"plan": None}, ("'plan'",)),
+    "groups of dates": ({"plan": pa.array([0] * 80, pa.date32())}, ("'plan'",)),
+    "a missing value": ({"visits": [*range(78), CANARY, None]}, ("'visits'", "missing")),
+    "text for numbers": ({"visits": [*["1"] * 79, f"x{CANARY}"]}, ("'visits'", "numbers")),
+    "no such column": ({"visits": None}, ("'visits'",)),
+}
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(cli, no_noise, name, case):
+    changes, fragments = BAD_DATA[case]
+    if case == "groups of dates" and name == "a.csv":
+        fragments = ("'plan'", "third group")  # a date in CSV is text like any other
+    refused(cli("two-sample", write(name, table(**changes)), *GROUP, "--epsilon", "1"), *fragments)
+
+
+def test_too_few_rows_and_other_columns(cli, no_noise):
+    whole, one = write("a.csv", table()), write("b.csv", table().slice(0, 1))
+    narrow = write("c.csv", table(visits=None))
+    described = ["--bounds", "visits=0:80", "--epsilon", "1"]
+    refused(cli("two-sample", whole, one, *described), "at least 2 rows")
+    refused(cli("two-sample", whole, narrow, *described), "c.csv", "'visits'")
+    few = write("d.csv", table().slice(39, 41))
+    refused(cli("two-sample", few, *GROUP, "--epsilon", "1", "--membership", "public"), "2 rows")
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+@pytest.mark.parametrize("damage", ["empty", "header", "noise", "half", "ragged"])
+def test_damaged_files(cli, no_noise, name, damage):
+    path = Path(write(name, table()))
+    content = path.read_bytes()
+    path.write_bytes(
+        {
+            "empty": b"",
+            "header": b'"visits","plan"\n',
+            "noise": bytes(range(256)) + str(CANARY).encode(),
+            "half": content[: len(content) // 2] if name != "a.csv" else b'"visits","plan"\n1,"bas',
+            "ragged": content + f"\n{CANARY},2,3,4,5,6,{CANARY}\n".encode(),
+        }[damage]
+    )
+    refused(cli("two-sample", name, *GROUP, "--epsilon", "1"))

@@ -1,0 +1,421 @@
+"""The contracts of docs/architecture.md, read off the source."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools import cli_reference
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "privatest"
+DOCS = ROOT / "docs"
+
+# A module imports from its own row or the rows above it. Not all of these exist yet.
+LAYERS: list[tuple[str, ...]] = [
+    ("errors", "privacy", "results", "validation"),
+    ("domain", "schema", "encoding", "kernels", "features"),
+    ("statistics",),
+    ("noise", "mechanisms", "nulls", "permutation", "subsample"),
+    (
+        "two_sample",
+        "independence",
+        "goodness_of_fit",
+        "paired",
+        "means",
+        "shares",
+        "release",
+    ),
+    (
+        "sources",
+        "engines",
+        "simulation",
+        "planning",
+        "audit",
+        "reproduce",
+        "accounting",
+        "ledger",
+        "curator",
+        "plots",
+        "report",
+    ),
+    ("cli", "server", "data", "__main__"),
+]
+ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
+
+SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by noise.py and nobody else
+SIMULATORS = ("noise", "simulation", "planning", "audit", "reproduce")
+SLOW_TO_IMPORT = ("opendp", "scipy.stats", "matplotlib", "pandas", "polars")
+LONGEST_FILE = 400
+
+
+# --- what the checks are made of ------------------------------------------------------------
+
+
+def source_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def dotted_name(path: Path) -> str:
+    """The name a file is imported by; a package's ``__init__`` keeps that last part."""
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+
+
+def component(name: str) -> str:
+    """The entry of LAYERS that a dotted name belongs to: privatest.statistics.mmd: statistics."""
+    return name.split(".")[1]
+
+
+def imported_names(name: str, source: str) -> Iterator[str]:
+    """Every absolute dotted name that the module ``name`` imports, wherever the import stands.
+
+    ``from a import b`` gives ``a.b``, since b may be a module.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # One dot is the package that holds the module, each further dot its parent.
+            parents = name.split(".")[: -node.level] if node.level else []
+            base = ".".join([*parents, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif (
+            isinstance(node, ast.Call)
+            and called(node) in {"import_module", "__import__"}
+            and node.args
+            and isinstance(node.args[0], ast.Constant)
+        ):
+            yield str(node.args[0].value)
+
+
+def called(node: ast.Call) -> str:
+    function = node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+def layer_violations(name: str, source: str) -> list[str]:
+    if name == "privatest.__init__":
+        return []  # it gathers the public names, so it sees every row
+    if component(name) not in ROW:
+        return [f"{name} is in no row: add {component(name)!r} to LAYERS and docs/architecture.md"]
+    row = ROW[component(name)]
+    found = []
+    for target in imported_names(name, source):
+        if not within(target, "privatest"):
+            continue
+        if target == "privatest" or component(target) not in ROW:
+            # A name of the package itself reaches every row behind our back.
+            if row < len(LAYERS) - 1:
+                found.append(f"{name} imports {target}, which is no module of LAYERS")
+        elif ROW[component(target)] > row:
+            found.append(f"{name} imports {target}, which is in a row below it")
+    return found
+
+
+def secret_imports(name: str, source: str) -> list[str]:
+    if name == "privatest.noise":
+        return []
+    return [
+        f"{name} imports {target}: ask privatest.noise for secret randomness"
+        for target in imported_names(name, source)
+        if any(within(target, package) for package in SECRET_RANDOMNESS)
+    ]
+
+
+def simulated_noise(name: str, source: str) -> list[str]:
+    if component(name).startswith(SIMULATORS):
+        return []
+    tree = ast.parse(source)
+    names = {"SimulatedNoise"} | {
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name == "SimulatedNoise" and alias.asname
+    }
+    return [
+        f"{name}:{node.lineno} creates SimulatedNoise"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and called(node) in names
+    ]
+
+
+REGISTRY = re.compile(r"\b(?:pypi|pythonhosted|anaconda|conda)\.[a-z]{2,}\b", re.IGNORECASE)
+ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<)])/([\w.-]+)/[\w.-]+|\b[A-Z]:\\\w+")
+
+
+def ties_to_a_machine(text: str, roots: set[str]) -> list[str]:
+    """Package registries, and paths below a top folder that machines (or this one) have."""
+    paths = [
+        found[0] for found in ABSOLUTE_PATH.finditer(text) if found[1] is None or found[1] in roots
+    ]
+    return [*REGISTRY.findall(text), *paths]
+
+
+def notes(docstring: str) -> str:
+    """The Notes section of a numpydoc docstring."""
+    found = re.search(r"^Notes\n-----\n(.*?)(?=^\w[\w ]*\n---|\Z)", docstring, re.M | re.S)
+    return found[1] if found else ""
+
+
+def nav_pages(nav: object) -> Iterator[str]:
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, list):
+        for item in nav:
+            yield from nav_pages(item)
+    elif isinstance(nav, dict):
+        yield from nav_pages(list(nav.values()))
+
+
+def violations(check, *, files: list[Path] | None = None) -> list[str]:
+    return [
+        problem
+        for path in files or source_files()
+        for problem in check(dotted_name(path), path.read_text(encoding="utf-8"))
+    ]
+
+
+# --- the checks can fail --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("privatest.errors", "from privatest.kernels import Gaussian"),
+        ("privatest.errors", "import privatest.cli"),
+        ("privatest.privacy", "from privatest import noise"),
+        ("privatest.privacy", "from . import noise"),
+        ("privatest.privacy", "from .noise import SecureNoise"),
+        ("privatest.kernels", "def f():\n    from privatest.statistics.mmd import mmd"),
+        ("privatest.statistics.mmd", "from ..noise import SecureNoise"),
+        ("privatest.statistics.__init__", "from ..noise import SecureNoise"),
+        ("privatest.noise", "if TYPE_CHECKING:\n    from privatest.two_sample import mmd_test"),
+        (
+            "privatest.two_sample",
+            "from importlib import import_module\nimport_module('privatest.cli')",
+        ),
+        ("privatest.two_sample", "import privatest"),
+        ("privatest.two_sample", "from privatest import mmd_test"),
+        ("privatest.brand_new", ""),
+        ("privatest.brand_new.part", ""),
+    ],
+)
+def test_layer_checker_sees(name, source):
+    assert len(layer_violations(name, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("privatest.privacy", "import math\nfrom privatest.errors import ParameterError"),
+        ("privatest.statistics.mmd", "from .bins import cut\nfrom ..kernels import Gaussian"),
+        ("privatest.statistics.__init__", "from .mmd import mmd"),
+        ("privatest.two_sample", "from privatest.noise import NoiseSource"),
+        ("privatest.cli.main", "import privatest\nfrom privatest import mmd_test"),
+        ("privatest.__init__", "from privatest.two_sample import mmd_test"),
+    ],
+)
+def test_layer_checker_lets_pass(name, source):
+    assert layer_violations(name, source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import opendp.prelude as dp",
+        "import numpy, secrets",
+        "from opendp import measurements",
+        "def f():\n    from secrets import token_bytes",
+        "import importlib\nimportlib.import_module('opendp.measurements')",
+    ],
+)
+def test_secret_import_checker_sees(source):
+    assert len(secret_imports("privatest.mechanisms", source)) == 1
+    assert secret_imports("privatest.noise", source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from privatest.noise import SimulatedNoise\nSimulatedNoise(1)",
+        "from privatest import noise\nnoise.SimulatedNoise(1)",
+        "from privatest.noise import SimulatedNoise as Quiet\nQuiet(seed=1)",
+    ],
+)
+def test_simulated_noise_checker_sees(source):
+    assert len(simulated_noise("privatest.two_sample", source)) == 1
+    assert simulated_noise("privatest.simulation", source) == []
+
+
+def test_simulated_noise_may_be_named_in_words_and_types():
+    source = "def f(noise: SimulatedNoise) -> None:\n    'SimulatedNoise(seed)'"
+    assert simulated_noise("privatest.two_sample", source) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["see /home/me/data", "open('/srv/x.csv')", r"C:\data", "get it from PyPI" + ".org"]
+)
+def test_machine_checker_sees(text):
+    assert ties_to_a_machine(text, {"home", "srv"})
+
+
+@pytest.mark.parametrize("text", ["a/b/c", "c (1/n + 1/m)", "(N-1)/N/2", "https://x.y/home/z"])
+def test_machine_checker_lets_pass(text):
+    assert ties_to_a_machine(text, {"home", "srv", "N"}) == []
+
+
+# --- layers and imports ---------------------------------------------------------------------
+
+
+def test_the_source_is_found():
+    assert {"errors", "privacy", "noise"} <= {component(dotted_name(p)) for p in source_files()}
+
+
+def test_no_module_is_in_two_rows():
+    assert len(ROW) == sum(map(len, LAYERS))
+
+
+def test_layers():
+    assert violations(layer_violations) == []
+
+
+def test_only_noise_imports_secret_randomness():
+    assert violations(secret_imports) == []
+    # and the checker does see it where it is allowed
+    text = (SOURCE / "noise.py").read_text(encoding="utf-8")
+    assert secret_imports("privatest.elsewhere", text)
+
+
+def test_only_simulations_create_simulated_noise():
+    assert violations(simulated_noise) == []
+
+
+REPORT = f"""
+import sys
+loaded = [m for m in {SLOW_TO_IMPORT!r} if m in sys.modules]
+sys.exit("imports " + ", ".join(loaded) if loaded else 0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        ("import privatest", []),
+        ("from privatest.cli import main\ntry:\n    main()\nexcept SystemExit: pass", ["--help"]),
+    ],
+    ids=["import", "help"],
+)
+def test_starts_quickly(code, arguments):
+    command = [sys.executable, "-c", f"{code}\n{REPORT}", *arguments]
+    seconds = []
+    for _ in range(3):  # the best of three: other tests are running beside this one
+        start = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        seconds.append(time.perf_counter() - start)
+        assert done.returncode == 0, done.stderr
+        assert ("Usage" in done.stdout) == bool(arguments)
+    assert min(seconds) < 1
+
+
+def test_the_slow_import_check_can_fail():
+    command = [sys.executable, "-c", f"import scipy.stats\n{REPORT}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "imports scipy.stats"
+
+
+# --- files ----------------------------------------------------------------------------------
+
+
+def test_files_are_short():
+    lengths = {
+        dotted_name(path): len(path.read_text(encoding="utf-8").splitlines())
+        for path in source_files()
+    }
+    assert {name: n for name, n in lengths.items() if n >= LONGEST_FILE} == {}
+
+
+def test_nothing_in_src_ties_to_a_machine():
+    roots = {"home", "Users"} | {path.name for path in Path("/").iterdir()}
+    found = {}
+    for path in sorted(SOURCE.rglob("*")):
+        if path.is_file() and path.suffix in {".py", ".toml", ".md", ".txt", ".csv", ".json"}:
+            problems = ties_to_a_machine(path.read_text(encoding="utf-8"), roots)
+            if problems:
+                found[path.name] = problems
+    assert found == {}
+
+
+# --- documentation --------------------------------------------------------------------------
+
+
+def test_nav_lists_every_page_and_every_page_exists():
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    listed = list(nav_pages(settings["nav"]))
+    existing = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")]
+    assert sorted(listed) == sorted(existing)
+
+
+def test_make_builds_the_docs_strictly():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    builds = re.findall(r"^\t.*mkdocs build.*$", makefile, re.M)
+    assert builds
+    # with --quiet, mkdocs drops its warnings before --strict counts them, and passes
+    assert all("--strict" in line and not re.search(r"--quiet|-q\b", line) for line in builds)
+
+
+def test_architecture_page_names_every_module():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    names = {component(dotted_name(path)) for path in source_files()} - {"__init__", "__main__"}
+    assert {name for name in names if f"`{name}`" not in page} == set()
+
+
+def test_notes_are_found():
+    docstring = "Do.\n\nNotes\n-----\n**Privacy** is kept.\n\nExamples\n--------\n**Sensitivity**"
+    assert notes(docstring) == "**Privacy** is kept.\n\n"
+
+
+def test_every_test_states_its_sensitivity_and_privacy():
+    package = importlib.import_module("privatest")
+    names = [name for name in package.__all__ if name.endswith("_test")]
+    assert names
+    missing = {
+        (name, heading)
+        for name in names
+        for heading in ("**Sensitivity**", "**Privacy**")
+        if heading not in notes(inspect.getdoc(getattr(package, name)) or "")
+    }
+    assert missing == set()
+
+
+def test_changelog_speaks_of_privacy():
+    assert "\n### Privacy\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["make demo", "make test"])
+def test_readme_names(command):
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+def test_cli_reference_is_up_to_date(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    page = cli_reference.PAGE.read_text(encoding="utf-8")
+    assert cli_reference.render() == page, "run: python -m tools.cli_reference"
