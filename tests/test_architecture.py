@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 # A module imports from its own row or the rows above it. Not all of these exist yet.
 LAYERS: list[tuple[str, ...]] = [
     ("errors", "privacy", "results", "validation"),
-    ("domain", "schema", "encoding", "kernels", "features"),
+    ("domain", "schema", "columns", "encoding", "kernels", "features"),
     ("statistics",),
     ("noise", "mechanisms", "nulls", "permutation", "subsample"),
     (

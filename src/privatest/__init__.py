@@ -5,7 +5,7 @@ from privatest.independence import hsic_test
 from privatest.privacy import Adjacency, Budget
 from privatest.results import Decision, Outcome
 from privatest.schema import Schema
-from privatest.two_sample import mmd_test
+from privatest.two_sample import ipm_test, mmd_test
 
 __version__ = "0.1.0"
 
@@ -20,5 +20,6 @@ __all__ = [
     "PrivatestError",
     "Schema",
     "hsic_test",
+    "ipm_test",
     "mmd_test",
 ]

@@ -17,6 +17,7 @@ from privatest.privacy import Adjacency, Budget
 
 __all__ = ["Decision", "Outcome"]
 
+_ONE_SAMPLE_WORDS = "one {unit} replaced; the number of rows is public"
 _ADJACENCY_WORDS: Mapping[str, str] = {
     "one": "one {unit} replaced within its group; group sizes are public",
     "both": "one {unit} replaced in each group; group sizes are public",
@@ -79,8 +80,9 @@ class Decision:
         """The sentence on privacy."""
         if self.simulated:
             return "Simulated noise: this result is NOT private and must not be published."
-        neighbours = _ADJACENCY_WORDS[self.adjacency].format(unit=self.unit)
-        return f"Privacy spent: {self.spent} ({neighbours})."
+        two_groups = set(self.sizes) != {"n"}
+        words = _ADJACENCY_WORDS[self.adjacency] if two_groups else _ONE_SAMPLE_WORDS
+        return f"Privacy spent: {self.spent} ({words.format(unit=self.unit)})."
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table."""

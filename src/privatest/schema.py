@@ -156,13 +156,11 @@ class Schema:
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
         """Read the file at ``path``; errors name the column and the key."""
-        name = Path(path).name
         try:
             text = Path(path).read_text(encoding="utf-8-sig")  # editors may add a mark
-        except OSError as error:
-            raise ParameterError(f"schema {name} cannot be read: {error.strerror}.") from None
-        except UnicodeDecodeError:
-            raise ParameterError(f"schema {name} is not text in UTF-8.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", "it is not text in UTF-8")
+            raise ParameterError(f"schema {Path(path).name} cannot be read: {reason}.") from None
         return cls.from_text(text)
 
     @classmethod
@@ -252,10 +250,8 @@ def parse_bounds(text: str) -> tuple[str, float, float]:
     """
     name, _, pair = text.rpartition("=")
     try:
-        lower, upper = (float(part) for part in pair.split(":"))
+        lower, upper = (float(part) for part in pair.split(":") if name)
     except ValueError:
-        name = ""
-    if not name:
         reject("bounds", "NAME=LOWER:UPPER, for example visits=0:77", text)
     with _naming(name):
         column = NumericColumn(lower, upper)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privatest.encoding import MISSING_TEXT
+from privatest.columns import MISSING_TEXT
 from privatest.errors import DataError
 from privatest.validation import reject
 
@@ -180,5 +180,9 @@ def _read_csv(
     )
     with _refusing(file, _CSV_FAULT), _csv_stream(file, suffix) as stream:
         return pc.read_csv(
-            stream, parse_options=_parse_options(suffix, single=single), convert_options=convert
+            stream,
+            # with threads a truncated archive can keep the program from ending
+            read_options=pc.ReadOptions(use_threads=not suffix.endswith(".gz")),
+            parse_options=_parse_options(suffix, single=single),
+            convert_options=convert,
         )

@@ -39,7 +39,10 @@ def number(
     expected = " and ".join(["a finite number", *limits])
     if isinstance(value, bool) or not isinstance(value, Real):
         reject(name, expected, value)
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:  # an integer beyond all floats
+        reject(name, expected, "a huge integer")
     if (
         not math.isfinite(result)
         or (above is not None and result <= above)

@@ -77,7 +77,7 @@ def test_decision_and_every_option(cli):
         *("two-sample", write("a.csv", table()), *GROUP, "--membership", "public", "--json"),
         *("--epsilon", "0.1", "--delta", "1e-6", "--alpha", "0.01", "--release", "decision"),
         *("--kernel", "laplace", "--bandwidths", "1,0.5", "--permutations", "99"),
-        *("--method", "exact", "--estimator", "u", "--columns", "visits"),
+        *("--computation", "exact", "--estimator", "u", "--columns", "visits"),
     )
     document = released(run)
     assert document.keys() == KEYS

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 import traceback
 
 import numpy as np
@@ -176,6 +178,17 @@ def test_truncated_gzip(rows, tmp_path):
     content = gzip.compress(b"a,b\n" + b"987654.321,2\n" * rows)
     (tmp_path / "d.csv.gz").write_bytes(content[: len(content) * 2 // 3])
     assert "d.csv.gz cannot be read as CSV" in refused(read_table, tmp_path / "d.csv.gz")
+
+
+def test_a_truncated_gzip_does_not_keep_the_program_from_ending(tmp_path):
+    content = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000)
+    (tmp_path / "d.csv.gz").write_bytes(content[: len(content) * 2 // 3])
+    code = f"from privatest.sources import read_table\nread_table({str(tmp_path / 'd.csv.gz')!r})"
+    command = [sys.executable, "-c", code]
+    for _ in range(3):
+        done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert "cannot be read as CSV" in done.stderr
 
 
 def test_plain_text_named_gzip(tmp_path):

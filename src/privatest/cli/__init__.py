@@ -16,6 +16,7 @@ import typer
 
 from privatest import __version__
 from privatest.cli.demo import demo
+from privatest.cli.independence import independence
 from privatest.cli.output import print_error
 from privatest.cli.schema import schema
 from privatest.cli.two_sample import two_sample
@@ -30,6 +31,7 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 # pretty_exceptions_enable: rich would print local variables, and those hold people's data.
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.command("two-sample")(two_sample)
+app.command("independence")(independence)
 app.command("schema")(schema)
 app.command("demo")(demo)
 

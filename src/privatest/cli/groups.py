@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import MISSING_TEXT
+from privatest.columns import MISSING_TEXT
 from privatest.errors import DataError, ParameterError
 from privatest.schema import (
     LABEL_TYPES,

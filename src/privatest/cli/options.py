@@ -43,6 +43,24 @@ Groups = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+SideX = Annotated[
+    str,
+    typer.Option(
+        "--x",
+        metavar="NAMES",
+        help="Columns of one side, with commas between.",
+        rich_help_panel=_DATA,
+    ),
+]
+SideY = Annotated[
+    str,
+    typer.Option(
+        "--y",
+        metavar="NAMES",
+        help="Columns of the other side, with commas between.",
+        rich_help_panel=_DATA,
+    ),
+]
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -165,11 +183,15 @@ Permutations = Annotated[
         rich_help_panel=_TEST,
     ),
 ]
-Method = Annotated[
+Norm = Annotated[
+    Literal["l1", "l2", "linf"],
+    typer.Option("--norm", help="Norm of the difference of means.", rich_help_panel=_TEST),
+]
+Computation = Annotated[
     Literal["auto", "exact", "nystrom", "fourier"],
     typer.Option(
-        "--method",
-        metavar="METHOD",
+        "--computation",
+        metavar="HOW",
         help="How the kernel is computed: exact, nystrom or fourier; auto goes by size.",
         rich_help_panel=_TEST,
     ),
@@ -204,9 +226,9 @@ def read_bandwidths(text: str | None) -> list[float] | None:
     return [number("bandwidths", value, above=0) for value in values]
 
 
-def read_names(text: str) -> list[str]:
+def read_names(text: str, option: str = "columns") -> list[str]:
     """Return names from text such as ``a, b``."""
     names = [part.strip() for part in text.split(",")]
     if not all(names) or len(set(names)) < len(names):
-        reject("columns", "different names with commas between", text)
+        reject(option, "different names with commas between", text)
     return names

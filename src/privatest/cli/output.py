@@ -27,14 +27,16 @@ def working(what: str) -> AbstractContextManager[object]:
     return _console(stderr=True).status(what) if sys.stderr.isatty() else nullcontext()
 
 
-def print_result(result: Decision, *, compared: str, as_json: bool = False) -> None:
+def print_result(
+    result: Decision, *, compared: str, as_json: bool = False, label: str = "compared"
+) -> None:
     """Print a result for people, or as the one JSON document on standard output."""
     if as_json:
         print(result.to_json(indent=2))
         return
     page = Page()
     page.line(result.verdict, style="bold")
-    for name, text in ({"compared": compared} | result.facts()).items():
+    for name, text in ({label: compared} | result.facts()).items():
         page.line(f"  {name:<9} {text}")
     page.line(result.guarantee)
     if result.adjacency == "row":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from privatest.cli.options import Membership
 
-__all__ = ["Question", "describe"]
+__all__ = ["Question", "chosen_columns", "describe"]
 
 _WHY = "bounds or categories found from the data would leak it"
 
@@ -67,7 +67,7 @@ class Question:
             membership = grouping.membership
         return cls(
             files,
-            _compared(described, columns, group),
+            chosen_columns(described, columns, group),
             grouping,
             _hidden(membership or "public", adjacency),
         )
@@ -110,8 +110,10 @@ def describe(path: Path | None, bounds: Sequence[str], rows: int | None) -> Sche
     return replace(schema, rows_per_person=rows)
 
 
-def _compared(described: Schema | None, columns: Sequence[str] | None, group: str | None) -> Schema:
-    """Return the schema of the columns that are compared."""
+def chosen_columns(
+    described: Schema | None, columns: Sequence[str] | None, group: str | None = None
+) -> Schema:
+    """Return the schema of the columns that a test looks at."""
     known = [] if described is None else [name for name in described.columns if name != group]
     names = known if columns is None else columns
     if group is not None and group in names:

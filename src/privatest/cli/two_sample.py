@@ -28,7 +28,7 @@ def two_sample(
     kernel: options.KernelOption = "gaussian",
     bandwidths: options.Bandwidths = None,
     permutations: options.Permutations = 999,
-    method: options.Method = "auto",
+    computation: options.Computation = "auto",
     estimator: options.Estimator = "v",
     as_json: options.Json = False,
 ) -> None:
@@ -72,7 +72,7 @@ def two_sample(
             kernel=kernel,
             bandwidths=widths,
             estimator=estimator,
-            method=method,
+            method=computation,
             n_permutations=permutations,
         )
     print_result(result, compared=question.words, as_json=as_json)

@@ -19,7 +19,9 @@ from privatest.features import FeatureMaps
 from privatest.kernels import UNIT_ROUNDOFF
 
 __all__ = [
+    "Norm",
     "TwoSampleBins",
+    "euclidean",
     "feature_rounding",
     "feature_sums",
     "parallel",
@@ -32,6 +34,9 @@ __all__ = [
 _BINS_PER_SAMPLE = 128  # power as with row permutations; see benchmarks/power
 _ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
 _PARALLEL_WORK = 1 << 22  # matrix entries below which threads cost more than they save
+
+Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""A norm of each row of a matrix."""
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -173,6 +178,12 @@ def sum_rows(matrix: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np
     if len(filled):
         sums[filled] = np.add.reduceat(matrix, edges[filled], axis=0)
     return sums
+
+
+def euclidean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Euclidean norm of each row."""
+    norms: NDArray[np.float64] = np.linalg.norm(rows, axis=1)
+    return norms
 
 
 def summation_depth(size: int) -> float:

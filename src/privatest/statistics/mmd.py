@@ -18,7 +18,9 @@ from privatest.features import FeatureMaps
 from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
 from privatest.privacy import Adjacency, PermutationSensitivity
 from privatest.statistics.bins import (
+    Norm,
     TwoSampleBins,
+    euclidean,
     feature_rounding,
     feature_sums,
     parallel,
@@ -91,7 +93,10 @@ def mmd_u_sensitivity(
 
 
 def permuted_mmd_features(
-    bins: TwoSampleBins, membership: NDArray[np.bool_], maps: FeatureMaps
+    bins: TwoSampleBins,
+    membership: NDArray[np.bool_],
+    maps: FeatureMaps,
+    norm: Norm = euclidean,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return MMD of features (kernels × permutations) and a bound on its rounding error.
 
@@ -99,7 +104,7 @@ def permuted_mmd_features(
     """
     weights = bins.weights(membership)
     sums = feature_sums(bins, maps)
-    values = np.array([np.linalg.norm(weights @ features, axis=1) for features in sums])
+    values = np.array([norm(weights @ features) for features in sums])
     additions = summation_depth(bins.size) + weights.shape[1]
     return values, 2 * feature_rounding(maps, additions)  # weights have total mass 2
 

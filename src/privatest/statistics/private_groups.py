@@ -6,7 +6,7 @@ is public, and an empty group gives T = 0. The null is made by permuting labels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,15 @@ from privatest.domain import Domain
 from privatest.features import FeatureMaps
 from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
 from privatest.privacy import PermutationSensitivity
-from privatest.statistics.bins import feature_rounding, parallel
+from privatest.statistics.bins import Norm, euclidean, feature_rounding, parallel
+from privatest.statistics.ipm import LineMetric
 
-__all__ = ["permuted_groups_exact", "permuted_groups_features", "private_groups_sensitivity"]
+__all__ = [
+    "permuted_groups_exact",
+    "permuted_groups_features",
+    "permuted_groups_line",
+    "private_groups_sensitivity",
+]
 
 _BLOCKS = 64  # label blocks that are permuted
 _ROWS_PER_PIECE = 1024
@@ -43,6 +49,7 @@ def permuted_groups_features(
     maps: FeatureMaps,
     n_permutations: int,
     rng: np.random.Generator,
+    norm: Norm = euclidean,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return T of features (kernels × permutations) and a bound on its rounding error.
 
@@ -51,22 +58,58 @@ def permuted_groups_features(
     Leftover rows keep their labels.
     """
     total = len(rows)
-    blocks = min(_BLOCKS, total)
-    size = total // blocks
-    centred = (labels - labels.mean()) / total
-    table = centred[: blocks * size].reshape(blocks, size)
+    centred, table = _label_blocks(labels)
+    blocks, size = table.shape
     cross, rest = _cross_sums(rows, centred, table, maps)
-    shuffles = np.tile(np.arange(blocks), (n_permutations + 1, 1))
-    rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
+    shuffles = _shuffles(blocks, n_permutations, rng)
     values = []
     for index, (pairs, left) in enumerate(zip(cross, rest, strict=True)):
         features = maps.project(index, pairs)  # rows' block × labels' block × features
         sums = np.broadcast_to(maps.project(index, left), (len(shuffles), features.shape[2])).copy()
         for block in range(blocks):
             sums += features[block, shuffles[:, block]]
-        values.append(np.linalg.norm(sums, axis=1))
+        values.append(norm(sums))
     additions = 1024 + size / 1024 + 2 * blocks + np.log2(total)
     return np.array(values), feature_rounding(maps, additions)
+
+
+def permuted_groups_line(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    metric: LineMetric,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return T of a distance on a line (1 × permutations) and a bound on its rounding error."""
+    centred, table = _label_blocks(labels)
+    shuffles = _shuffles(len(table), n_permutations, rng)
+
+    def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
+        def in_order(chosen: slice) -> NDArray[np.float64]:
+            shuffled = table[shuffles[chosen]].reshape(len(shuffles[chosen]), -1)
+            rest = np.broadcast_to(centred[table.size :], (len(shuffled), len(rows) - table.size))
+            return np.take(np.hstack([shuffled, rest]), order, axis=1)
+
+        return in_order
+
+    return metric.values(rows, weights, n_permutations + 1)
+
+
+def _label_blocks(
+    labels: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Centred labels over N, and the same cut into blocks (leftovers are not in it)."""
+    centred = (labels - labels.mean()) / len(labels)
+    blocks = min(_BLOCKS, len(labels))
+    size = len(labels) // blocks
+    return centred, centred[: blocks * size].reshape(blocks, size)
+
+
+def _shuffles(blocks: int, n_permutations: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the identity, then random permutations of blocks."""
+    shuffles = np.tile(np.arange(blocks), (n_permutations + 1, 1))
+    rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
+    return shuffles
 
 
 def _cross_sums(

@@ -1,4 +1,4 @@
-"""Do two samples come from the same distribution?"""
+"""The kernel two-sample test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.encoding import EncodedSamples, encode_samples
-from privatest.errors import DataError, ParameterError
+from privatest.errors import ParameterError
 from privatest.features import FeatureMaps, fourier, nystrom, resolved
 from privatest.kernels import Kernel, KernelFamily, kernel_grid
 from privatest.noise import NoiseSource, noise_source
@@ -30,6 +30,7 @@ from privatest.statistics.private_groups import (
     private_groups_sensitivity,
 )
 from privatest.statistics.reference import null_moments
+from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
 from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
 
 __all__ = ["mmd_test"]
@@ -172,7 +173,7 @@ def mmd_test(
         integer_at_least("bin_size", bin_size, 1)
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
-    _check_sizes(samples, adjacency)
+    check_sizes(samples, adjacency)
     plan = _plan(
         samples, kernel_grid(kernel, bandwidths, samples.domain), adjacency, estimator, method
     )
@@ -204,18 +205,8 @@ class _Plan:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The two sample sizes, as far as they are public: halves of N for private groups."""
-        n, m = len(self.samples.x), len(self.samples.y)
-        return ((n + m) // 2, (n + m) - (n + m) // 2) if self.adjacency == "row" else (n, m)
-
-
-def _check_sizes(samples: EncodedSamples, adjacency: Adjacency) -> None:
-    n, m = len(samples.x), len(samples.y)
-    if adjacency == "row":
-        if n + m < 4:
-            raise DataError("the two groups must have at least 4 rows together.")
-    elif min(n, m) < 2:
-        raise DataError("each sample must have at least 2 rows.")
+        """The two sample sizes, as far as they are public."""
+        return public_sizes(self.samples, self.adjacency)
 
 
 def _plan(
@@ -328,12 +319,11 @@ def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None
 
 
 def _facts(plan: _Plan, n_permutations: int) -> dict[str, Any]:
-    n, m = plan.sizes
     return {
         "adjacency": plan.adjacency,
         "method": f"two-sample MMD test ({plan.kernels[0].family} kernel)",
-        "null_hypothesis": "the two samples come from the same distribution",
-        "sizes": {"N": n + m} if plan.adjacency == "row" else {"n": n, "m": m},
+        "null_hypothesis": NULL_HYPOTHESIS,
+        "sizes": shown_sizes(plan.samples, plan.adjacency),
         "parameters": {
             "kernel": plan.kernels[0].family,
             "bandwidths": tuple(kernel.bandwidth for kernel in plan.kernels),

@@ -1,0 +1,226 @@
+"""Two-sample tests by an integral probability metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypedDict, Unpack, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.encoding import EncodedSamples, encode_samples
+from privatest.noise import NoiseSource, noise_source
+from privatest.permutation import RELEASES, Release, permutation_result
+from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.results import Decision, Outcome
+from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.ipm import (
+    DISTANCES,
+    MEAN_NORMS,
+    Distance,
+    LinearMetric,
+    LineMetric,
+    MeanNorm,
+    metric,
+)
+from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
+from privatest.statistics.private_groups import (
+    permuted_groups_features,
+    permuted_groups_line,
+    private_groups_sensitivity,
+)
+from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
+from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
+
+__all__ = ["ipm_test"]
+
+Values = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class IpmOptions(TypedDict, total=False):
+    """What :func:`ipm_test` takes besides data, distance, bounds, budget and ``release``."""
+
+    norm: MeanNorm
+    delta: Amount
+    alpha: float
+    adjacency: Adjacency
+    n_permutations: int
+    rng: Rng
+    noise: NoiseSource | None
+
+
+@overload
+def ipm_test(
+    x: Any,
+    y: Any,
+    *,
+    distance: Distance,
+    bounds: Any,
+    epsilon: Amount,
+    release: Literal["pvalue"] = ...,
+    **options: Unpack[IpmOptions],
+) -> Outcome: ...
+@overload
+def ipm_test(
+    x: Any,
+    y: Any,
+    *,
+    distance: Distance,
+    bounds: Any,
+    epsilon: Amount,
+    release: Release,
+    **options: Unpack[IpmOptions],
+) -> Decision: ...
+def ipm_test(
+    x: Any,
+    y: Any,
+    *,
+    distance: Distance,
+    bounds: Any,
+    epsilon: Amount,
+    norm: MeanNorm = "l2",
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    release: Release = "pvalue",
+    adjacency: Adjacency = "one",
+    n_permutations: int = 999,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+) -> Decision:
+    """Test privately whether two samples are alike, by a distance that is easy to explain.
+
+    Parameters
+    ----------
+    x, y : array, data frame or Arrow table
+        The two samples; a row is a record, a 1-D array is one column.
+    distance : {"mean", "wasserstein", "total-variation", "kolmogorov"}
+        Distance of means; Wasserstein-1 (exact for one column, sliced over fixed public
+        directions for several); total variation of categories; largest difference of
+        distribution functions (exact for one column, over fixed public thresholds for several).
+    bounds : pair, (d, 2) array or Schema
+        Public bounds of the columns, which distances are measured in: each column is mapped to
+        [0, 1]. Data outside is clipped.
+    epsilon, delta : float, int, str or Decimal
+        The privacy budget.
+    norm : {"l1", "l2", "linf"}
+        Of the difference of means.
+    alpha : float
+        Level of the decision.
+    release : {"pvalue", "decision"}
+        A p-value with its decision, or the decision alone with less noise.
+    adjacency : {"one", "both", "row"}
+        What is hidden, as in :func:`mmd_test`.
+    n_permutations : int
+        Number of random permutations.
+    rng : None, int or Generator
+        Public randomness, for permutations.
+    noise : NoiseSource, optional
+        Secret randomness; leave it out except in simulations.
+
+    Returns
+    -------
+    Outcome or Decision
+        An Outcome without a statistic for ``release="pvalue"``, else a Decision.
+
+    Notes
+    -----
+    **Sensitivity** D/min(n, m), D the diameter of the unit box as the distance sees it: d^(1/p)
+    for means in the p-norm, 1 for one column, for categories and for thresholds, the mean reach
+    of the box along the directions if sliced. "both" and "row" as for MMD, with D for c.
+    Proof: docs/proofs/integral-probability-metrics.md.
+
+    **Privacy** Only the p-value (a multiple of 1/10,000) or the decision is released, at
+    (epsilon, delta). Proof: docs/proofs/smoothed-permutation-test.md.
+
+    References
+    ----------
+    Kim and Schrab (2023), example 1.
+
+    Examples
+    --------
+    >>> import numpy as np, privatest as pt
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.uniform(size=2000), rng.beta(2, 1, size=2000)
+    >>> pt.ipm_test(x, y, distance="wasserstein", bounds=(0, 1), epsilon=1).reject
+    True
+    """
+    budget = Budget(epsilon, delta)
+    alpha = number("alpha", alpha, above=0, below=1)
+    one_of("distance", distance, DISTANCES)
+    one_of("norm", norm, MEAN_NORMS)
+    one_of("release", release, RELEASES)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    integer_at_least("n_permutations", n_permutations, 1)
+    generator, source = public_generator(rng), noise_source(noise)
+    samples = encode_samples(x, y, bounds)
+    check_sizes(samples, adjacency)
+    chosen = metric(distance, samples.domain, norm)
+    n, m = public_sizes(samples, adjacency)
+    if adjacency == "row":
+        sensitivity = private_groups_sensitivity(chosen.diameter, n + m)
+        values, errors = _private_groups(samples, chosen, n_permutations, generator, source)
+    else:
+        sensitivity = mmd_sensitivity(chosen.diameter, n, m, adjacency)
+        values, errors = _public_groups(samples, chosen, n_permutations, generator, source)
+    return permutation_result(
+        values[0],
+        sensitivity=(sensitivity * samples.rows_per_person).widened(float(errors[0])),
+        budget=budget,
+        alpha=alpha,
+        release=release,
+        noise=source,
+        facts={
+            "adjacency": adjacency,
+            "method": f"two-sample test by {_name(distance, norm, samples.domain.dimension)}",
+            "null_hypothesis": NULL_HYPOTHESIS,
+            "sizes": shown_sizes(samples, adjacency),
+            "parameters": {"distance": distance, "norm": norm, "n_permutations": n_permutations},
+            "unit": samples.unit,
+        },
+    )
+
+
+def _name(distance: Distance, norm: MeanNorm, dimension: int) -> str:
+    names = {
+        "mean": f"difference of means ({norm})",
+        "wasserstein": "Wasserstein distance" if dimension == 1 else "sliced Wasserstein distance",
+        "total-variation": "total variation",
+        "kolmogorov": "Kolmogorov distance",
+    }
+    return names[distance]
+
+
+def _public_groups(
+    samples: EncodedSamples,
+    chosen: LinearMetric | LineMetric,
+    n_permutations: int,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> Values:
+    orders = noise.permutation(len(samples.x)), noise.permutation(len(samples.y))
+    bins = two_sample_bins(samples.x, samples.y, *orders, size=None, max_bins=16_384)
+    membership = bins.membership(n_permutations, rng)
+    if isinstance(chosen, LinearMetric):
+        return permuted_mmd_features(bins, membership, chosen, chosen.norm)
+    bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
+
+    def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
+        bin_in_order = bin_of_row[order]
+        return lambda part: np.take(bins.weights(membership[part]), bin_in_order, axis=1)
+
+    return chosen.values(bins.rows(0, bins.n + bins.m), weights, n_permutations + 1)
+
+
+def _private_groups(
+    samples: EncodedSamples,
+    chosen: LinearMetric | LineMetric,
+    n_permutations: int,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> Values:
+    order = noise.permutation(len(samples.x) + len(samples.y))
+    rows = np.vstack([samples.x, samples.y])[order]
+    labels = (order < len(samples.x)).astype(np.float64)
+    if isinstance(chosen, LinearMetric):
+        return permuted_groups_features(rows, labels, chosen, n_permutations, rng, chosen.norm)
+    return permuted_groups_line(rows, labels, chosen, n_permutations, rng)

@@ -1,0 +1,232 @@
+"""HSIC and integral probability metrics never move further than they say."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from privatest.domain import Domain
+from privatest.features import nystrom
+from privatest.kernels import Kernel
+from privatest.privacy import PermutationSensitivity
+from privatest.statistics.hsic import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
+from privatest.statistics.ipm import ipm, metric
+from privatest.statistics.mmd import mmd_sensitivity
+from privatest.statistics.private_groups import private_groups_sensitivity
+
+LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 3))
+TOLERANCE = 1e-9
+
+
+def draw(domain: Domain, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Corners, ties or anything, valid in the domain."""
+    style = rng.integers(3)
+    unit = rng.uniform(size=(count, domain.dimension))
+    if style == 0:
+        unit = np.round(unit)
+    elif style == 1:
+        unit = np.repeat(unit[:1], count, axis=0)
+        unit[rng.uniform(size=count) < 0.3] = rng.integers(2, size=domain.dimension)
+    for column in domain.categorical:
+        levels = domain.levels[column]
+        unit[:, column] = np.minimum(np.floor(unit[:, column] * levels), levels - 1)
+    return unit
+
+
+def largest_hsic_ratio(
+    value, bound: PermutationSensitivity, domains, n: int, *, permuted: bool, trials: int
+) -> float:
+    """Random neighbours, then hill climbing on the rows, for the largest |T - T'|/bound."""
+    rng = np.random.default_rng([n, permuted, trials])
+    limit = bound.permuted if permuted else bound.observed
+    best = 0.0
+    for _ in range(trials):
+        x, y = draw(domains[0], n, rng), draw(domains[1], n, rng)
+        pi = rng.permutation(n) if permuted else np.arange(n)
+        record = int(rng.integers(n))
+        new_x, new_y = draw(domains[0], 1, rng)[0], draw(domains[1], 1, rng)[0]
+
+        def ratio(x, y, new_x, new_y, pi=pi, record=record):
+            other_x, other_y = x.copy(), y.copy()
+            other_x[record], other_y[record] = new_x, new_y
+            return abs(value(x, y[pi]) - value(other_x, other_y[pi])) / limit
+
+        current = ratio(x, y, new_x, new_y)
+        for _ in range(30):
+            row = int(rng.integers(n))
+            next_x, next_y = x.copy(), y.copy()
+            next_x[row], next_y[row] = draw(domains[0], 1, rng)[0], draw(domains[1], 1, rng)[0]
+            candidate = (next_x, next_y, draw(domains[0], 1, rng)[0], draw(domains[1], 1, rng)[0])
+            if (found := ratio(*candidate)) > current:
+                current, (x, y, new_x, new_y) = found, candidate
+        best = max(best, current)
+    return best
+
+
+@pytest.mark.parametrize("permuted", [False, True])
+@pytest.mark.parametrize("domains", [(LINE, LINE), (SQUARE, LINE), (MIXED, MIXED)])
+@pytest.mark.parametrize("family", ["gaussian", "laplace", "imq"])
+def test_hsic(family, domains, permuted):
+    for n, bandwidth in product((4, 7), (0.3, 2.0)):
+        kernels = (Kernel(family, bandwidth), Kernel(family, 1.0))
+        bound = hsic_sensitivity(kernels[0].spread(domains[0]), kernels[1].spread(domains[1]), n)
+        ratio = largest_hsic_ratio(
+            lambda x, y, kernels=kernels: hsic(x, y, kernels, domains),
+            bound,
+            domains,
+            n,
+            permuted=permuted,
+            trials=12,
+        )
+        assert ratio <= 1 + TOLERANCE
+
+
+def test_a_permutation_parts_a_pair_and_the_permuted_bound_is_needed():
+    """All rows at 0; the replaced pair and the rows it is permuted onto are at 1."""
+    kernels = (Kernel("gaussian", 0.1),) * 2
+    n = 40
+    x, y = np.zeros((n, 1)), np.zeros((n, 1))
+    x[1] = y[2] = 1.0
+    pi = np.arange(n)
+    pi[[0, 1, 2]] = [2, 0, 1]  # y_2 sits with x_0, y_0 with x_1
+    other_x, other_y = x.copy(), y.copy()
+    other_x[0] = other_y[0] = 1.0
+    moved = abs(
+        hsic(x, y[pi], kernels, (LINE, LINE)) - hsic(other_x, other_y[pi], kernels, (LINE, LINE))
+    )
+    bound = hsic_sensitivity(*(kernel.spread(LINE) for kernel in kernels), n)
+    assert bound.observed < moved <= bound.permuted
+
+
+def test_the_observed_bound_is_of_the_right_size():
+    """Found by search: the observed statistic really reaches C, below sqrt(3/2) C."""
+    kernels = (Kernel("gaussian", 0.2),) * 2
+    bound = hsic_sensitivity(*(kernel.spread(LINE) for kernel in kernels), 5)
+    ratio = largest_hsic_ratio(
+        lambda x, y: hsic(x, y, kernels, (LINE, LINE)),
+        bound,
+        (LINE, LINE),
+        5,
+        permuted=False,
+        trials=150,
+    )
+    assert 0.75 < ratio <= 1 + TOLERANCE
+    planted = PermutationSensitivity(bound.observed * 0.7, bound.permuted)
+    assert ratio * bound.observed > planted.observed  # a bound planted too small is caught
+
+
+def test_vectors_behind_the_observed_bound():
+    """|a'⊗b' - a⊗b| <= sqrt(3/2) for vectors of norm <= 1 at distance <= 1; it is attained."""
+    rng = np.random.default_rng(1)
+    largest = 0.0
+    for _ in range(20_000):
+        a, b, other_a, other_b = (v / max(np.linalg.norm(v), 1) for v in rng.normal(size=(4, 3)))
+        a, other_a = (
+            a / max(1, np.linalg.norm(a - other_a)),
+            other_a / max(1, np.linalg.norm(a - other_a)),
+        )
+        b, other_b = (
+            b / max(1, np.linalg.norm(b - other_b)),
+            other_b / max(1, np.linalg.norm(b - other_b)),
+        )
+        largest = max(largest, float(np.linalg.norm(np.outer(a, b) - np.outer(other_a, other_b))))
+    assert largest <= math.sqrt(1.5) + TOLERANCE
+    a, other = np.array([1.0, 0.0]), np.array([0.5, math.sqrt(0.75)])
+    attained = np.linalg.norm(np.outer(a, a) - np.outer(other, other))
+    assert attained == pytest.approx(math.sqrt(1.5))
+
+
+@pytest.mark.parametrize("permuted", [False, True])
+def test_hsic_u(permuted):
+    for n in (4, 6):
+        kernels = (Kernel("gaussian", 0.5), Kernel("gaussian", 1.0))
+        bound = hsic_u_sensitivity(*(kernel.spread(LINE) for kernel in kernels), n)
+        ratio = largest_hsic_ratio(
+            lambda x, y, kernels=kernels: hsic_u(x, y, kernels, (LINE, LINE)),
+            bound,
+            (LINE, LINE),
+            n,
+            permuted=permuted,
+            trials=15,
+        )
+        assert ratio <= 1 + TOLERANCE
+
+
+def test_hsic_of_nystrom_features():
+    maps = nystrom((Kernel("gaussian", 0.5),), LINE.points(12), LINE)
+
+    def value(x, y):
+        left = maps.project(0, next(maps.raw(x)).copy())
+        right = maps.project(0, next(maps.raw(y)).copy())
+        return float(np.linalg.norm((left - left.mean(0)).T @ right) / len(x))
+
+    for permuted in (False, True):
+        bound = hsic_sensitivity(maps.spreads[0], maps.spreads[0], 5)
+        ratio = largest_hsic_ratio(value, bound, (LINE, LINE), 5, permuted=permuted, trials=20)
+        assert ratio <= 1 + TOLERANCE
+
+
+METRICS = [
+    ("mean", SQUARE, "l1"),
+    ("mean", SQUARE, "l2"),
+    ("mean", SQUARE, "linf"),
+    ("wasserstein", LINE, "l2"),
+    ("wasserstein", SQUARE, "l2"),
+    ("kolmogorov", LINE, "l2"),
+    ("kolmogorov", SQUARE, "l2"),
+    ("total-variation", Domain((3, 2)), "l2"),
+]
+
+
+@pytest.mark.parametrize(("distance", "domain", "norm"), METRICS)
+def test_metrics_move_by_their_diameter(distance, domain, norm):
+    """Any labels with n and m members are a permutation, so random labels cover them all."""
+    chosen = metric(distance, domain, norm)
+    rng = np.random.default_rng(7)
+    largest = 0.0
+    for _ in range(400):
+        n, m = (int(size) for size in rng.integers(2, 7, size=2))
+        rows = draw(domain, n + m, rng)
+        other = rows.copy()
+        other[rng.integers(n + m)] = draw(domain, 1, rng)[0]
+        order = rng.permutation(n + m)
+        values = [ipm(data[order[:n]], data[order[n:]], chosen) for data in (rows, other)]
+        bound = mmd_sensitivity(chosen.diameter, n, m, "one").permuted
+        largest = max(largest, abs(values[0] - values[1]) / bound)
+    corner = np.zeros((6, domain.dimension))
+    other = corner.copy()
+    other[0] = [max(level - 1, 1) for level in domain.levels]
+    moved = ipm(other[:3], other[3:], chosen) - ipm(corner[:3], corner[3:], chosen)
+    assert largest <= 1 + TOLERANCE
+    # public thresholds stay off the corner, and each direction has a corner of its own
+    if distance not in ("kolmogorov", "wasserstein") or domain is LINE:
+        assert moved == pytest.approx(chosen.diameter / 3)
+
+
+@pytest.mark.parametrize(("distance", "domain", "norm"), METRICS)
+def test_metrics_with_private_groups(distance, domain, norm):
+    chosen = metric(distance, domain, norm)
+    rng = np.random.default_rng(8)
+
+    def value(rows, labels):
+        n = int(labels.sum())
+        if n in (0, len(rows)):
+            return 0.0
+        return n * (len(rows) - n) / len(rows) ** 2 * ipm(rows[labels], rows[~labels], chosen)
+
+    for _ in range(300):
+        total = int(rng.integers(4, 9))
+        rows, labels = draw(domain, total, rng), rng.uniform(size=total) < 0.4
+        other_rows, other_labels = rows.copy(), labels.copy()
+        record = int(rng.integers(total))
+        other_rows[record] = draw(domain, 1, rng)[0]
+        other_labels[record] = rng.uniform() < 0.5
+        bound = private_groups_sensitivity(chosen.diameter, total)
+        moved = abs(value(rows, labels) - value(other_rows, other_labels))
+        assert moved <= bound.observed * (1 + TOLERANCE)
+        pi = rng.permutation(total)
+        moved = abs(value(rows, labels[pi]) - value(other_rows, other_labels[pi]))
+        assert moved <= bound.permuted * (1 + TOLERANCE)
