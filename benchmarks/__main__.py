@@ -1,5 +1,6 @@
-"""`make bench`: the speed table. Power and level: benchmarks.power.mmd, benchmarks.level.mmd."""
+"""`make bench`: the speed tables. Power and level: benchmarks.power.*, benchmarks.level.*."""
 
-from benchmarks.speed import mmd
+from benchmarks.speed import hsic, mmd
 
 mmd.main()
+hsic.main()

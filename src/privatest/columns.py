@@ -33,6 +33,7 @@ __all__ = [
     "fill_numbers",
     "one_column",
     "refuse_missing",
+    "to_unit",
 ]
 
 BLOCK = 16_384  # rows converted at a time
@@ -79,7 +80,7 @@ def fill_numbers(
             numbers = np.where(absent, column.missing, numbers)  # noqa: PLW2901
         if column.integer and not np.array_equal(numbers, np.floor(numbers)):
             raise DataError(f"{label} has a value that is not an integer; its rule is integer.")
-        _to_unit(numbers, column.lower, column.upper, out[start:end])
+        to_unit(numbers, column.lower, column.upper, out[start:end])
 
 
 def _number_blocks(values: Any, label: str) -> Iterator[NDArray[np.float64]]:
@@ -145,7 +146,7 @@ def _code(value: Any, column: CategoricalColumn, codes: Mapping[str, int]) -> in
     return code if code != _UNKNOWN and not isinstance(column.categories[code], str) else _UNKNOWN
 
 
-def _to_unit(values: Any, lower: Any, upper: Any, out: NDArray[np.float64]) -> None:
+def to_unit(values: Any, lower: Any, upper: Any, out: NDArray[np.float64]) -> None:
     """Clip to the bounds and map them to [0, 1]; NaN stays."""
     np.clip(values, lower, upper, out=out)
     out -= lower

@@ -21,6 +21,7 @@ from privatest.columns import (
     fill_numbers,
     one_column,
     refuse_missing,
+    to_unit,
 )
 from privatest.domain import Domain
 from privatest.errors import DataError, ParameterError
@@ -248,8 +249,10 @@ def _by_schema(source: _Table, schema: Schema, name: str) -> NDArray[np.float64]
 def _by_bounds(source: _Table, pairs: NDArray[np.float64] | None, name: str) -> NDArray[np.float64]:
     if source.array is not None and source.array.dtype.kind not in "biuf":
         raise DataError(f"{name} must hold real numbers; describe categories by a Schema.")
-    if source.array is not None and pairs is None:
-        return _as_it_is(source.array, name)
+    if source.array is not None:
+        if pairs is None:
+            return _as_it_is(source.array, name)
+        return _to_box(source.array, pairs, name)
     columns = [None] * source.width if pairs is None else [NumericColumn(*pair) for pair in pairs]
     if source.names is not None:
         labels = [_label(own, name) for own in source.names]
@@ -258,6 +261,18 @@ def _by_bounds(source: _Table, pairs: NDArray[np.float64] | None, name: str) -> 
     else:
         labels = [f"column {index} of {name}" for index in range(1, source.width + 1)]
     return _by_columns(source, columns, labels)
+
+
+def _to_box(array: NDArray[Any], pairs: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """Map the columns of an array to [0, 1], a block of rows at a time."""
+    rows = np.empty(array.shape)
+    for start in range(0, len(array), BLOCK):
+        block = array[start : start + BLOCK].astype(np.float64, copy=False)
+        if np.isnan(block).any():
+            column = int(np.flatnonzero(np.isnan(block).any(axis=0))[0]) + 1
+            refuse_missing(name if array.shape[1] == 1 else f"column {column} of {name}")
+        to_unit(block, pairs[:, 0], pairs[:, 1], rows[start : start + BLOCK])
+    return rows
 
 
 def _as_it_is(array: NDArray[Any], name: str) -> NDArray[np.float64]:

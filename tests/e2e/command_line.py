@@ -36,6 +36,7 @@ def table(**changes: Any) -> pa.Table:
         "visits": [CANARY, *range(41, 80), *range(40)],
         "plan": ["basic"] * 40 + ["plus"] * 40,
         "region": ["north", "south"] * 40,
+        "age": [*range(80)],
         "note": [str(CANARY)] * 80,
     }
     return pa.table({name: v for name, v in (columns | changes).items() if v is not None})

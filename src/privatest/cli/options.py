@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from privatest.errors import ParameterError
 from privatest.privacy import Adjacency
 from privatest.validation import number, reject
 
@@ -138,11 +140,12 @@ RowsPerPerson = Annotated[
     ),
 ]
 Release = Annotated[
-    Literal["pvalue", "decision"],
+    Literal["pvalue", "decision"] | None,
     typer.Option(
         "--release",
         help="What is published: a p-value, or only the decision, which needs less noise.",
         rich_help_panel=_PRIVACY,
+        show_default="pvalue",
     ),
 ]
 Alpha = Annotated[
@@ -155,12 +158,13 @@ Alpha = Annotated[
     ),
 ]
 KernelOption = Annotated[
-    Literal["gaussian", "laplace", "imq"],
+    Literal["gaussian", "laplace", "imq"] | None,
     typer.Option(
         "--kernel",
         metavar="KERNEL",
         help="How likeness falls off with distance: gaussian, laplace or imq.",
         rich_help_panel=_TEST,
+        show_default="gaussian",
     ),
 ]
 Bandwidths = Annotated[
@@ -174,31 +178,72 @@ Bandwidths = Annotated[
     ),
 ]
 Permutations = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--permutations",
         metavar="COUNT",
         min=1,
         help="Number of permutations.",
         rich_help_panel=_TEST,
+        show_default="999; 199 in subtests",
+    ),
+]
+TwoSampleMethod = Annotated[
+    Literal["mmd", "mean", "wasserstein", "tv", "kolmogorov", "tot", "sarrm"],
+    typer.Option(
+        "--method",
+        metavar="TEST",
+        help="How samples are compared: mmd (kernel), mean, wasserstein, tv (categories), "
+        "kolmogorov, or a --subtest made private by tot or sarrm.",
+        rich_help_panel=_TEST,
+    ),
+]
+IndependenceMethod = Annotated[
+    Literal["hsic", "tot", "sarrm"],
+    typer.Option(
+        "--method",
+        metavar="TEST",
+        help="hsic (kernel), or a --subtest made private by tot or sarrm.",
+        rich_help_panel=_TEST,
+    ),
+]
+Subtest = Annotated[
+    str | None,
+    typer.Option(
+        "--subtest",
+        metavar="NAME",
+        help="Test that tot or sarrm runs on parts of the data: mmd, hsic or one of scipy.stats.",
+        rich_help_panel=_TEST,
+        show_default="mmd or hsic",
     ),
 ]
 Norm = Annotated[
-    Literal["l1", "l2", "linf"],
-    typer.Option("--norm", help="Norm of the difference of means.", rich_help_panel=_TEST),
+    Literal["l1", "l2", "linf"] | None,
+    typer.Option(
+        "--norm",
+        help="Norm of the difference of means.",
+        rich_help_panel=_TEST,
+        show_default="l2",
+    ),
 ]
 Computation = Annotated[
-    Literal["auto", "exact", "nystrom", "fourier"],
+    Literal["auto", "exact", "nystrom", "fourier"] | None,
     typer.Option(
         "--computation",
         metavar="HOW",
         help="How the kernel is computed: exact, nystrom or fourier; auto goes by size.",
         rich_help_panel=_TEST,
+        show_default="auto",
     ),
 ]
 Estimator = Annotated[
-    Literal["v", "u"],
-    typer.Option("--estimator", help="Distance (v) or unbiased square (u).", rich_help_panel=_TEST),
+    Literal["v", "u"] | None,
+    typer.Option(
+        "--estimator",
+        help="Distance (v) or unbiased square (u).",
+        rich_help_panel=_TEST,
+        show_default="v",
+    ),
 ]
 Json = Annotated[
     bool,
@@ -232,3 +277,12 @@ def read_names(text: str, option: str = "columns") -> list[str]:
     if not all(names) or len(set(names)) < len(names):
         reject(option, "different names with commas between", text)
     return names
+
+
+def given(method: str, allowed: Collection[str], **options: object) -> dict[str, Any]:
+    """Return the options that were given, and refuse those that ``method`` does not have."""
+    chosen = {name: value for name, value in options.items() if value is not None}
+    for name in chosen:
+        if name not in allowed:
+            raise ParameterError(f"--{name} does not go with --method {method}.")
+    return chosen

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from privatest.cli import options
 from privatest.cli.output import print_result, working
+from privatest.errors import ParameterError
 from privatest.privacy import Budget
 
+if TYPE_CHECKING:
+    from privatest.cli.question import Question
+    from privatest.results import Decision
+
 __all__ = ["two_sample"]
+
+# What each method takes besides the data, the budget and the level.
+_OPTIONS = {
+    "mmd": ("release", "permutations", "kernel", "bandwidths", "computation", "estimator"),
+    "mean": ("release", "permutations", "norm"),
+    "wasserstein": ("release", "permutations"),
+    "tv": ("release", "permutations"),
+    "kolmogorov": ("release", "permutations"),
+    "tot": ("subtest", "permutations"),
+    "sarrm": ("subtest", "permutations"),
+}
 
 
 def two_sample(
@@ -23,13 +42,16 @@ def two_sample(
     membership: options.MembershipOption = None,
     adjacency: options.AdjacencyOption = None,
     rows_per_person: options.RowsPerPerson = None,
-    release: options.Release = "pvalue",
+    release: options.Release = None,
     alpha: options.Alpha = "0.05",
-    kernel: options.KernelOption = "gaussian",
+    method: options.TwoSampleMethod = "mmd",
+    permutations: options.Permutations = None,
+    kernel: options.KernelOption = None,
     bandwidths: options.Bandwidths = None,
-    permutations: options.Permutations = 999,
-    computation: options.Computation = "auto",
-    estimator: options.Estimator = "v",
+    computation: options.Computation = None,
+    estimator: options.Estimator = None,
+    norm: options.Norm = None,
+    subtest: options.Subtest = None,
     as_json: options.Json = False,
 ) -> None:
     """Test whether two samples come from the same distribution.
@@ -44,9 +66,19 @@ def two_sample(
         --bounds visits=0:80 --epsilon 1
     """
     budget, level = Budget(epsilon, delta), options.read_alpha(alpha)
-    widths = options.read_bandwidths(bandwidths)
+    chosen = options.given(
+        method,
+        _OPTIONS[method],
+        release=release,
+        permutations=permutations,
+        kernel=kernel,
+        bandwidths=options.read_bandwidths(bandwidths),
+        computation=computation,
+        estimator=estimator,
+        norm=norm,
+        subtest=subtest,
+    )
 
-    from privatest import mmd_test  # noqa: PLC0415
     from privatest.cli.question import Question, describe  # noqa: PLC0415
 
     question = Question.ask(
@@ -59,20 +91,32 @@ def two_sample(
         adjacency=adjacency,
     )
     with working("Reading the data and testing ..."):
-        x, y = question.samples()
-        result = mmd_test(
-            x,
-            y,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            alpha=level,
-            release=release,
-            adjacency=question.adjacency,
-            bounds=question.schema,
-            kernel=kernel,
-            bandwidths=widths,
-            estimator=estimator,
-            method=computation,
-            n_permutations=permutations,
+        result = _run(
+            method, question, chosen, epsilon=budget.epsilon, delta=budget.delta, alpha=level
         )
     print_result(result, compared=question.words, as_json=as_json)
+
+
+def _run(method: str, question: Question, chosen: dict[str, Any], **common: Any) -> Decision:
+    """Read the samples and call the test."""
+    import privatest as pt  # noqa: PLC0415
+
+    renamed = {"permutations": "n_permutations", "computation": "method", "subtest": "pvalue"}
+    arguments = {renamed.get(name, name): value for name, value in chosen.items()}
+    arguments |= common | {"bounds": question.schema, "adjacency": question.adjacency}
+    subsampled = method in ("tot", "sarrm")
+    if subsampled and question.adjacency == "row":
+        raise ParameterError(
+            f"--method {method} needs public membership: it cuts each group into parts, which "
+            "shows the group sizes. Pass --membership public if they are, or use --method mmd."
+        )
+    test: Callable[..., Decision]
+    if method == "mmd":
+        test = pt.mmd_test
+    elif subsampled:
+        test = pt.test_of_tests if method == "tot" else pt.sarrm_test
+        arguments = {"pvalue": "mmd"} | arguments
+    else:
+        test = pt.ipm_test
+        arguments["distance"] = "total-variation" if method == "tv" else method
+    return test(*question.samples(), **arguments)

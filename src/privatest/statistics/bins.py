@@ -114,12 +114,15 @@ def two_sample_bins(
     size: int | None,
     max_bins: int,
 ) -> TwoSampleBins:
-    """Cut two samples into bins of one size, in the given (secret) orders."""
+    """Cut two samples into bins of one size, in the given (secret) orders, which are used up."""
     n, m = len(x), len(y)
     if size is None:
         size = max(1, min(n, m) // _BINS_PER_SAMPLE, -(-(n + m) // max_bins))
     size = min(size, n, m)
     whole_x, whole_y = n - n % size, m - m % size
+    # Only which rows share a bin matters; in stored order they are much quicker to fetch.
+    order_x[:whole_x].reshape(-1, size).sort(axis=1)
+    order_y[:whole_y].reshape(-1, size).sort(axis=1)
     bins_and_rest = (
         order_x[:whole_x],
         n + order_y[:whole_y],

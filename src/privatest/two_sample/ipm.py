@@ -174,7 +174,8 @@ def ipm_test(
             "method": f"two-sample test by {_name(distance, norm, samples.domain.dimension)}",
             "null_hypothesis": NULL_HYPOTHESIS,
             "sizes": shown_sizes(samples, adjacency),
-            "parameters": {"distance": distance, "norm": norm, "n_permutations": n_permutations},
+            "parameters": {"distance": distance, "n_permutations": n_permutations}
+            | ({"norm": norm} if distance == "mean" else {}),
             "unit": samples.unit,
         },
     )
