@@ -29,6 +29,8 @@ LAYERS: list[tuple[str, ...]] = [
     ("noise", "mechanisms", "nulls", "permutation", "subsample"),
     (
         "two_sample",
+        "custom",
+        "any_test",
         "independence",
         "goodness_of_fit",
         "paired",

@@ -1,8 +1,9 @@
 """Differentially private hypothesis tests: the answer, and a proof that it hides each person."""
 
+from privatest.custom import permutation_test
 from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
 from privatest.independence import hsic_test
-from privatest.privacy import Adjacency, Budget
+from privatest.privacy import Adjacency, Budget, PermutationSensitivity
 from privatest.results import Decision, Outcome
 from privatest.schema import Schema
 from privatest.two_sample import ipm_test, mmd_test
@@ -16,10 +17,12 @@ __all__ = [
     "Decision",
     "Outcome",
     "ParameterError",
+    "PermutationSensitivity",
     "PrivacyError",
     "PrivatestError",
     "Schema",
     "hsic_test",
     "ipm_test",
     "mmd_test",
+    "permutation_test",
 ]

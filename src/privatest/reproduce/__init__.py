@@ -1,0 +1,1 @@
+"""Published methods as they were published, to compare with. Simulated noise only."""
