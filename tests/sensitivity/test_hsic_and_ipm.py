@@ -97,14 +97,14 @@ def test_a_permutation_parts_a_pair_and_the_permuted_bound_is_needed():
     moved = abs(
         hsic(x, y[pi], kernels, (LINE, LINE)) - hsic(other_x, other_y[pi], kernels, (LINE, LINE))
     )
-    bound = hsic_sensitivity(*(kernel.spread(LINE) for kernel in kernels), n)
+    bound = hsic_sensitivity(kernels[0].spread(LINE), kernels[1].spread(LINE), n)
     assert bound.observed < moved <= bound.permuted
 
 
 def test_the_observed_bound_is_of_the_right_size():
     """Found by search: the observed statistic really reaches C, below sqrt(3/2) C."""
     kernels = (Kernel("gaussian", 0.2),) * 2
-    bound = hsic_sensitivity(*(kernel.spread(LINE) for kernel in kernels), 5)
+    bound = hsic_sensitivity(kernels[0].spread(LINE), kernels[1].spread(LINE), 5)
     ratio = largest_hsic_ratio(
         lambda x, y: hsic(x, y, kernels, (LINE, LINE)),
         bound,
@@ -143,7 +143,7 @@ def test_vectors_behind_the_observed_bound():
 def test_hsic_u(permuted):
     for n in (4, 6):
         kernels = (Kernel("gaussian", 0.5), Kernel("gaussian", 1.0))
-        bound = hsic_u_sensitivity(*(kernel.spread(LINE) for kernel in kernels), n)
+        bound = hsic_u_sensitivity(kernels[0].spread(LINE), kernels[1].spread(LINE), n)
         ratio = largest_hsic_ratio(
             lambda x, y, kernels=kernels: hsic_u(x, y, kernels, (LINE, LINE)),
             bound,

@@ -1,0 +1,65 @@
+"""``privatest independence`` and the methods of ``two-sample`` as people use them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.command_line import CLEAR, GROUP, refused, released, table, write
+
+pytestmark = pytest.mark.e2e
+
+SIDES = ["--x", "age", "--y", "visits", "--bounds", "age=0:80", "--bounds", "visits=0:80"]
+
+
+def test_dependence_is_found(cli):
+    run = cli("independence", write("a.csv", table()), *SIDES, *CLEAR)
+    assert run.code == 0
+    assert run.out.startswith("We reject the hypothesis that the two sides are independent")
+    assert "age and visits" in run.out
+    assert "the number of rows is public" in run.out
+    document = released(cli("independence", "a.csv", *SIDES, *CLEAR, "--json"))
+    assert document["sizes"] == {"n": 80}
+
+
+def test_categories_through_a_schema(cli, tmp_path):
+    schema = tmp_path / "s.toml"
+    schema.write_text(
+        '[columns.visits]\ntype = "numeric"\nbounds = [0, 80]\n'
+        '[columns.plan]\ntype = "categorical"\ncategories = ["basic", "plus"]\n'
+    )
+    path = write("a.parquet", table())
+    sides = ["--x", "visits", "--y", "plan", "--schema", str(schema)]
+    assert released(cli("independence", path, *sides, *CLEAR, "--json"))["reject"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["--y", "age"], "share a column"),
+        (["--y", "region"], "declare --bounds region"),
+        (["--y", "a,,b"], "y must be"),
+        (["--epsilon", "nan"], "epsilon"),
+        (["--method", "tot", "--release", "decision"], "--release does not go"),
+    ],
+)
+def test_bad_input(cli, changes, words):
+    refused(cli("independence", write("a.csv", table()), *SIDES, *CLEAR, *changes), words)
+
+
+@pytest.mark.parametrize("method", ["mean", "wasserstein", "kolmogorov"])
+def test_other_distances(cli, method):
+    path = write("a.csv", table())
+    document = released(cli("two-sample", path, *GROUP, *CLEAR, "--method", method, "--json"))
+    assert document["reject"]
+    assert document["parameters"]["distance"] == method
+
+
+def test_options_that_do_not_go_together(cli):
+    path = write("a.csv", table())
+    refused(
+        cli("two-sample", path, *GROUP, *CLEAR, "--method", "mean", "--kernel", "imq"), "kernel"
+    )
+    refused(cli("two-sample", path, *GROUP, *CLEAR, "--norm", "l1"), "--norm does not go")
+    refused(
+        cli("two-sample", path, *GROUP, "--epsilon", "1", "--method", "tot"), "public membership"
+    )

@@ -1,0 +1,152 @@
+"""hsic_test: what it computes, what it refuses, what it says."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import privatest as pt
+from privatest.domain import Domain
+from privatest.errors import DataError, ParameterError
+from privatest.features import nystrom
+from privatest.kernels import Kernel, gram, kernel_grid
+from privatest.noise import SimulatedNoise
+from privatest.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.statistics.hsic import (
+    hsic,
+    hsic_sensitivity,
+    hsic_u,
+    permuted_hsic_exact,
+    permuted_hsic_features,
+)
+
+LINE = Domain((0,))
+BOX: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1)}
+WIDE = Kernel("gaussian", 1.0)
+
+
+def pairs(n: int, seed: int = 0, share: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform pairs; y equals x for a share of them."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(size=n), rng.uniform(size=n)
+    return x, np.where(rng.uniform(size=n) < share, x, y)
+
+
+def test_published_value():
+    x, y = np.array([[0], [0.3], [0.7], [1]]), np.array([[0.1], [0.9], [0.4], [0.6]])
+    assert hsic(x, y, (WIDE, WIDE), (LINE, LINE)) == pytest.approx(0.070815074202, abs=1e-12)
+    bound = hsic_sensitivity(WIDE.spread(LINE), WIDE.spread(LINE), 4)
+    assert bound.permuted == pytest.approx(0.474090419121, abs=1e-12)
+    assert bound.observed == pytest.approx(0.474090419121 / 2 * 1.5**0.5, abs=1e-12)
+
+
+def test_u_statistic_is_the_average_over_quadruples():
+    rows = np.random.default_rng(1).uniform(size=(6, 2))
+    left, right = rows[:, :1], rows[:, 1:]
+    k, m = gram(WIDE, left, left, LINE), gram(WIDE, right, right, LINE)
+    brute = np.mean(
+        [k[i, j] * (m[i, j] + m[r, s] - 2 * m[i, r]) for i, j, r, s in permutations(range(6), 4)]
+    )
+    assert hsic_u(rows[:, :1], rows[:, 1:], (WIDE, WIDE), (LINE, LINE)) == pytest.approx(brute)
+
+
+@pytest.mark.parametrize("n", [5, 64, 333])
+def test_features_agree_with_exact_kernels(n):
+    """Observed statistics agree pair by pair, leftover rows and all, within the stated error."""
+    x, y = (side[:, None] for side in pairs(n, share=0.3))
+    grid = kernel_grid("gaussian", None, LINE)
+    maps = nystrom(grid, LINE.points(64), LINE)
+    values, errors = permuted_hsic_features(x, y, (maps, maps), 3, np.random.default_rng(0))
+    exact, _ = permuted_hsic_exact(x, y, (grid, grid), (LINE, LINE), np.arange(n)[None, :])
+    assert values.shape == (36, 4)
+    # public points cut off eigenvalues below 1e-6 of the largest
+    np.testing.assert_allclose(values[:, 0], exact[:, 0], atol=2e-5)
+    assert (errors < 1e-6).all()
+
+
+def test_permuted_features_are_statistics_of_permuted_rows():
+    """With as many blocks as rows a shuffle of blocks is a shuffle of rows."""
+    x, y = (side[:, None] for side in pairs(20))
+    maps = nystrom((WIDE,), LINE.points(20), LINE)
+    values, _ = permuted_hsic_features(x, y, (maps, maps), 4, np.random.default_rng(5))
+    shuffles = np.tile(np.arange(20), (5, 1))
+    np.random.default_rng(5).permuted(shuffles[1:], axis=1, out=shuffles[1:])
+    exact = [hsic(x, y[shuffle], (WIDE, WIDE), (LINE, LINE)) for shuffle in shuffles]
+    np.testing.assert_allclose(values[0], exact, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "exact"}, {"estimator": "u"}])
+def test_finds_dependence_and_not_independence(options):
+    x, y = pairs(200, share=0.9)
+    loud: dict[str, Any] = {
+        "epsilon": 1000,
+        "n_permutations": 199,
+        "rng": 0,
+        "noise": SimulatedNoise(1),
+    }
+    assert pt.hsic_test(x, y, **BOX, **loud, **options).reject
+    apart = pt.hsic_test(*pairs(200, seed=3), **BOX, **loud, **options)
+    assert not apart.reject
+
+
+def test_categories_frames_and_rows_per_person():
+    x, y = pairs(400, share=0.8)
+    frame = pd.DataFrame({"age": 100 * x, "kind": np.where(y < 0.5, "a", "b")})
+    side_x = Schema({"age": NumericColumn(0, 100)}, rows_per_person=2)
+    side_y = Schema({"kind": CategoricalColumn(("a", "b"))}, rows_per_person=2)
+    result = pt.hsic_test(
+        frame[["age"]], frame[["kind"]], epsilon=1000, bounds_x=side_x, bounds_y=side_y
+    )
+    assert result.reject
+    assert "at most 2 rows" in str(result)
+    assert result.sizes == {"n": 400}
+    with pytest.raises(ParameterError, match="rows_per_person"):
+        pt.hsic_test(frame[["age"]], y, epsilon=1, bounds_x=side_x, bounds_y=(0, 1))
+
+
+def test_results_hold_public_facts_only():
+    outcome = pt.hsic_test(*pairs(50), epsilon=1, **BOX)
+    assert outcome.statistic is None
+    assert "the number of rows is public" in outcome.guarantee
+    decision = pt.hsic_test(*pairs(50), epsilon=1, release="decision", **BOX)
+    assert not hasattr(decision, "pvalue")
+    assert set(outcome.parameters) == {
+        *("kernel_x", "kernel_y", "bandwidths_x", "bandwidths_y", "estimator"),
+        *("computation", "n_permutations"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"epsilon": 0}, ParameterError, "epsilon"),
+        ({"alpha": 1}, ParameterError, "alpha"),
+        ({"release": "statistic"}, ParameterError, "release"),
+        ({"estimator": "w"}, ParameterError, "estimator"),
+        ({"method": "fourier"}, ParameterError, "method"),
+        ({"method": "nystrom", "estimator": "u"}, ParameterError, "diagonal"),
+        ({"method": "nystrom", "bounds_x": None, "bandwidths_x": 1}, ParameterError, "bounds"),
+        ({"bounds_x": None}, ParameterError, "bandwidths must be given"),
+        ({"bounds_y": (1, 0)}, ParameterError, "bounds"),
+        ({"n_permutations": 0}, ParameterError, "n_permutations"),
+        ({"kernel_x": "cubic"}, ParameterError, "kernel"),
+    ],
+)
+def test_bad_parameters(change, error, words, monkeypatch):
+    monkeypatch.setattr("privatest.noise.SecureNoise.laplace", lambda *_: pytest.fail("noise"))
+    with pytest.raises(error, match=words):
+        pt.hsic_test(*pairs(20), **({"epsilon": 1} | BOX | change))
+
+
+def test_bad_data():
+    x, y = pairs(20)
+    with pytest.raises(DataError, match="same number of rows"):
+        pt.hsic_test(x, y[:-1], epsilon=1, **BOX)
+    with pytest.raises(DataError, match="at least 4"):
+        pt.hsic_test(x[:3], y[:3], epsilon=1, **BOX)
+    with pytest.raises(DataError, match="missing value"):
+        pt.hsic_test(np.append(x[1:], np.nan), y, epsilon=1, **BOX)
