@@ -153,7 +153,7 @@ def hsic_test(
     one_of("release", release, RELEASES)
     one_of("estimator", estimator, ("v", "u"))
     one_of("method", method, _METHODS)
-    integer_at_least("n_permutations", n_permutations, 1)
+    n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     sides = encode_pairs(x, y, bounds_x, bounds_y)
     if len(sides[0].rows) < 4:

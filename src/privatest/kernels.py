@@ -35,6 +35,7 @@ KERNEL_FAMILIES: tuple[str, ...] = get_args(KernelFamily)
 UNIT_ROUNDOFF = 2.0**-53
 _GRID = (4.0, 1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)  # default bandwidths, in box diameters
 _DIRECT_DIMENSION = 3  # up to here differences are cheaper than a matrix product
+_NARROWEST, _WIDEST = 1e-100, 1e100  # bandwidths whose squares are floats
 _MOST_SQUARINGS = 12  # from one exponential: each doubles its relative error
 
 # exp on [-1/16, 0], interpolated at Chebyshev points, to 2e-16. The widest kernel of the
@@ -75,7 +76,7 @@ class Kernel:
     def __post_init__(self) -> None:
         """Refuse parameters that are not a kernel."""
         one_of("kernel", self.family, KERNEL_FAMILIES)
-        number("bandwidth", self.bandwidth, above=0)
+        number("bandwidth", self.bandwidth, at_least=_NARROWEST, below=_WIDEST)
         if self.mismatch is not None:
             number("mismatch", self.mismatch, at_least=0, below=1)
 
@@ -127,7 +128,10 @@ def kernel_grid(
         listed = [bandwidths] if np.ndim(bandwidths) == 0 else list(bandwidths)  # type: ignore[arg-type]
         if not listed:
             reject("bandwidths", "a positive number or a non-empty list of them", bandwidths)
-        values = sorted({number("bandwidths", value, above=0) for value in listed}, reverse=True)
+        values = sorted(
+            {number("bandwidths", value, at_least=_NARROWEST, below=_WIDEST) for value in listed},
+            reverse=True,
+        )
     return tuple(Kernel(family, value) for value in values)  # type: ignore[arg-type]
 
 
@@ -195,7 +199,8 @@ def _squarings(previous: Kernel, kernel: Kernel) -> int:
     if kernel.family != "gaussian" or kernel.mismatch is not None or previous.mismatch is not None:
         return 0
     log_ratio = 2 * math.log2(previous.bandwidth / kernel.bandwidth)
-    return round(log_ratio) if abs(log_ratio - round(log_ratio)) < 1e-12 else 0
+    steps = round(log_ratio)
+    return steps if steps > 0 and abs(log_ratio - steps) < 1e-12 else 0
 
 
 def _uses_product(kernel: Kernel, domain: Domain) -> bool:
@@ -216,11 +221,11 @@ def _numeric_distance(
         left, right = x_numeric - 0.5, y_numeric - 0.5  # the centre: the smallest rounding error
         square_left = np.einsum("ij,ij->i", left, left)[:, None]
         square_right = np.einsum("ij,ij->i", right, right)[:, None]
-        # |a|² + |b|² - 2ab as one matrix product; it may come out at -1e-15 for equal rows
+        # |a|² + |b|² - 2ab as one matrix product; for equal rows it may come out below 0
         left = np.hstack([left, square_left, np.ones_like(square_left)])
         right = np.hstack([-2 * right, np.ones_like(square_right), square_right])
         product: NDArray[np.float64] = left @ right.T
-        return product
+        return np.maximum(product, 0.0, out=product)
     total = np.zeros((len(x), len(y)))
     with np.errstate(over="ignore"):  # unbounded columns: a distance of infinity is k = 0
         for column in range(len(numeric)):

@@ -84,8 +84,8 @@ def gaussian(
     **Privacy** The noisy vector is (epsilon, delta)-private by the analytic Gaussian
     mechanism on a grid so fine that its delta differs by less than 1e-20.
     """
-    _require_norm(sensitivity, "l2", "absolute")
     values = _finite(np.asarray(values, dtype=np.float64))
+    _require_norm(sensitivity, "l2", *(["absolute"] if values.size == 1 else []))
     grid = math.floor(math.log2(sensitivity.value)) - _GAUSSIAN_GRID_BITS
     widened = sensitivity.value + math.ldexp(math.sqrt(values.size), grid)
     return noise.gaussian(values, gaussian_scale(widened, budget), grid)

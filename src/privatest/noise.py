@@ -22,7 +22,9 @@ __all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source"]
 class NoiseSource(Protocol):
     """What a mechanism asks of its randomness. Callers validate; NaN never gets here."""
 
-    simulated: bool
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise is seeded and gives no privacy."""
 
     def laplace(self, value: float, scale: float) -> float:
         """Return ``value`` plus Laplace noise of ``scale``."""
@@ -43,7 +45,12 @@ class NoiseSource(Protocol):
 class SecureNoise:
     """Float-safe noise on the operating system's entropy; there is no seed, by design."""
 
-    simulated = False
+    __slots__ = ()
+
+    @property
+    def simulated(self) -> bool:
+        """False: this noise is secret."""
+        return False
 
     def laplace(self, value: float, scale: float) -> float:
         """Return ``value`` plus exact discrete Laplace noise on the finest float grid."""
@@ -82,7 +89,12 @@ class SimulatedNoise:
         The same seed gives the same noise.
     """
 
-    simulated = True
+    __slots__ = ("_rng",)
+
+    @property
+    def simulated(self) -> bool:
+        """True, and it cannot be set: results say that they are not private."""
+        return True
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
         self._rng = np.random.default_rng(seed)
@@ -116,7 +128,8 @@ def noise_source(noise: NoiseSource | None) -> NoiseSource:
     """Return the given source, or :class:`SecureNoise` for None."""
     if noise is None:
         return SecureNoise()
-    if not isinstance(noise, (SecureNoise, SimulatedNoise)):
+    # not isinstance: a subclass could say of itself that it is not simulated
+    if type(noise) not in (SecureNoise, SimulatedNoise):
         raise ParameterError("noise must be None, SecureNoise() or SimulatedNoise(seed).")
     return noise
 

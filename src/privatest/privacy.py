@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+from numbers import Integral
 from typing import Literal, get_args
 
 from privatest.errors import ParameterError
-from privatest.validation import number, reject
+from privatest.validation import number, one_of, reject
 
 __all__ = [
     "MINIMUM_EPSILON",
@@ -48,14 +49,18 @@ _RESOLUTION = Decimal("1e-18")  # budgets are kept to this many decimals, rounde
 
 def _decimal(name: str, value: object) -> Decimal:
     """Read a budget entry as a decimal: what the user typed, not its binary neighbour."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        value = int(value)  # NumPy's integers too
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Decimal)):
         reject(name, "a number", value)
     try:
-        result = Decimal(repr(value) if isinstance(value, float) else value)
+        result = Decimal(repr(float(value)) if isinstance(value, float) else value)
     except InvalidOperation:
         reject(name, "a number", value)
-    if not result.is_finite() or abs(result) > Decimal("1e9"):
+    if not result.is_finite() or result.adjusted() > 9:
         reject(name, "a finite number", value)
+    if 0 < result < _RESOLUTION:  # it would be rounded up to more than was asked for
+        reject(name, f"0 or at least {_RESOLUTION:g}", value)
     with localcontext() as context:
         context.prec = 60
         return result.quantize(_RESOLUTION, rounding=ROUND_CEILING).normalize()
@@ -145,6 +150,8 @@ class Sensitivity:
     def __post_init__(self) -> None:
         """Refuse a bound that no mechanism could use."""
         number("sensitivity", self.value, above=0)
+        one_of("norm", self.norm, ("absolute", "l1", "l2"))
+        one_of("adjacency", self.adjacency, ADJACENCIES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -68,6 +68,12 @@ class Decision:
         """Freeze the mappings too."""
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy as plain values: read-only mappings can do neither."""
+        values = {name: getattr(self, name) for name in (f.name for f in fields(self))}
+        values |= {"sizes": dict(self.sizes), "parameters": dict(self.parameters)}
+        return _rebuild, (type(self), values)
 
     @property
     def verdict(self) -> str:
@@ -156,6 +162,10 @@ class Outcome(Decision):
             "pvalue": self.pvalue,
             "statistic": self.statistic,
         } | Decision.to_dict(self)
+
+
+def _rebuild(kind: type[Decision], values: dict[str, Any]) -> Decision:
+    return kind(**values)
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import NoReturn
 
@@ -16,10 +17,21 @@ __all__ = ["Rng", "integer_at_least", "number", "one_of", "public_generator", "r
 Rng = None | int | np.random.Generator
 """Public randomness: permutations, null simulations, random frequencies. Never noise."""
 
+_LONGEST_QUOTE = 60
+
 
 def reject(name: str, expected: str, got: object) -> NoReturn:
     """Raise the one parameter error: what was expected of which parameter, and what came."""
-    raise ParameterError(f"{name} must be {expected}; got {got!r}.")
+    raise ParameterError(f"{name} must be {expected}; got {_shown(got)}.")
+
+
+def _shown(value: object) -> str:
+    """Quote a plain value; of anything else, which may be data passed by mistake, the type."""
+    if value is None or isinstance(value, (bool, int, float, Decimal, np.number)):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= _LONGEST_QUOTE:
+        return repr(value)
+    return f"a value of type {type(value).__name__}"
 
 
 def number(
@@ -69,6 +81,7 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
 
 def public_generator(rng: Rng) -> np.random.Generator:
     """Return a generator of public randomness; its seed may be known to everybody."""
-    if rng is None or isinstance(rng, (Integral, np.random.Generator)):
+    usable = rng is None or isinstance(rng, np.random.Generator)
+    if usable or (isinstance(rng, Integral) and rng >= 0):
         return np.random.default_rng(rng)
-    reject("rng", "None, an integer or a numpy Generator", rng)
+    reject("rng", "None, an integer of at least 0 or a numpy Generator", rng)

@@ -196,7 +196,8 @@ def summation_depth(size: int) -> float:
 
 def feature_rounding(maps: FeatureMaps, additions: float) -> NDArray[np.float64]:
     """Bound, for each kernel, the rounding error of a weighted mean of features."""
-    raw = np.array(maps.roundings) + additions * UNIT_ROUNDOFF
+    # the projection is a product too, with a sum over all raw features
+    raw = np.array(maps.roundings) + (additions + maps.raw_width) * UNIT_ROUNDOFF
     return np.array(maps.amplifications) * raw
 
 

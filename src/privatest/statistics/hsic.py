@@ -178,7 +178,10 @@ def _feature_errors(maps: tuple[FeatureMaps, FeatureMaps], additions: float) -> 
 
     Features have norm at most 1 and are off by their own error; products are then summed.
     """
-    own = [np.array(side.amplifications) * np.array(side.roundings) for side in maps]
+    own = [
+        np.array(side.amplifications) * (np.array(side.roundings) + side.raw_width * UNIT_ROUNDOFF)
+        for side in maps
+    ]
     sums = 2 * (own[0][:, None] + own[1]) + 4 * (additions + 64) * UNIT_ROUNDOFF
     errors: NDArray[np.float64] = sums.ravel()
     return errors

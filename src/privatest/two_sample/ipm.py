@@ -150,7 +150,7 @@ def ipm_test(
     one_of("norm", norm, MEAN_NORMS)
     one_of("release", release, RELEASES)
     one_of("adjacency", adjacency, ADJACENCIES)
-    integer_at_least("n_permutations", n_permutations, 1)
+    n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)

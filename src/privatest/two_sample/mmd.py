@@ -168,9 +168,11 @@ def mmd_test(
     one_of("method", method, _METHODS)
     if adjacency == "row" and estimator == "u":
         raise ParameterError("adjacency='row' needs estimator='v'.")
-    integer_at_least("n_permutations", n_permutations, 1)
+    n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     if bin_size is not None:
-        integer_at_least("bin_size", bin_size, 1)
+        bin_size = integer_at_least("bin_size", bin_size, 1)
+        if adjacency == "row":
+            raise ParameterError("bin_size does not go with adjacency='row'.")
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)

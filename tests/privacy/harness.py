@@ -1,0 +1,102 @@
+"""An empirical lower bound on the epsilon of anything that can be run many times.
+
+Run a mechanism on two neighbouring data sets; choose an event on half of the runs; bound its
+two probabilities on the other half by Clopper and Pearson. The result exceeds the mechanism's
+true epsilon with probability at most ``error``, so a private mechanism passes and a broken one
+is caught where the runs suffice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+ERROR = 1e-6
+"""How often an audit may call a private mechanism broken."""
+
+_CUTS = 24
+
+
+def audit(
+    mechanism: Callable[[Any], float | bool],
+    first: Any,
+    second: Any,
+    *,
+    runs: int,
+    delta: float = 0.0,
+    error: float = ERROR,
+) -> float:
+    """Lower confidence bound on the epsilon that tells ``first`` from ``second``."""
+    outcomes = [np.array([float(mechanism(data)) for _ in range(runs)]) for data in (first, second)]
+    return epsilon_lower_bound(outcomes[0], outcomes[1], delta=delta, error=error)
+
+
+def epsilon_lower_bound(
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+    *,
+    delta: float = 0.0,
+    error: float = ERROR,
+) -> float:
+    """As :func:`audit`, from released numbers of both data sets."""
+    lows, highs = _events(np.concatenate([first[::2], second[::2]]))
+    score = -math.inf
+    chosen: tuple[NDArray[np.float64], NDArray[np.float64], float, float] | None = None
+    for likely, unlikely in ((first, second), (second, first)):
+        bounds = _log_ratio_bounds(likely[::2], unlikely[::2], lows, highs, delta, error)
+        best = int(np.argmax(bounds))
+        if bounds[best] > score:
+            score = float(bounds[best])
+            chosen = likely[1::2], unlikely[1::2], lows[best], highs[best]
+    if chosen is None:
+        return -math.inf
+    likely, unlikely, low, high = chosen
+    ends = np.array([low]), np.array([high])
+    return float(_log_ratio_bounds(likely, unlikely, *ends, delta, error)[0])
+
+
+def _events(pooled: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """All intervals (low, high] between cuts of what was released."""
+    levels = np.linspace(0, 1, _CUTS + 2)[1:-1]
+    inner = np.unique(np.quantile(pooled, levels, method="lower"))
+    cuts = np.concatenate([[-np.inf], inner, [np.inf]])
+    first, last = np.triu_indices(len(cuts), k=1)
+    return cuts[first], cuts[last]
+
+
+def _log_ratio_bounds(
+    likely: NDArray[np.float64],
+    unlikely: NDArray[np.float64],
+    lows: NDArray[np.float64],
+    highs: NDArray[np.float64],
+    delta: float,
+    error: float,
+) -> NDArray[np.float64]:
+    """Lower bound on log((P(event | likely) - delta)/P(event | unlikely)) for each event."""
+    inside = [
+        np.searchsorted(values, highs, "right") - np.searchsorted(values, lows, "right")
+        for values in (np.sort(likely), np.sort(unlikely))
+    ]
+    low = _lower(inside[0], len(likely), error / 2) - delta
+    high = _upper(inside[1], len(unlikely), error / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        result: NDArray[np.float64] = np.where(low > 0, np.log(low) - np.log(high), -np.inf)
+    return result
+
+
+def _lower(successes: Any, runs: int, error: float) -> NDArray[np.float64]:
+    """Clopper and Pearson: smallest probability that gives so many successes."""
+    bound: NDArray[np.float64] = np.where(
+        successes == 0, 0.0, betaincinv(np.maximum(successes, 1), runs - successes + 1, error)
+    )
+    return bound
+
+
+def _upper(successes: Any, runs: int, error: float) -> NDArray[np.float64]:
+    """Clopper and Pearson: largest probability that gives so few successes."""
+    return 1 - _lower(runs - successes, runs, error)

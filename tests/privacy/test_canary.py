@@ -1,0 +1,321 @@
+"""A value planted in the data shows up nowhere: not in results, logs, output or errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import traceback
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privatest import (
+    Budget,
+    DataError,
+    Decision,
+    Outcome,
+    ParameterError,
+    Schema,
+    mmd_test,
+)
+from privatest.mechanisms import gaussian, laplace, tulap
+from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.permutation import smoothed_decision, smoothed_pvalue
+from privatest.privacy import PermutationSensitivity, Sensitivity
+from privatest.schema import CategoricalColumn, NumericColumn
+
+pytestmark = pytest.mark.privacy
+
+CANARY = 0.73462910
+DIGITS = "7346291"  # whatever the scale it is printed in
+NAME = "canary-7346291"
+X = np.array([CANARY, 0.1, 0.5, CANARY, 0.9, 0.2])
+Y = np.array([0.4, CANARY, 0.3, 0.6, CANARY])
+
+FIELDS = {
+    "reject",
+    "alpha",
+    "spent",
+    "adjacency",
+    "method",
+    "null_hypothesis",
+    "sizes",
+    "parameters",
+    "unit",
+    "simulated",
+}
+PARAMETERS = {"kernel", "bandwidths", "estimator", "computation", "n_permutations"}
+
+
+def everything_it_says(result):
+    """All texts of a result, in every form it can be shown or stored in."""
+    return "\n".join(
+        [
+            repr(result),
+            str(result),
+            result.to_json(),
+            result.to_json(indent=2),
+            repr(result.to_dict()),
+            result._repr_html_(),
+            result.verdict,
+            result.guarantee,
+            repr(result.facts()),
+        ]
+    )
+
+
+# --- results ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", [SecureNoise, lambda: SimulatedNoise(1)], ids=["secure", "sim"])
+@pytest.mark.parametrize("method", ["exact", "nystrom", "fourier"])
+@pytest.mark.parametrize("adjacency", ["one", "both", "row"])
+@pytest.mark.parametrize("release", ["pvalue", "decision"])
+def test_nothing_of_the_data_is_in_a_result(release, adjacency, method, noise, caplog, capfd):
+    caplog.set_level(0)
+    logging.captureWarnings(False)
+    result = mmd_test(
+        X,
+        Y,
+        epsilon=1,
+        release=release,
+        adjacency=adjacency,
+        method=method,
+        bounds=(0, 1),
+        n_permutations=9,
+        noise=noise(),
+    )
+    printed = capfd.readouterr()
+    texts = everything_it_says(result), caplog.text, printed.out, printed.err
+    assert not any(DIGITS in text for text in texts)
+    assert texts[1:] == ("", "", "")
+
+
+def test_the_canary_would_be_seen():
+    planted = Outcome(
+        reject=True,
+        alpha=0.05,
+        spent=Budget(1),
+        adjacency="one",
+        method="leaky",
+        null_hypothesis="nothing",
+        sizes={"n": 1},
+        statistic=CANARY,
+    )
+    assert DIGITS in everything_it_says(planted)
+
+
+def test_results_have_the_declared_fields_and_no_others():
+    assert {field.name for field in dataclasses.fields(Decision)} == FIELDS
+    assert {field.name for field in dataclasses.fields(Outcome)} == FIELDS | {
+        "pvalue",
+        "statistic",
+    }
+    outcome = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9)
+    decision = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9, release="decision")
+    assert type(outcome) is Outcome
+    assert type(decision) is Decision
+    for result in (outcome, decision):
+        assert not hasattr(result, "__dict__")  # slots: nothing can be attached
+        assert PARAMETERS <= set(result.parameters) <= PARAMETERS | {"bin_size"}
+        assert result.sizes == {"n": 6, "m": 5}
+    assert outcome.statistic is None
+    assert set(json.loads(decision.to_json())) == (FIELDS - {"spent"}) | {"epsilon", "delta"}
+
+
+def test_private_groups_show_the_total_only():
+    result = mmd_test(X, Y, epsilon=1, bounds=(0, 1), adjacency="row", n_permutations=9)
+    assert result.sizes == {"N": 11}
+    other = mmd_test(Y, X, epsilon=1, bounds=(0, 1), adjacency="row", n_permutations=9)
+    assert result.parameters == other.parameters
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+CHOICE = Schema({"a": CategoricalColumn(("yes", "no"))})
+WHOLE = Schema({"a": NumericColumn(0, 1, integer=True)})
+TWO = Schema({"a": NumericColumn(0, 1), "b": NumericColumn(0, 1)})
+NUMBER = Schema({"a": NumericColumn(0, 1)})
+
+
+def run(x, y=Y, **parameters):
+    settings: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1), "n_permutations": 9}
+    return mmd_test(x, y, **(settings | parameters))
+
+
+FAILING = {
+    "missing": lambda: run(np.append(X, np.nan)),
+    "missing in a column": lambda: run({"a": [CANARY, None]}, {"a": [0.1, CANARY]}, bounds=NUMBER),
+    "infinite": lambda: run(np.append(X, np.inf), bounds=None, bandwidths=1),
+    "masked": lambda: run(np.ma.masked_greater(X, 0.8)),
+    "text": lambda: run(np.array([str(CANARY), "0.5"])),
+    "text in a column": lambda: run({"a": [str(CANARY), "x"]}, {"a": [0.1]}, bounds=NUMBER),
+    "objects": lambda: run(np.array([CANARY, object()], dtype=object)),
+    "mixed types": lambda: run({"a": [CANARY, "x"]}, {"a": [0.1, 0.2]}, bounds=NUMBER),
+    "complex": lambda: run(X + 1j),
+    "ragged": lambda: run([[CANARY, 1], [CANARY]]),
+    "three dimensions": lambda: run(np.full((2, 2, 2), CANARY)),
+    "a scalar": lambda: run(CANARY),
+    "too many columns": lambda: run(np.full((3, 2), CANARY)),
+    "columns of a schema": lambda: run(X, bounds=TWO),
+    "a column is missing": lambda: run({"b": X}, {"b": Y}, bounds=NUMBER),
+    "lengths differ": lambda: run({"a": X, "b": X[:2]}, {"a": Y, "b": Y}, bounds=TWO),
+    "unknown category": lambda: run({"a": [NAME, "yes"]}, {"a": ["no", "yes"]}, bounds=CHOICE),
+    "number as category": lambda: run({"a": X}, {"a": Y}, bounds=CHOICE),
+    "not an integer": lambda: run({"a": X}, {"a": Y}, bounds=WHOLE),
+    "dates": lambda: run(pa.table({"a": pa.array([7346291], pa.timestamp("s"))}), bounds=NUMBER),
+    "one row": lambda: run(np.array([CANARY])),
+    "no rows": lambda: run(np.empty(0), np.full(3, CANARY)),
+    "too few rows": lambda: run(X[:1], Y[:1], adjacency="row"),
+    "bounds are the data": lambda: run(X, bounds=X),
+    "epsilon is the data": lambda: run(X, epsilon=X),
+    "alpha is the data": lambda: run(X, alpha=X),
+    "bandwidths are the data": lambda: run(X, bandwidths=[list(X)]),
+    "rng is the data": lambda: run(X, rng=X),
+    "noise is the data": lambda: run(X, noise=X),
+    "kernel is the data": lambda: run(X, kernel=X),
+    "bin size is the data": lambda: run(X, bin_size=X),
+    "estimator": lambda: run(X, estimator="u", method="nystrom"),
+    "estimator for groups": lambda: run(X, estimator="u", adjacency="row"),
+    "fourier features": lambda: run(X, kernel="imq", method="fourier"),
+    "features without bounds": lambda: run(X, bounds=None, bandwidths=1, method="nystrom"),
+    "no bandwidths": lambda: run(X, bounds=None),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_nothing_of_the_data_is_in_an_error(name, caplog, capfd):
+    caplog.set_level(0)
+    with pytest.raises((DataError, ParameterError)) as caught:
+        FAILING[name]()
+    text = "".join(traceback.format_exception(caught.value))
+    here = [line for line in text.splitlines() if "lambda" not in line]  # this file's own text
+    printed = capfd.readouterr()
+    assert DIGITS not in "\n".join([*here, caplog.text, printed.out, printed.err])
+    assert DIGITS not in repr(caught.value.args)
+
+
+def test_a_failure_inside_is_not_shown_with_values(monkeypatch):
+    """A bug in the arithmetic: its error has no values either."""
+    monkeypatch.setattr("privatest.kernels.np.exp", lambda *_, out: out.fill(np.nan))
+    with pytest.raises(ParameterError) as caught:
+        run(X, bandwidths=0.1)
+    assert DIGITS not in "".join(traceback.format_exception(caught.value))
+
+
+# --- noise -----------------------------------------------------------------------------------
+
+
+def test_simulated_noise_is_marked():
+    result = run(X, noise=SimulatedNoise(1))
+    assert result.simulated
+    assert json.loads(result.to_json())["simulated"] is True
+    for text in (str(result), result._repr_html_(), result.guarantee):
+        assert "NOT private" in text
+        assert "Privacy spent" not in text
+
+
+def test_secure_noise_is_the_default():
+    result = run(X)
+    assert not result.simulated
+    assert "Privacy spent: epsilon = 1 " in str(result)
+
+
+def test_secure_noise_has_no_seed():
+    with pytest.raises(TypeError):
+        SecureNoise(1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        SecureNoise(seed=1)  # type: ignore[call-arg]
+    assert not [name for name in dir(SecureNoise) if "seed" in name or "rng" in name]
+
+
+def test_public_seeds_do_not_reach_secure_noise():
+    # 1 in 10,000 that two p-values agree; 1e-12 that four do
+    np.random.default_rng(0)
+    assert len({run(X, rng=5).pvalue for _ in range(4)}) > 1
+
+
+class Quiet:
+    """Looks like a source of noise and adds none."""
+
+    simulated = False
+
+    def laplace(self, value, scale):
+        return value
+
+    def permutation(self, size):
+        return np.arange(size)
+
+
+@pytest.mark.parametrize("noise", [Quiet(), 7, "secure", np.random.default_rng(0), SecureNoise])
+def test_noise_of_another_type_is_refused(noise):
+    with pytest.raises(ParameterError, match="noise must be"):
+        run(X, noise=noise)
+
+
+class Disguised(SimulatedNoise):
+    """Simulated, and denies it."""
+
+    simulated = False
+
+
+def disguised_later():
+    noise = SimulatedNoise(1)
+    noise.simulated = False
+    return noise
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Disguised(1), disguised_later], ids=["class", "attribute"]
+)
+def test_simulated_noise_cannot_hide_that_it_is(make):
+    """Whoever denies it is refused, or the result says so all the same."""
+    try:
+        result = run(X, noise=make())
+    except (ParameterError, AttributeError):
+        return
+    assert result.simulated
+
+
+class Untouched(SimulatedNoise):
+    """Fails when anything is drawn from it."""
+
+    def __init__(self):
+        super().__init__(0)
+
+    def _refuse(self, *_):
+        raise AssertionError("noise was drawn")
+
+    laplace = gaussian = discrete_laplace = below = _refuse
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_never_meets_noise(bad):
+    noise, budget = Untouched(), Budget(1, 1e-6)
+    with pytest.raises(ParameterError, match="finite"):
+        laplace(bad, sensitivity=Sensitivity(1.0), budget=budget, noise=noise)
+    with pytest.raises(ParameterError, match="finite"):
+        tulap(bad, sensitivity=Sensitivity(1.0), budget=budget, noise=noise)
+    vector = np.array([0.0, bad])
+    with pytest.raises(ParameterError, match="finite"):
+        gaussian(vector, sensitivity=Sensitivity(1.0, "l2"), budget=budget, noise=noise)
+    for place in (0, 3):
+        statistics = np.zeros(5)
+        statistics[place] = bad
+        common: dict[str, Any] = {
+            "sensitivity": PermutationSensitivity(1.0, 1.0),
+            "budget": budget,
+            "noise": noise,
+        }
+        with pytest.raises(ParameterError, match="finite"):
+            smoothed_pvalue(statistics, **common)
+        with pytest.raises(ParameterError, match="finite"):
+            smoothed_decision(statistics, 0.05, **common)
+    for value in (bad, -1.0, 0.0) if np.isnan(bad) else (bad,):
+        with pytest.raises(ParameterError):
+            Sensitivity(value)
+        with pytest.raises(ParameterError):
+            PermutationSensitivity(1.0, value)

@@ -1,0 +1,187 @@
+"""Search for neighbours that move a rank statistic by more than its declared width.
+
+Labels and coins belong to places, so that neighbours share them: the coupling of the proofs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from privatest.domain import Domain
+from privatest.statistics import ranks
+from tests.sensitivity.harness import Space, assert_sensitivity
+
+SIZES = [(2, 2), (3, 8), (9, 4), (20, 21)]
+LINE = Domain((0,))  # ties at corners and elsewhere
+FREE = Domain((0,), bounded=False)
+
+
+def shuffled(count, seed=3):
+    return np.random.default_rng(seed).permutation(count)
+
+
+def coins(count, seed=4):
+    return np.random.default_rng(seed).integers(2, size=count).astype(bool)
+
+
+def two(function, total, *, labelled):
+    """A statistic of two samples as one of labelled rows; ties are broken by place."""
+
+    labels = shuffled(total)
+
+    def statistic(rows, first):
+        order = np.concatenate([labels[first], labels[~first]])
+        given = (order,) if labelled else ()
+        return function(rows[first, 0], rows[~first, 0], *given)
+
+    return statistic
+
+
+@pytest.mark.parametrize("adjacency", ["one", "both"])
+@pytest.mark.parametrize(("n", "m"), SIZES)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_mann_whitney(n, m, adjacency, labelled):
+    width = ranks.mann_whitney_width(n, m, adjacency)
+    space = Space(LINE, n, m, adjacency)
+    statistic = two(ranks.mann_whitney, n + m, labelled=labelled)
+    assert_sensitivity(statistic, width, space)
+
+    def distance(rows, first):
+        return abs(statistic(rows, first))
+
+    assert_sensitivity(distance, width, space)
+
+
+def test_mann_whitney_width_is_attained():
+    rows = np.array([1.0] * 5 + [0.0] * 3)
+    moved = rows.copy()
+    moved[5] = 2.0  # one y from below all x to above all
+    far = ranks.mann_whitney(rows[:5], rows[5:]) - ranks.mann_whitney(moved[:5], moved[5:])
+    assert far == 2 * 5 == ranks.mann_whitney_width(5, 3, "one")
+    moved[0] = -1.0  # and one x from above all y to below all
+    far = ranks.mann_whitney(rows[:5], rows[5:]) - ranks.mann_whitney(moved[:5], moved[5:])
+    assert far == 2 * 7 == ranks.mann_whitney_width(5, 3, "both")
+
+
+@pytest.mark.parametrize("adjacency", ["one", "both"])
+@pytest.mark.parametrize(("n", "m"), SIZES)
+def test_median(n, m, adjacency):
+    statistic = two(ranks.median_balance, n + m, labelled=True)
+    width = ranks.median_width(n, m, adjacency)
+    assert assert_sensitivity(statistic, width, Space(LINE, n, m, adjacency)) == 1
+
+
+def test_the_published_median_test_is_caught():
+    """Midranks: all of x may change sides at once, where the paper says that one does."""
+
+    def published(x, y):
+        pooled = np.concatenate([x, y])
+        middle = (len(pooled) + 1) / 2
+        return int((ranks.doubled_ranks(pooled)[: len(x)] > 2 * middle).sum())
+
+    with pytest.raises(AssertionError, match="of its sensitivity"):
+        assert_sensitivity(two(published, 41, labelled=False), 1, Space(LINE, 20, 21))
+    # 50 found at n = m = 50: the block of ties {x} is on one side or the other of the middle
+    y = np.repeat([0.0, 2.0], 25)
+    x = np.ones(50)
+    moved = y.copy()
+    moved[0] = 2.0
+    lower = y.copy()
+    lower[-1] = 0.0
+    assert abs(published(x, moved) - published(x, lower)) == 50  # two records apart
+    assert max(abs(published(x, v) - published(x, y)) for v in (moved, lower)) >= 25
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 5), (2, 3, 4), (6, 2, 3, 5)])
+@pytest.mark.parametrize("adjacency", ["one", "both"])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_kruskal_wallis(sizes, adjacency, labelled):
+    rng = np.random.default_rng(5)
+    width, total = ranks.kruskal_wallis_width(sizes, adjacency), sum(sizes)
+    cuts = np.cumsum(sizes)[:-1]
+    labels = shuffled(total) if labelled else None
+
+    def value(rows):
+        return ranks.kruskal_wallis(np.split(rows, cuts), labels)
+
+    best = 0
+    for _ in range(20):
+        rows = rng.integers(0, rng.integers(2, 8), size=total).astype(float)
+        for _ in range(60):
+            base = rows.copy()
+            if rng.random() < 0.7:
+                base[rng.integers(total)] = rng.integers(-1, 9)
+            moved = base.copy()
+            if adjacency == "one":
+                moved[rng.integers(total)] = rng.integers(-1, 9)
+            else:
+                for group in np.split(np.arange(total), cuts):
+                    moved[rng.choice(group)] = rng.integers(-1, 9)
+            far = abs(value(base) - value(moved))
+            assert far <= width
+            if far >= best:
+                best, rows = far, base
+    assert best >= (0.7 if adjacency == "one" else 0.4) * width
+
+
+def test_kruskal_wallis_width_is_attained():
+    smallest, others = np.array([5.0, 9.0]), np.arange(4.0)
+    moved = np.array([-1.0, 9.0])
+    widths = ranks.kruskal_wallis_width((2, 4), "one"), 4 * 4
+    assert widths[0] == widths[1]
+    # signed halves: what one record adds to both groups
+    far = ranks.mann_whitney(smallest, others) - ranks.mann_whitney(moved, others)
+    assert 2 * far == widths[0]
+
+
+SINGLE = [2, 3, 8, 25]
+
+
+def one_sample(function):
+    return lambda rows, _: function(rows[:, 0])
+
+
+@pytest.mark.parametrize("n", SINGLE)
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+def test_symmetry(n, statistic):
+    measured = one_sample(partial(ranks.symmetry, statistic=statistic))
+    assert assert_sensitivity(measured, ranks.symmetry_width(), Space(FREE, n, 0)) == 1
+    # heavy ties and zeros
+    grid = one_sample(lambda z: ranks.symmetry(np.rint(z / 20), statistic))
+    assert_sensitivity(grid, ranks.symmetry_width(), Space(FREE, n, 0))
+
+
+@pytest.mark.parametrize("n", SINGLE)
+def test_signs(n):
+    given = coins(n)
+    measured = one_sample(lambda z: ranks.sign_balance(np.rint(z / 20), given))
+    assert assert_sensitivity(measured, ranks.sign_width(), Space(FREE, n, 0)) == 1
+
+
+@pytest.mark.parametrize("n", SINGLE)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_signed_ranks(n, labelled):
+    given = (shuffled(n), coins(n)) if labelled else ()
+    for divisor in (1e-15, 20.0):  # outliers; ties and zeros
+        measured = one_sample(lambda z, d=divisor: ranks.signed_rank(np.rint(z / d), *given))
+        found = assert_sensitivity(measured, ranks.signed_rank_width(n), Space(FREE, n, 0))
+    assert found > 0.6
+    largest = np.arange(1.0, n + 1)
+    turned = largest.copy()
+    turned[-1] *= -1
+    far = ranks.signed_rank(largest) - ranks.signed_rank(turned)
+    assert far == ranks.signed_rank_width(n)
+
+
+@pytest.mark.parametrize("n", [50, 200])
+def test_larger_samples(n):
+    m = n + 7
+    measured = two(ranks.mann_whitney, n + m, labelled=True)
+    assert_sensitivity(
+        measured, ranks.mann_whitney_width(n, m, "one"), Space(LINE, n, m), restarts=6
+    )
+    walk = one_sample(partial(ranks.symmetry, statistic="kuiper"))
+    assert_sensitivity(walk, ranks.symmetry_width(), Space(FREE, n, 0), restarts=6)

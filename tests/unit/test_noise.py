@@ -1,0 +1,117 @@
+"""Sources of secret randomness: their laws, their seeds, what is accepted as one."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, kstest
+
+from privatest.errors import ParameterError
+from privatest.noise import SecureNoise, SimulatedNoise, noise_source
+
+# Checks of secure noise cannot be seeded: each fails by chance this often.
+FALSE_ALARM = 1e-7
+SOURCES = pytest.mark.parametrize(
+    "noise", [SecureNoise(), SimulatedNoise(3)], ids=["secure", "simulated"]
+)
+
+
+@SOURCES
+def test_laplace(noise):
+    draws = [noise.laplace(5.0, 2.0) for _ in range(1_500)]
+    assert kstest(draws, "laplace", (5, 2)).pvalue > FALSE_ALARM
+
+
+@SOURCES
+def test_gaussian(noise):
+    values = np.tile([[-1.0], [4.0]], (1, 700))
+    draws = noise.gaussian(values, 3.0, -40)
+    assert draws.shape == values.shape
+    for row, mean in zip(draws, (-1, 4), strict=True):
+        assert kstest(row, "norm", (mean, 3)).pvalue > FALSE_ALARM
+
+
+def test_secure_gaussian_noise_lies_on_its_grid():
+    draws = SecureNoise().gaussian(np.array([0.3, 1.7]), 2.0, -3)
+    assert np.array_equal(draws * 8, np.round(draws * 8))
+
+
+@SOURCES
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_discrete_laplace(noise, scale):
+    runs, decay = 1_500, math.exp(-1 / scale)
+    # cells up to where 30 draws are expected beyond, or the chi-square law would not hold
+    reach = max(k for k in range(1, 6) if runs * decay**k / (1 + decay) >= 30)
+    draws = [noise.discrete_laplace(scale) for _ in range(runs)]
+    found = Counter(max(-reach, min(reach, draw)) for draw in draws)
+    middle = range(1 - reach, reach)
+    law = {j: (1 - decay) / (1 + decay) * decay ** abs(j) for j in middle}
+    law |= dict.fromkeys((-reach, reach), decay**reach / (1 + decay))
+    expected = [runs * p for p in law.values()]
+    assert chisquare([found[j] for j in law], expected).pvalue > FALSE_ALARM
+
+
+def test_secure_discrete_laplace_has_room():
+    # a 32-bit integer would clamp at 2^31: P(|j| > 2^31) = 0.94 here, so 40 all below: 1e-48
+    largest = max(abs(SecureNoise().discrete_laplace(2.0**35)) for _ in range(40))
+    assert largest > 2**31
+
+
+@SOURCES
+def test_uniform_integers(noise):
+    draws = [noise.below(5) for _ in range(1_000)]
+    assert set(draws) == set(range(5))
+    assert chisquare([draws.count(j) for j in range(5)]).pvalue > FALSE_ALARM
+    assert {noise.below(1) for _ in range(5)} == {0}
+    assert 0 <= noise.below(1 << 40) < 1 << 40
+
+
+@SOURCES
+def test_permutations_are_uniform(noise):
+    draws = Counter(tuple(noise.permutation(4).tolist()) for _ in range(2_400))
+    found = [draws[order] for order in itertools.permutations(range(4))]
+    assert sum(found) == 2_400
+    assert chisquare(found).pvalue > FALSE_ALARM
+
+
+@SOURCES
+@pytest.mark.parametrize("size", [0, 1, 2, 1_000])
+def test_permutations_have_every_index_once(noise, size):
+    assert np.array_equal(np.sort(noise.permutation(size)), np.arange(size))
+
+
+def test_equal_keys_are_drawn_anew(monkeypatch):
+    """Ties would make a sort decide the order, which is not uniform."""
+    draws = iter([np.array([7, 7, 1]), np.array([7, 5, 1])])
+    monkeypatch.setattr(
+        "privatest.noise.secrets.token_bytes", lambda _: next(draws).astype(np.uint64).tobytes()
+    )
+    assert SecureNoise().permutation(3).tolist() == [2, 1, 0]
+
+
+def test_simulated_noise_is_repeatable_and_marked():
+    first, second = SimulatedNoise(9), SimulatedNoise(9)
+    assert [first.laplace(0, 1) for _ in range(3)] == [second.laplace(0, 1) for _ in range(3)]
+    assert first.permutation(9).tolist() == second.permutation(9).tolist()
+    assert SimulatedNoise(9).laplace(0, 1) != SimulatedNoise(10).laplace(0, 1)
+    assert SimulatedNoise(9).simulated
+    assert not SecureNoise().simulated
+
+
+def test_secure_noise_is_never_the_same():
+    assert SecureNoise().laplace(0.0, 1.0) != SecureNoise().laplace(0.0, 1.0)
+    # 1/1000! that they agree
+    assert SecureNoise().permutation(1_000).tolist() != SecureNoise().permutation(1_000).tolist()
+
+
+def test_what_is_accepted_as_a_source():
+    assert isinstance(noise_source(None), SecureNoise)
+    for source in (SecureNoise(), SimulatedNoise(0)):
+        assert noise_source(source) is source
+    for other in (0, "secure", SecureNoise, np.random.default_rng(0), object()):
+        with pytest.raises(ParameterError, match="noise must be None"):
+            noise_source(other)  # type: ignore[arg-type]
