@@ -1,0 +1,82 @@
+"""The Tulap law and integer noise: the published values, the law that is drawn, its privacy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from privatest.mechanisms import lattice
+from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.nulls import LatticeTulap, fold, lattice_tulap, tulap_cdf
+from privatest.privacy import Budget
+
+WIDTHS = [1, 2, 5, 6]
+BUDGETS = [Budget(1), Budget("0.5", "0.01"), Budget(1, "0.2"), Budget(3, "1e-9")]
+
+
+def test_published_values():
+    np.testing.assert_allclose(
+        tulap_cdf([-1.2, 0, 0.3, 2], 1.0),
+        [0.14993904, 0.5, 0.63863515, 0.93233236],
+        atol=5e-9,
+    )
+
+
+def integer_law(law: LatticeTulap) -> tuple[np.ndarray, np.ndarray]:
+    """Every integer that the noise can be, near enough, with its exact mass."""
+    reach = int(law.edge or 60 * law.width / law.epsilon) + 2 * law.width
+    integers = np.arange(-reach, reach + 1)
+    middle = (law.width - 1) // 2
+    blocks = np.floor_divide(integers + middle, law.width)
+    masses = np.exp(-law.epsilon * np.abs(blocks))
+    if law.edge is not None:
+        masses[np.abs(integers - 0.5 * (1 - law.width % 2)) >= law.edge] = 0
+    return integers, masses / masses.sum()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_a_shift_by_the_width_costs_the_budget_and_no_more(width, budget):
+    law = lattice_tulap(width, budget)
+    _, masses = integer_law(law)
+    epsilon, delta = budget.as_floats
+    lost = [
+        float(np.maximum(masses - math.exp(epsilon) * np.roll(masses, shift), 0).sum())
+        for shift in range(-width, width + 1)
+    ]
+    assert max(lost) <= delta + 1e-13
+    further = np.maximum(masses - math.exp(epsilon) * np.roll(masses, 2 * width), 0).sum()
+    assert further > max(lost) + 1e-6 * (delta == 0)  # the width is really needed
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_what_is_drawn_has_the_stated_law(width, budget):
+    """Seeded; a Kolmogorov-Smirnov test at 1e-5 guards against a wrong law."""
+    law = lattice_tulap(width, budget)
+    noise = SimulatedNoise(width)
+    drawn = [lattice(7, law=law, noise=noise) - 7 for _ in range(4000)]
+    assert kstest(drawn, lambda x: 1 - law.survival(x)).pvalue > 1e-5
+    if law.edge is not None:
+        assert max(map(abs, drawn)) <= law.edge
+
+
+def test_secure_noise_too():
+    law = lattice_tulap(3, Budget(1))
+    drawn = [lattice(0, law=law, noise=SecureNoise()) for _ in range(1500)]
+    # drawn anew each time: false alarm 1e-9
+    assert kstest(drawn, lambda x: 1 - law.survival(x)).pvalue > 1e-9
+
+
+def test_fold_is_the_tail_of_the_sum():
+    law = lattice_tulap(1, Budget(1))
+    values, masses = np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.5, 0.25])
+    expected = sum(m * float(law.survival(1.3 - v)) for v, m in zip(values, masses, strict=True))
+    assert fold(1.3, values, masses, law) == pytest.approx(expected)
+    # S = 20 subsets at .25, noise .3 on 7 (the test of tests): a published check value
+    counts = np.arange(21)
+    binomial = np.array([math.comb(20, k) * 0.25**k * 0.75 ** (20 - k) for k in counts])
+    assert fold(7.3, counts, binomial, law) == pytest.approx(0.1622254056, abs=5e-11)
