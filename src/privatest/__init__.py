@@ -1,5 +1,6 @@
 """Differentially private hypothesis tests: the answer, and a proof that it hides each person."""
 
+from privatest.any_test import sarrm_test, test_of_tests
 from privatest.custom import permutation_test
 from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
 from privatest.independence import hsic_test
@@ -25,4 +26,6 @@ __all__ = [
     "ipm_test",
     "mmd_test",
     "permutation_test",
+    "sarrm_test",
+    "test_of_tests",
 ]

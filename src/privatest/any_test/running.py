@@ -1,0 +1,84 @@
+"""Cut, test each subset, count: what the test of tests and SARRM share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatest.any_test.sides import TwoSides
+from privatest.any_test.subtests import SubTest, probe
+from privatest.errors import DataError
+from privatest.noise import NoiseSource
+from privatest.validation import reject
+
+__all__ = ["Plan", "check_rows", "facts", "most_subsets", "rejections"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How subsets are tested; all public."""
+
+    test: SubTest
+    n_subsets: int
+    sub_alpha: float
+    n_permutations: int
+
+
+def most_subsets(sides: TwoSides, test: SubTest) -> int:
+    """Return how many subsets have room, each with the rows that the test needs."""
+    needed = max(4, test.least_rows)
+    if sides.smaller < needed:
+        raise DataError(f"{_samples(sides)} must have at least {needed} rows.")
+    return sides.smaller // test.least_rows
+
+
+def check_rows(sides: TwoSides, test: SubTest, n_subsets: int) -> None:
+    """Refuse subsets that are larger than the test can take."""
+    rows = max(len(sides.x), len(sides.y))
+    if test.most_rows is not None and rows > n_subsets * test.most_rows:
+        least = -(-rows // test.most_rows)
+        reject("n_subsets", f"at least {least} for pvalue={test.name!r}", n_subsets)
+
+
+def rejections(
+    sides: TwoSides, plan: Plan, rng: np.random.Generator, noise: NoiseSource
+) -> list[bool]:
+    """Return which subsets reject; private.
+
+    Every subset has its own generator: what is drawn for one says nothing about the rows of
+    another.
+    """
+    probe(plan.test, sides, plan.n_subsets)
+    seeds = rng.integers(2**63, size=plan.n_subsets)
+    subsets = sides.subsets(plan.n_subsets, noise, own_units=not plan.test.by_rank)
+    return [
+        plan.test.pvalue(x, y, plan.n_permutations, np.random.default_rng(seed)) <= plan.sub_alpha
+        for (x, y), seed in zip(subsets, seeds, strict=True)
+    ]
+
+
+def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
+    """Return the public fields of a result."""
+    paired = sides.scheme == "independence"
+    null = "the two sides are independent"
+    parameters = {
+        "pvalue": plan.test.name,
+        "n_subsets": plan.n_subsets,
+        "sub_alpha": plan.sub_alpha,
+    }
+    if plan.test.by_rank:
+        parameters["n_permutations"] = plan.n_permutations
+    return {
+        "adjacency": sides.adjacency,
+        "method": f"{method} of {plan.test.name}",
+        "null_hypothesis": null if paired else "the two samples come from the same distribution",
+        "sizes": {"n": len(sides.x)} if paired else {"n": len(sides.x), "m": len(sides.y)},
+        "parameters": parameters,
+        "unit": sides.unit,
+    }
+
+
+def _samples(sides: TwoSides) -> str:
+    return "x and y" if sides.scheme == "independence" else "each sample"
