@@ -26,7 +26,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("errors", "privacy", "results", "validation"),
     ("domain", "schema", "columns", "encoding", "kernels", "features"),
     ("statistics",),
-    ("noise", "mechanisms", "nulls", "permutation", "subsample"),
+    ("noise", "mechanisms", "nulls", "permutation", "subsample", "rank_laws", "rank_release"),
     (
         "two_sample",
         "custom",

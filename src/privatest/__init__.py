@@ -4,10 +4,11 @@ from privatest.any_test import sarrm_test, test_of_tests
 from privatest.custom import permutation_test
 from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
 from privatest.independence import hsic_test
+from privatest.paired import sign_test, symmetry_test, wilcoxon
 from privatest.privacy import Adjacency, Budget, PermutationSensitivity
 from privatest.results import Decision, Outcome
 from privatest.schema import Schema
-from privatest.two_sample import ipm_test, mmd_test
+from privatest.two_sample import ipm_test, kruskal, mannwhitneyu, median_test, mmd_test
 
 __version__ = "0.1.0"
 
@@ -24,8 +25,14 @@ __all__ = [
     "Schema",
     "hsic_test",
     "ipm_test",
+    "kruskal",
+    "mannwhitneyu",
+    "median_test",
     "mmd_test",
     "permutation_test",
     "sarrm_test",
+    "sign_test",
+    "symmetry_test",
     "test_of_tests",
+    "wilcoxon",
 ]

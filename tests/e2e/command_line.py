@@ -36,8 +36,10 @@ def table(**changes: Any) -> pa.Table:
         "visits": [CANARY, *range(41, 80), *range(40)],
         "plan": ["basic"] * 40 + ["plus"] * 40,
         "region": ["north", "south"] * 40,
-        "age": [*range(80)],
         "note": [str(CANARY)] * 80,
+        "age": [*range(80)],
+        "visits_2023": [*range(80)],
+        "visits_2024": [*range(80)],
     }
     return pa.table({name: v for name, v in (columns | changes).items() if v is not None})
 

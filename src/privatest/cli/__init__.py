@@ -16,8 +16,10 @@ import typer
 
 from privatest import __version__
 from privatest.cli.demo import demo
+from privatest.cli.fit import fit
 from privatest.cli.independence import independence
 from privatest.cli.output import print_error
+from privatest.cli.paired import paired
 from privatest.cli.schema import schema
 from privatest.cli.two_sample import two_sample
 from privatest.errors import PrivatestError
@@ -32,6 +34,8 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.command("two-sample")(two_sample)
 app.command("independence")(independence)
+app.command("paired")(paired)
+app.command("fit")(fit)
 app.command("schema")(schema)
 app.command("demo")(demo)
 

@@ -189,12 +189,26 @@ Permutations = Annotated[
     ),
 ]
 TwoSampleMethod = Annotated[
-    Literal["mmd", "mean", "wasserstein", "tv", "kolmogorov", "tot", "sarrm"],
+    Literal[
+        "mmd",
+        "mean",
+        "wasserstein",
+        "tv",
+        "kolmogorov",
+        "ks",
+        "kuiper",
+        "mann-whitney",
+        "kruskal",
+        "median",
+        "tot",
+        "sarrm",
+    ],
     typer.Option(
         "--method",
         metavar="TEST",
         help="How samples are compared: mmd (kernel), mean, wasserstein, tv (categories), "
-        "kolmogorov, or a --subtest made private by tot or sarrm.",
+        "kolmogorov, ks or kuiper (one column, exact p-values), by ranks (mann-whitney, kruskal, "
+        "median), or a --subtest made private by tot or sarrm.",
         rich_help_panel=_TEST,
     ),
 ]
@@ -215,6 +229,37 @@ Subtest = Annotated[
         help="Test that tot or sarrm runs on parts of the data: mmd, hsic or one of scipy.stats.",
         rich_help_panel=_TEST,
         show_default="mmd or hsic",
+    ),
+]
+Before = Annotated[
+    str,
+    typer.Option(
+        "--before", metavar="COLUMN", help="The first measurement.", rich_help_panel=_DATA
+    ),
+]
+After = Annotated[
+    str,
+    typer.Option(
+        "--after", metavar="COLUMN", help="The second measurement.", rich_help_panel=_DATA
+    ),
+]
+PairedMethod = Annotated[
+    Literal["ks", "kuiper", "sign", "wilcoxon"],
+    typer.Option(
+        "--method",
+        metavar="TEST",
+        help="ks or kuiper (any asymmetry), sign, or wilcoxon (signed ranks).",
+        rich_help_panel=_TEST,
+    ),
+]
+AlternativeOption = Annotated[
+    Literal["two-sided", "greater", "less"] | None,
+    typer.Option(
+        "--alternative",
+        metavar="SIDE",
+        help="two-sided; greater: the first sample, or after, is larger; or less.",
+        rich_help_panel=_TEST,
+        show_default="two-sided",
     ),
 ]
 Norm = Annotated[

@@ -23,9 +23,16 @@ _OPTIONS = {
     "wasserstein": ("release", "permutations"),
     "tv": ("release", "permutations"),
     "kolmogorov": ("release", "permutations"),
+    "ks": ("permutations",),
+    "kuiper": ("permutations",),
+    "mann-whitney": ("alternative",),
+    "kruskal": (),
+    "median": ("alternative",),
     "tot": ("subtest", "permutations"),
     "sarrm": ("subtest", "permutations"),
 }
+
+_RANKS = ("mann-whitney", "kruskal", "median")
 
 
 def two_sample(
@@ -51,6 +58,7 @@ def two_sample(
     computation: options.Computation = None,
     estimator: options.Estimator = None,
     norm: options.Norm = None,
+    alternative: options.AlternativeOption = None,
     subtest: options.Subtest = None,
     as_json: options.Json = False,
 ) -> None:
@@ -76,6 +84,7 @@ def two_sample(
         computation=computation,
         estimator=estimator,
         norm=norm,
+        alternative=alternative,
         subtest=subtest,
     )
 
@@ -111,8 +120,14 @@ def _run(method: str, question: Question, chosen: dict[str, Any], **common: Any)
             "shows the group sizes. Pass --membership public if they are, or use --method mmd."
         )
     test: Callable[..., Decision]
+    if method in _RANKS:
+        return _by_ranks(method, question, arguments)
     if method == "mmd":
         test = pt.mmd_test
+    elif method in ("ks", "kuiper"):
+        from privatest.two_sample.ks import ks_2samp as test  # noqa: PLC0415
+
+        arguments["statistic"] = method
     elif subsampled:
         test = pt.test_of_tests if method == "tot" else pt.sarrm_test
         arguments = {"pvalue": "mmd"} | arguments
@@ -120,3 +135,20 @@ def _run(method: str, question: Question, chosen: dict[str, Any], **common: Any)
         test = pt.ipm_test
         arguments["distance"] = "total-variation" if method == "tv" else method
     return test(*question.samples(), **arguments)
+
+
+def _by_ranks(method: str, question: Question, arguments: dict[str, Any]) -> Decision:
+    from privatest.two_sample.kruskal import kruskal  # noqa: PLC0415
+    from privatest.two_sample.ranks import mannwhitneyu, median_test  # noqa: PLC0415
+
+    if question.adjacency == "row":
+        raise ParameterError(
+            f"--method {method} needs public membership: its p-value needs the group sizes. Pass "
+            "--membership public if they are, or use --method mmd or kolmogorov."
+        )
+    tests: dict[str, Callable[..., Decision]] = {
+        "mann-whitney": mannwhitneyu,
+        "kruskal": kruskal,
+        "median": median_test,
+    }
+    return tests[method](*question.samples(), **arguments)

@@ -1,0 +1,216 @@
+"""Rank and sign statistics as integers, each with how far it moves (its width) beside it.
+
+All of them look at the order of values only, so they need no bounds. Ties are broken by
+``labels``, a permutation, and zeros get a sign from ``coins``: with labels and
+coins drawn in secret, apart from the data, the laws of ``rank_laws`` hold exactly. Without them
+midranks are used. The widths hold both ways. Proofs: docs/proofs/rank-tests.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.errors import ParameterError
+from privatest.privacy import Adjacency
+
+__all__ = [
+    "Symmetry",
+    "doubled_ranks",
+    "kruskal_wallis",
+    "kruskal_wallis_width",
+    "mann_whitney",
+    "mann_whitney_width",
+    "median_balance",
+    "median_width",
+    "sign_balance",
+    "sign_width",
+    "signed_rank",
+    "signed_rank_width",
+    "symmetry",
+    "symmetry_width",
+]
+
+Symmetry = Literal["ks", "kuiper"]
+Values = NDArray[np.float64]
+Labels = NDArray[np.integer[Any]]
+
+
+def doubled_ranks(values: Values, labels: Labels | None = None) -> NDArray[np.int64]:
+    """Return twice the ranks 1, 2, ...: integers, also for midranks.
+
+    Parameters
+    ----------
+    values : ndarray
+        One number for each record.
+    labels : ndarray of int, optional
+        A permutation of 0, 1, ...: the order of records of equal value; midranks without it.
+
+    Examples
+    --------
+    >>> doubled_ranks(np.array([3.0, 1.0, 3.0]))
+    array([5, 2, 5])
+    >>> doubled_ranks(np.array([3.0, 1.0, 3.0]), np.array([2, 1, 0]))
+    array([6, 2, 4])
+    """
+    if labels is None:
+        _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+        last = np.cumsum(counts)
+        middle: NDArray[np.int64] = (2 * last - counts + 1)[which]
+        return middle
+    by_label = np.empty(len(values), dtype=np.intp)
+    by_label[labels] = np.arange(len(values))
+    order = by_label[np.argsort(values[by_label], kind="stable")]  # twice as fast as lexsort
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[order] = 2 * np.arange(1, len(values) + 1)
+    return ranks
+
+
+# --- two samples and more --------------------------------------------------------------------
+
+
+def mann_whitney(x: Values, y: Values, labels: Labels | None = None) -> int:
+    """Return 2U - nm, where U counts the pairs with x above y; ``labels`` are of x, then y.
+
+    Examples
+    --------
+    >>> mann_whitney(np.array([1.0, 5.0, 6.0]), np.array([2.0, 3.0]))
+    2
+    """
+    n, m = len(x), len(y)
+    ranks = doubled_ranks(np.concatenate([x, y]), labels)
+    return int(ranks[:n].sum()) - n * (n + 1) - n * m
+
+
+def mann_whitney_width(n: int, m: int, adjacency: Adjacency) -> int:
+    """Return how far 2U - nm moves: 2 max(n, m), or 2 (N - 1) for a record in each sample."""
+    _refuse_private_groups(adjacency)
+    return 2 * max(n, m) if adjacency == "one" else 2 * (n + m - 1)
+
+
+def kruskal_wallis(samples: Sequence[Values], labels: Labels | None = None) -> int:
+    """Return the sum over groups of |2 R_i - n_i (N + 1)|, R_i the group's sum of ranks.
+
+    Examples
+    --------
+    >>> kruskal_wallis([np.array([1.0, 2.0]), np.array([3.0]), np.array([4.0, 5.0])])
+    12
+    """
+    sizes = np.array([len(sample) for sample in samples])
+    ranks = doubled_ranks(np.concatenate(samples), labels)
+    sums = np.add.reduceat(ranks, np.cumsum(sizes) - sizes)
+    return int(np.abs(sums - sizes * (len(ranks) + 1)).sum())
+
+
+def kruskal_wallis_width(sizes: Sequence[int], adjacency: Adjacency) -> int:
+    """Return how far :func:`kruskal_wallis` moves: 4 (N - n_min) for one record.
+
+    For a record in each of k groups 4 ((k - 1) N - k (k - 1)/2).
+    """
+    _refuse_private_groups(adjacency)
+    total, groups = sum(sizes), len(sizes)
+    if adjacency == "one":
+        return 4 * (total - min(sizes))
+    return 4 * (groups - 1) * total - 2 * groups * (groups - 1)
+
+
+def median_balance(x: Values, y: Values, labels: Labels) -> int:
+    """Return N S - n h, where S counts records of x among the h = N - floor(N/2) largest.
+
+    Ranks must be unique: with midranks a whole block of ties changes sides at once.
+
+    Examples
+    --------
+    >>> median_balance(np.array([1.0, 5.0, 6.0]), np.array([2.0, 3.0]), np.arange(5))
+    1
+    """
+    n, total = len(x), len(x) + len(y)
+    top = total - total // 2
+    ranks = doubled_ranks(np.concatenate([x, y]), labels)
+    return total * int((ranks[:n] > 2 * (total - top)).sum()) - n * top
+
+
+def median_width(n: int, m: int, adjacency: Adjacency) -> int:
+    """Return how far :func:`median_balance` moves: N, as the count S moves by at most 1."""
+    _refuse_private_groups(adjacency)
+    return n + m
+
+
+def _refuse_private_groups(adjacency: Adjacency) -> None:
+    if adjacency == "row":
+        raise ParameterError(
+            "adjacency must be 'one' or 'both' here: the law of a rank statistic needs the group "
+            "sizes, which 'row' keeps private. Use mmd_test or ipm_test for private groups."
+        )
+
+
+# --- pairs -----------------------------------------------------------------------------------
+
+
+def symmetry(z: Values, statistic: Symmetry) -> int:
+    """Return n times the distance between the distributions of z and -z.
+
+    S(t) = #{z >= t} - #{z <= -t} for t > 0: its largest absolute value ("ks"), or its range
+    together with 0 ("kuiper").
+
+    Examples
+    --------
+    >>> symmetry(np.array([3.0, -2.0, 1.0, 0.5, 0.0]), "ks")
+    2
+    """
+    size = np.abs(z)
+    order = np.argsort(-size, kind="stable")
+    walk = np.cumsum(np.sign(z[order]).astype(np.int64))
+    size = size[order]
+    # between ties there is no threshold, and zeros do not move the walk
+    ends = np.flatnonzero(np.append(size[1:] != size[:-1], True))
+    high, low = max(0, int(walk[ends].max())), min(0, int(walk[ends].min()))
+    return high - low if statistic == "kuiper" else max(high, -low)
+
+
+def symmetry_width() -> int:
+    """Return how far :func:`symmetry` moves: 2, a sign may turn."""
+    return 2
+
+
+def sign_balance(d: Values, coins: NDArray[np.bool_]) -> int:
+    """Return 2S - n, where S counts positive differences and zeros whose coin is true.
+
+    Examples
+    --------
+    >>> sign_balance(np.array([3.0, -2.0, 0.0]), np.array([False, True, True]))
+    1
+    """
+    positive = (d > 0) | ((d == 0) & coins)
+    return 2 * int(positive.sum()) - len(d)
+
+
+def sign_width() -> int:
+    """Return how far :func:`sign_balance` moves: 2, as S moves by at most 1."""
+    return 2
+
+
+def signed_rank(
+    d: Values, labels: Labels | None = None, coins: NDArray[np.bool_] | None = None
+) -> int:
+    """Return 2W, W the sum of sign(d) rank(|d|), zeros ranked too (Pratt).
+
+    A zero counts with the sign of its coin, or not at all without coins.
+
+    Examples
+    --------
+    >>> signed_rank(np.array([3.0, -2.0, 0.0]))
+    2
+    """
+    signs = np.sign(d).astype(np.int64)
+    if coins is not None:
+        signs = np.where(signs == 0, np.where(coins, 1, -1), signs)
+    return int((signs * doubled_ranks(np.abs(d), labels)).sum())
+
+
+def signed_rank_width(n: int) -> int:
+    """Return how far :func:`signed_rank` moves: 4n, the largest difference turns its sign."""
+    return 4 * n

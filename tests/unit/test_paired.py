@@ -1,0 +1,295 @@
+"""Tests of paired data and rank tests of samples, from data to result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from privatest.errors import DataError, ParameterError
+from privatest.noise import SimulatedNoise
+from privatest.paired import sign_test, symmetry_test, wilcoxon
+from privatest.rank_laws import ALTERNATIVES, mann_whitney_law, sign_law, wilcoxon_law
+from privatest.rank_release import secret_coins
+from privatest.results import Outcome
+from privatest.schema import Schema
+from privatest.statistics.ranks import mann_whitney, signed_rank, signed_rank_width
+from privatest.two_sample.kruskal import kruskal
+from privatest.two_sample.ranks import mannwhitneyu, median_test
+
+SURE: dict[str, Any] = {"epsilon": 1e6}  # so little noise that results are the plain ones
+PAIRED: list[Callable[..., Outcome]] = [
+    lambda z, **o: symmetry_test(z, statistic="ks", **o),
+    lambda z, **o: symmetry_test(z, statistic="kuiper", **o),
+    sign_test,
+    wilcoxon,
+]
+TWO_SAMPLES: list[Callable[..., Outcome]] = [mannwhitneyu, median_test, kruskal]
+
+
+def normal(seed, size, shift=0.0):
+    return np.random.default_rng(seed).normal(shift, 1, size=size)
+
+
+# --- without noise: the classical tests -----------------------------------------------------
+
+
+def test_symmetry_statistic():
+    z = normal(1, 50, 0.3)
+    walk = [(z >= t).mean() - (z <= -t).mean() for t in np.abs(z)]
+    assert symmetry_test(z, **SURE).statistic == pytest.approx(np.abs(walk).max(), abs=0.02)
+
+
+def exact_tail(law, value, alternative):
+    """P(T >= value) for T, -T or |T|, without noise."""
+    values = {"greater": law.high, "less": -law.high, "two-sided": np.abs(law.high)}
+    return law.masses[values[alternative] >= value - 1e-9].sum()
+
+
+def check_sides(result, law, signed, width, scale, offset):
+    """Nearly uniform noise on (-width/2, width/2): the p-value lies between two exact ones."""
+    side = result.parameters["alternative"]
+    value = {"greater": signed, "less": -signed, "two-sided": abs(signed)}[side]
+    low, high = exact_tail(law, value + width, side), exact_tail(law, value - width, side)
+    assert low - 1e-9 <= result.pvalue <= high + 1e-9
+    shown = abs(signed) / scale if side == "two-sided" else (signed + offset) / scale
+    assert abs(result.statistic - shown) <= (width / 2 + 0.5) / scale
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_sign_is_the_binomial_test(alternative):
+    z = normal(2, 40, 0.2)
+    count, law = int((z > 0).sum()), sign_law(40)
+    check_sides(sign_test(z, alternative=alternative, **SURE), law, 2 * count - 40, 2, 2, 40)
+    assert exact_tail(law, 2 * count - 40, "greater") == pytest.approx(
+        stats.binomtest(count, 40, alternative="greater").pvalue, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_wilcoxon_sides(alternative):
+    z = normal(3, 60, 0.25)
+    signed, law = signed_rank(z), wilcoxon_law(60)
+    result = wilcoxon(z, alternative=alternative, **SURE)
+    check_sides(result, law, signed, signed_rank_width(60), 2, 0)
+    assert exact_tail(law, signed, "greater") == pytest.approx(
+        stats.wilcoxon(z, alternative="greater", method="exact").pvalue, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_mann_whitney_sides(alternative):
+    x, y = normal(4, 60, 0.3), normal(5, 40)
+    signed, law = mann_whitney(x, y), mann_whitney_law(60, 40)
+    result = mannwhitneyu(x, y, alternative=alternative, **SURE)
+    check_sides(result, law, signed, 120, 2, 2400)
+    assert exact_tail(law, signed, "greater") == pytest.approx(
+        stats.mannwhitneyu(x, y, alternative="greater", method="exact").pvalue, abs=1e-12
+    )
+
+
+def test_kruskal_of_two_groups():
+    x, y = normal(4, 60, 0.5), normal(5, 40)
+    result = kruskal(x, y, noise=SimulatedNoise(1), **SURE)
+    law, signed = mann_whitney_law(60, 40), abs(mann_whitney(x, y))
+    assert exact_tail(law, signed + 120, "two-sided") <= result.pvalue
+    assert result.pvalue <= exact_tail(law, signed - 120, "two-sided") + 1e-9
+    ranks = stats.rankdata(np.concatenate([x, y]))
+    factor = 4 * 99 / 100**2
+    plain = factor * (60 * abs(ranks[:60].mean() - 50.5) + 40 * abs(ranks[60:].mean() - 50.5))
+    assert result.statistic == pytest.approx(plain, abs=2 * factor * 60)
+
+
+def test_median_statistic():
+    x, y = normal(6, 50, 1.0), normal(7, 51)
+    top = np.sort(np.concatenate([x, y]))[50:]
+    result = median_test(x, y, alternative="greater", **SURE)
+    assert result.statistic == pytest.approx(np.isin(x, top).sum(), abs=0.51)
+    assert result.reject
+    assert not median_test(x, y, alternative="less", **SURE).reject
+
+
+def test_directions():
+    before, after = normal(8, 400), normal(9, 400, 1.0)
+    for test in (sign_test, wilcoxon):
+        assert test(before, after, alternative="greater", epsilon=5).reject
+        assert not test(before, after, alternative="less", epsilon=5).reject
+    assert mannwhitneyu(after, before, alternative="greater", epsilon=5).reject
+    assert not mannwhitneyu(after, before, alternative="less", epsilon=5).reject
+
+
+# --- what comes back ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", PAIRED)
+def test_paired_result(test):
+    result = test(normal(1, 30), epsilon="0.5", delta="1e-6", noise=SimulatedNoise(0))
+    assert isinstance(result, Outcome)
+    assert result.sizes == {"n": 30}
+    assert result.adjacency == "one"
+    assert result.reject == (result.pvalue <= 0.05)
+    assert 0 < result.pvalue <= 1
+    assert result.simulated
+    assert math.isfinite(result.statistic or math.nan)
+    assert "number of rows is public" in test(normal(1, 30), epsilon=1).guarantee
+
+
+@pytest.mark.parametrize("test", TWO_SAMPLES)
+@pytest.mark.parametrize("adjacency", ["one", "both"])
+def test_two_sample_result(test, adjacency):
+    result = test(normal(1, 30), normal(2, 20), epsilon=1, adjacency=adjacency)
+    assert result.sizes == {"n": 30, "m": 20}
+    assert result.adjacency == adjacency
+    assert not result.simulated
+
+
+def test_three_groups():
+    groups = [normal(seed, 40 + seed) for seed in range(3)]
+    result = kruskal(*groups, epsilon=1, rng=1, n_resamples=99, noise=SimulatedNoise(2))
+    assert result.sizes == {"n1": 40, "n2": 41, "n3": 42}
+    assert result.parameters["n_resamples"] == 99
+    assert result.pvalue >= 1 / 100
+    assert (
+        result.pvalue
+        == kruskal(*groups, epsilon=1, rng=1, n_resamples=99, noise=SimulatedNoise(2)).pvalue
+    )
+    groups[0] += 2
+    assert kruskal(*groups, epsilon=1, rng=1).reject
+    assert "n_resamples" in kruskal(*groups, epsilon=1, rng=1, adjacency="both").parameters
+
+
+@pytest.mark.parametrize("test", [symmetry_test, sign_test, wilcoxon])
+def test_pairs_are_after_minus_before(test):
+    before, after = normal(1, 300), normal(2, 300, 0.2)
+    pairs = test(before, after, epsilon=1, noise=SimulatedNoise(3))
+    assert pairs == test(after - before, epsilon=1, noise=SimulatedNoise(3))
+
+
+def test_units_are_those_of_the_data():
+    """Bounds that differ between the columns do not change what a difference is."""
+    before = np.arange(0.0, 50.0)
+    after = before.copy()  # all differences are 0
+    schema = Schema.from_bounds({"before": (0, 77), "after": (0, 1000)}, rows_per_person=3)
+    frame = pa.table({"before": before, "after": after})
+    result = symmetry_test(frame.select(["before"]), frame.select(["after"]), bounds=schema, **SURE)
+    assert result.statistic == pytest.approx(0, abs=3 / 50)
+    assert result.unit == "person with at most 3 rows"
+
+
+def test_rows_per_person_multiply_the_noise():
+    def spread(rows):
+        schema = Schema.from_bounds({"v": (-9, 9)}, rows_per_person=rows)
+        z = normal(1, 100)
+        return np.std(
+            [
+                sign_test(
+                    z, bounds=schema, epsilon=1, alternative="greater", noise=SimulatedNoise(seed)
+                ).statistic
+                or math.nan
+                for seed in range(300)
+            ]
+        )
+
+    assert spread(10) / spread(1) == pytest.approx(10, rel=0.25)
+
+
+@pytest.mark.parametrize("constant", [0.0, 5.0, -1e300])
+def test_constant_columns_work(constant):
+    data = np.full(30, constant)
+    for test in PAIRED:
+        assert 0 < test(data, epsilon=1).pvalue <= 1
+    for test in TWO_SAMPLES:
+        assert 0 < test(data, data, epsilon=1).pvalue <= 1
+    assert 0 < wilcoxon(np.full(9, -1.7e308), np.full(9, 1.7e308), epsilon=1).pvalue <= 1
+
+
+def test_coins_are_fair_and_apart():
+    tosses = np.array([secret_coins(SimulatedNoise(seed), 4) for seed in range(4000)])
+    assert np.abs(tosses.mean(axis=0) - 0.5).max() < 0.035  # 4.4 s.e.
+    assert np.abs(np.corrcoef(tosses.T) - np.eye(4)).max() < 0.07
+
+
+# --- bad input ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", PAIRED)
+def test_bad_pairs(test):
+    with pytest.raises(DataError, match="missing"):
+        test(np.array([1.0, np.nan, 2.0]), epsilon=1)
+    with pytest.raises(DataError, match="at least 2 pairs"):
+        test(np.array([1.0]), epsilon=1)
+    with pytest.raises(DataError, match="one numeric column"):
+        test(np.ones((4, 2)), epsilon=1)
+    with pytest.raises(ParameterError, match="epsilon"):
+        test(np.ones(4), epsilon=0)
+    with pytest.raises(ParameterError, match="alpha"):
+        test(np.ones(4), epsilon=1, alpha=1.0)
+
+
+def test_unequal_pairs():
+    for test in (symmetry_test, sign_test, wilcoxon):
+        with pytest.raises(DataError, match="same number of rows"):
+            test(np.ones(4), np.ones(5), epsilon=1)
+
+
+@pytest.mark.parametrize("test", TWO_SAMPLES)
+def test_bad_samples(test):
+    x, y = np.ones(5), np.ones(4)
+    with pytest.raises(ParameterError, match="group sizes"):
+        test(x, y, epsilon=1, adjacency="row")
+    with pytest.raises(ParameterError, match="adjacency"):
+        test(x, y, epsilon=1, adjacency="some")
+    with pytest.raises(DataError, match="one numeric column"):
+        test(np.ones((4, 2)), np.ones((4, 2)), epsilon=1)
+    with pytest.raises(DataError, match="at least 2 rows"):
+        test(x, y[:1], epsilon=1)
+    with pytest.raises(DataError, match="missing"):
+        test(x, np.array([1.0, np.nan]), epsilon=1)
+
+
+def test_bad_choices():
+    with pytest.raises(ParameterError, match="statistic"):
+        symmetry_test(np.ones(4), epsilon=1, statistic="median")  # type: ignore[arg-type]
+    for test in (sign_test, wilcoxon):
+        with pytest.raises(ParameterError, match="alternative"):
+            test(np.ones(4), epsilon=1, alternative="more")  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="two samples"):
+        kruskal(np.ones(4), epsilon=1)
+    with pytest.raises(ParameterError, match="n_resamples"):
+        kruskal(np.ones(4), np.ones(4), epsilon=1, n_resamples=0)
+
+
+# --- level ----------------------------------------------------------------------------------
+
+RUNS = 250
+
+
+def ordered(rng, size):
+    return rng.normal(size=size)
+
+
+def tied(rng, size):
+    return rng.integers(-1, 2, size=size).astype(float)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("draw", [ordered, tied])
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("test", [*PAIRED, *TWO_SAMPLES])
+def test_level(test, n, epsilon, draw):
+    """P(p <= a) <= a: 4 s.e. and 252 checks, false alarm below 1 percent; the seed is fixed."""
+    rng = np.random.default_rng([n, int(10 * epsilon)])
+    pvalues = []
+    for seed in range(RUNS):
+        samples = [draw(rng, n)] if test in PAIRED else [draw(rng, n), draw(rng, n // 2)]
+        noise = SimulatedNoise(np.random.SeedSequence([seed, n]))
+        pvalues.append(test(*samples, epsilon=epsilon, noise=noise).pvalue)
+    for a in (0.01, 0.05, 0.1):
+        allowed = a + 4 * math.sqrt(a * (1 - a) / RUNS)
+        assert np.mean(np.array(pvalues) <= a) <= allowed
