@@ -1,6 +1,7 @@
 """`make bench`: the speed tables. Power and level: benchmarks.power.*, benchmarks.level.*."""
 
-from benchmarks.speed import hsic, mmd
+from benchmarks.speed import hsic, ks, mmd
 
 mmd.main()
 hsic.main()
+ks.main()

@@ -24,12 +24,24 @@ DOCS = ROOT / "docs"
 # A module imports from its own row or the rows above it. Not all of these exist yet.
 LAYERS: list[tuple[str, ...]] = [
     ("errors", "privacy", "results", "validation"),
-    ("domain", "schema", "columns", "encoding", "kernels", "features"),
+    ("domain", "schema", "columns", "encoding", "reference_cdf", "kernels", "features"),
     ("statistics",),
-    ("noise", "mechanisms", "nulls", "permutation", "subsample", "rank_laws", "rank_release"),
+    (
+        "noise",
+        "mechanisms",
+        "nulls",
+        "permutation",
+        "subsample",
+        "rank_laws",
+        "lattice_release",
+        "null_laws",
+        "one_sample_laws",
+        "rank_release",
+    ),
     (
         "two_sample",
         "custom",
+        "family",
         "any_test",
         "independence",
         "goodness_of_fit",

@@ -3,12 +3,20 @@
 from privatest.any_test import sarrm_test, test_of_tests
 from privatest.custom import permutation_test
 from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
+from privatest.goodness_of_fit import ks_1samp
 from privatest.independence import hsic_test
 from privatest.paired import sign_test, symmetry_test, wilcoxon
 from privatest.privacy import Adjacency, Budget, PermutationSensitivity
 from privatest.results import Decision, Outcome
 from privatest.schema import Schema
-from privatest.two_sample import ipm_test, kruskal, mannwhitneyu, median_test, mmd_test
+from privatest.two_sample import (
+    ipm_test,
+    kruskal,
+    ks_2samp,
+    mannwhitneyu,
+    median_test,
+    mmd_test,
+)
 
 __version__ = "0.1.0"
 
@@ -26,6 +34,8 @@ __all__ = [
     "hsic_test",
     "ipm_test",
     "kruskal",
+    "ks_1samp",
+    "ks_2samp",
     "mannwhitneyu",
     "median_test",
     "mmd_test",

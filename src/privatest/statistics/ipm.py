@@ -4,7 +4,8 @@ Kim and Schrab (2023), example 1: replacing a record moves the metric by at most
 of the domain, as the functions see it, over min(n, m). Two forms cover all of them:
 
 - a few features and a norm (means, total variation, Kolmogorov on public thresholds);
-- distribution functions on a line (Kolmogorov, Wasserstein), exact, from the sorted values.
+- distribution functions on a line (Kolmogorov, Kuiper, Wasserstein), exact, from the sorted
+  values.
 
 Proof: docs/proofs/integral-probability-metrics.md.
 """
@@ -85,7 +86,7 @@ class LineMetric:
     """A distance of distribution functions on one or several lines."""
 
     directions: Floats  # columns; rows are projected on each
-    kind: Literal["wasserstein", "kolmogorov"]
+    kind: Literal["wasserstein", "kolmogorov", "kuiper"]
     diameter: float
 
     def values(
@@ -112,6 +113,9 @@ class LineMetric:
                 gaps: Floats = gaps,
             ) -> Floats:
                 sums = np.cumsum(in_order(chosen), axis=1)[:, :-1]
+                if self.kind == "kuiper":  # the sum over an interval is a difference of sums
+                    sums *= gaps > 0
+                    return np.asarray(sums.max(axis=1, initial=0) - sums.min(axis=1, initial=0))
                 np.abs(sums, out=sums)
                 if self.kind == "wasserstein":
                     return np.asarray(sums @ gaps)

@@ -1,0 +1,152 @@
+"""Search for neighbours that move KS-type statistics further than declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privatest.domain import Domain
+from privatest.statistics.ecdf import (
+    LATTICE,
+    ONE_SAMPLE_STATISTICS,
+    on_lattice,
+    one_sample,
+    one_sample_width,
+    two_sample,
+    two_sample_width,
+)
+from privatest.statistics.ipm import LineMetric
+from privatest.statistics.private_groups import private_groups_sensitivity
+from tests.sensitivity.harness import (
+    Space,
+    assert_permutation_sensitivity,
+    assert_sensitivity,
+)
+from tests.sensitivity.harness import two_sample as of_groups
+
+pytestmark = pytest.mark.privacy
+
+LINE = Domain((0,), bounded=False)
+
+
+def values(rng, count):
+    """Ties, outliers to 1e15, tiny differences, or anything."""
+    style = rng.integers(5)
+    if style == 0:
+        return rng.integers(0, 3, count).astype(float)
+    if style == 1:
+        return rng.choice([-1e15, 0.0, 1e-15, 1e15], count)
+    if style == 2:
+        return 1 + rng.integers(0, 4, count) * np.finfo(float).eps
+    if style == 3:
+        return rng.standard_cauchy(count) * 10.0 ** rng.integers(-3, 12)
+    return rng.random(count)
+
+
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+@pytest.mark.parametrize("adjacency", ["one", "both"])
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (3, 5), (6, 4), (9, 9)])
+def test_two_samples_and_that_the_bound_is_attained(statistic, adjacency, n, m):
+    reached = assert_sensitivity(
+        of_groups(lambda x, y: two_sample(x[:, 0], y[:, 0], statistic)),
+        two_sample_width(n, m, adjacency),
+        Space(LINE, n, m, adjacency),
+    )
+    assert reached == 1.0
+
+
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+def test_two_samples_of_any_size(statistic):
+    rng = np.random.default_rng(4)
+    for _ in range(800):
+        n, m = (int(size) for size in rng.integers(2, 201, 2))
+        x, y = values(rng, n), values(rng, m)
+        before = two_sample(x, y, statistic)
+        x[rng.integers(n)] = values(rng, 1)[0]
+        moved = two_sample(x, y, statistic)
+        assert abs(moved - before) <= m <= two_sample_width(n, m, "one")
+        y[rng.integers(m)] = values(rng, 1)[0]
+        assert abs(two_sample(x, y, statistic) - moved) <= n
+        assert abs(two_sample(x, y, statistic) - before) <= two_sample_width(n, m, "both")
+
+
+def probabilities(rng, count):
+    """Values of F(x): ties, ends, exact ranks, or anything."""
+    style = rng.integers(5)
+    if style == 0:
+        return rng.integers(0, 4, count) / 3
+    if style == 1:
+        return rng.choice([0.0, 1e-300, 0.5, 1 - 1e-16, 1.0], count)
+    if style == 2:
+        return rng.permutation(np.arange(count) + rng.integers(2)) / count
+    if style == 3:
+        return np.full(count, rng.random())
+    return rng.beta(0.3, 0.3, count)
+
+
+@pytest.mark.parametrize("statistic", ONE_SAMPLE_STATISTICS)
+def test_one_sample_on_the_lattice(statistic):
+    rng = np.random.default_rng(5)
+    largest = 0
+    for _ in range(1500):
+        n = int(rng.integers(2, 201))
+        u = probabilities(rng, n)
+        before = on_lattice(one_sample(u, statistic))
+        u[rng.integers(n)] = probabilities(rng, 1)[0] if rng.integers(2) else rng.integers(2)
+        moved = abs(on_lattice(one_sample(u, statistic)) - before)
+        assert moved <= one_sample_width(n)
+        largest = max(largest, moved)
+    if statistic in ("ks", "kuiper"):
+        assert largest >= LATTICE - 1  # attained
+    else:
+        assert largest >= 0.5 * LATTICE
+
+
+@pytest.mark.parametrize("n", [10_000, 1_000_000])
+def test_rounding_errors_stay_within_the_spare_step(n):
+    """Against the same statistic in extended precision."""
+    u = np.random.default_rng(n).random(n)
+    above = n * np.sort(u).astype(np.longdouble) - np.arange(n)
+    below, middle = above - 1, above - 0.5
+    parts = np.where((above > 0) & (below < 0), above**2 + below**2, 2 * abs(middle))
+    precise: dict[Any, Any] = {
+        "ks": max(above.max(), -below.min()),
+        "kuiper": above.max() - below.min(),
+        "cvm": np.sqrt(np.longdouble(1) / 12 + np.mean(middle**2)),
+        "wasserstein": parts.mean() / 2,
+    }
+    for statistic, value in precise.items():
+        error = abs(one_sample(u, statistic) - value) * LATTICE
+        assert error < 0.05
+
+
+@pytest.mark.parametrize("kind", ["kolmogorov", "kuiper"])
+@pytest.mark.parametrize(("n", "m"), [(3, 5), (1, 8), (12, 12)])
+def test_private_groups(kind, n, m):
+    metric = LineMetric(np.ones((1, 1)), kind, 1.0)
+
+    def statistic(rows, labels):
+        weights = (labels - labels.mean()) / len(labels)
+        return metric.values(rows, lambda order: lambda _: weights[None, order], 1)[0][0, 0]
+
+    observed, permuted = assert_permutation_sensitivity(
+        statistic,
+        private_groups_sensitivity(1.0, n + m),
+        Space(LINE, n, m, "row"),
+        restarts=6,
+        steps=100,
+    )
+    assert observed > 0.9
+    assert permuted > 0.55  # further than the observed one may move
+
+
+def test_the_search_catches_a_bound_that_is_too_small():
+    """The bound for one replaced record, where two are replaced."""
+    with pytest.raises(AssertionError, match="of its sensitivity"):
+        assert_sensitivity(
+            of_groups(lambda x, y: two_sample(x[:, 0], y[:, 0], "kuiper")),
+            two_sample_width(3, 5, "one"),
+            Space(LINE, 3, 5, "both"),
+        )

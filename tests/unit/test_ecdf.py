@@ -1,0 +1,91 @@
+"""Statistics of distribution functions against the specification and SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privatest.statistics.ecdf import (
+    LATTICE,
+    ONE_SAMPLE_STATISTICS,
+    on_lattice,
+    one_sample,
+    one_sample_width,
+    two_sample,
+    two_sample_width,
+)
+from privatest.statistics.ipm import LineMetric, ipm
+
+
+@pytest.mark.parametrize(
+    ("statistic", "expected"),
+    [("ks", 0.2), ("kuiper", 0.35), ("cvm", 0.09128709), ("wasserstein", 0.075)],
+)
+def test_published_values(statistic, expected):
+    u = np.array([0.4, 0.1, 0.95, 0.7])
+    assert one_sample(u, statistic) / 4 == pytest.approx(expected, abs=5e-9)
+
+
+@pytest.mark.parametrize("n", [2, 3, 20, 1000])
+@pytest.mark.parametrize("ties", [False, True])
+def test_one_sample_agrees_with_scipy(n, ties):
+    rng = np.random.default_rng(n)
+    u = rng.integers(0, 5, n) / 4 if ties else rng.random(n)
+    scaled = {name: one_sample(u, name) / n for name in ("ks", "cvm")}
+    assert scaled["ks"] == pytest.approx(stats.kstest(u, "uniform").statistic, abs=1e-12)
+    squared = stats.cramervonmises(u, "uniform").statistic / n
+    assert scaled["cvm"] ** 2 == pytest.approx(squared, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 7, 40])
+def test_one_sample_is_the_integral_it_claims_to_be(n):
+    u = np.random.default_rng(n).beta(0.5, 2, n)
+    t = (np.arange(400_000) + 0.5) / 400_000
+    gap = np.searchsorted(np.sort(u), t, side="right") / n - t
+    numeric: dict[Any, Any] = {
+        "ks": np.abs(gap).max(),
+        "kuiper": max(gap.max(), 0) - min(gap.min(), 0),
+        "cvm": np.sqrt(np.square(gap).mean()),
+        "wasserstein": np.abs(gap).mean(),
+    }
+    for name, value in numeric.items():
+        assert one_sample(u, name) / n == pytest.approx(value, abs=1e-5)
+
+
+@pytest.mark.parametrize(("n", "m"), [(2, 2), (5, 5), (20, 31), (300, 7)])
+@pytest.mark.parametrize("ties", [False, True])
+def test_two_sample_agrees_with_scipy_and_the_metric(n, m, ties):
+    rng = np.random.default_rng([n, m])
+    x, y = rng.standard_cauchy(n), rng.standard_normal(m)
+    if ties:
+        x, y = np.round(x), np.round(y)
+    ks, kuiper = two_sample(x, y, "ks"), two_sample(x, y, "kuiper")
+    assert isinstance(ks, int)
+    assert ks / (n * m) == pytest.approx(stats.ks_2samp(x, y, method="asymp").statistic, abs=1e-12)
+    sides = ("greater", "less")
+    one_sided = [stats.ks_2samp(x, y, side, "asymp").statistic for side in sides]
+    assert kuiper / (n * m) == pytest.approx(sum(one_sided), abs=1e-12)
+    names: tuple[Any, ...] = ("kolmogorov", "kuiper")
+    for name, value in zip(names, (ks, kuiper), strict=True):
+        metric = LineMetric(np.ones((1, 1)), name, 1.0)
+        assert ipm(x[:, None], y[:, None], metric) == pytest.approx(value / (n * m), abs=1e-12)
+
+
+def test_extremes():
+    assert two_sample(np.array([1e300, -1e300]), np.array([1e300, -1e300]), "kuiper") == 0
+    assert two_sample(np.zeros(3), np.ones(4), "ks") == 12
+    assert two_sample(np.ones(3), np.zeros(4), "kuiper") == 12
+    names: tuple[Any, ...] = ONE_SAMPLE_STATISTICS
+    for name in names:
+        assert 0 < one_sample(np.full(5, 0.5), name) <= 5
+    assert one_sample(np.zeros(7), "ks") == one_sample(np.ones(7), "kuiper") == 7
+
+
+def test_widths():
+    assert (two_sample_width(3, 5, "one"), two_sample_width(3, 5, "both")) == (5, 8)
+    assert one_sample_width(10) == LATTICE + 1
+    assert one_sample_width(1 << 27) == LATTICE + 3
+    assert on_lattice(2.0) == 2 * LATTICE
