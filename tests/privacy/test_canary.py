@@ -264,7 +264,7 @@ class Disguised(SimulatedNoise):
 
 def disguised_later():
     noise = SimulatedNoise(1)
-    noise.simulated = False
+    noise.simulated = False  # type: ignore[misc]
     return noise
 
 

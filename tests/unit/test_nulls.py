@@ -77,6 +77,6 @@ def test_fold_is_the_tail_of_the_sum():
     expected = sum(m * float(law.survival(1.3 - v)) for v, m in zip(values, masses, strict=True))
     assert fold(1.3, values, masses, law) == pytest.approx(expected)
     # S = 20 subsets at .25, noise .3 on 7 (the test of tests): a published check value
-    counts = np.arange(21)
-    binomial = np.array([math.comb(20, k) * 0.25**k * 0.75 ** (20 - k) for k in counts])
+    counts = np.arange(21.0)
+    binomial = np.array([math.comb(20, k) * 0.25**k * 0.75 ** (20 - k) for k in range(21)])
     assert fold(7.3, counts, binomial, law) == pytest.approx(0.1622254056, abs=5e-11)
