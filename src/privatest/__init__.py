@@ -3,6 +3,7 @@
 from privatest.any_test import sarrm_test, test_of_tests
 from privatest.custom import permutation_test
 from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
+from privatest.family import ks_family
 from privatest.goodness_of_fit import ks_1samp
 from privatest.independence import hsic_test
 from privatest.paired import sign_test, symmetry_test, wilcoxon
@@ -36,6 +37,7 @@ __all__ = [
     "kruskal",
     "ks_1samp",
     "ks_2samp",
+    "ks_family",
     "mannwhitneyu",
     "median_test",
     "mmd_test",

@@ -36,6 +36,7 @@ __all__ = [
     "EncodedSample",
     "EncodedSamples",
     "encode_pairs",
+    "encode_sample",
     "encode_samples",
     "encode_table",
 ]
@@ -120,7 +121,7 @@ def encode_pairs(
     bounds_x, bounds_y : None, (lower, upper), (d, 2) array or Schema
         As in :func:`encode_samples`.
     """
-    left, right = _encode_one(x, bounds_x, "x"), _encode_one(y, bounds_y, "y")
+    left, right = encode_sample(x, bounds_x, "x"), encode_sample(y, bounds_y, "y")
     if len(left.rows) != len(right.rows):
         raise DataError("x and y must have the same number of rows: row i of x belongs to y's.")
     if left.rows_per_person != right.rows_per_person:
@@ -128,7 +129,8 @@ def encode_pairs(
     return left, right
 
 
-def _encode_one(data: object, bounds: Bounds, name: str) -> EncodedSample:
+def encode_sample(data: object, bounds: Bounds, name: str = "x") -> EncodedSample:
+    """Encode one sample; ``name`` is what messages call it."""
     source = _read(data, name)
     if isinstance(bounds, Schema):
         rows = _by_schema(source, bounds, name)

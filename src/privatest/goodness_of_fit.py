@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.custom.space import Box
-from privatest.encoding import Bounds, EncodedSample, encode_pairs
+from privatest.encoding import Bounds, EncodedSample, encode_sample
 from privatest.errors import DataError
 from privatest.lattice_release import MECHANISMS, Mechanism, noise_law, release
 from privatest.noise import NoiseSource, noise_source
@@ -136,7 +136,7 @@ def ks_1samp(
 
 def encode_one_column(x: Any, bounds: Bounds) -> EncodedSample:
     """Read a sample of one numeric column and at least two rows."""
-    sample, _ = encode_pairs(x, x, bounds, bounds)
+    sample = encode_sample(x, bounds)
     if sample.domain.levels != (0,):
         raise DataError("x must have one numeric column: its values are put in order.")
     if len(sample.rows) < 2:

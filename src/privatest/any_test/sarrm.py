@@ -24,7 +24,7 @@ from privatest.subsample import (
 )
 from privatest.validation import Rng, integer_at_least, number, public_generator, reject
 
-__all__ = ["on_grid", "sarrm_test"]
+__all__ = ["sarrm_test"]
 
 
 def sarrm_test(
@@ -112,7 +112,7 @@ def sarrm_test(
     found = _parameters(budget.pure_epsilon, alpha, least, n_subsets)
     _check_room(found, sides, test)
     if test.by_rank:
-        found, n_permutations = on_grid(found, n_permutations)
+        found, n_permutations = _on_grid(found, n_permutations)
     plan = Plan(test, found.n_subsets, found.sub_alpha, n_permutations)
     public = facts(sides, plan, "SARRM test")
     public["parameters"]["truth_probability"] = found.truth
@@ -158,7 +158,7 @@ def _check_room(found: SarrmParameters, sides: TwoSides, test: SubTest) -> None:
     check_rows(sides, test, found.n_subsets)
 
 
-def on_grid(found: SarrmParameters, n_permutations: int) -> tuple[SarrmParameters, int]:
+def _on_grid(found: SarrmParameters, n_permutations: int) -> tuple[SarrmParameters, int]:
     """Choose permutations for which a rank p-value has nearly the level that was found.
 
     With r = floor((B+1) level), r/(B+1) may be far below the level; the smallest B' for which
