@@ -797,49 +797,50 @@ def test_permuted_neighbours_differ_in_one_record():
 # --- naive composition ----------------------------------------------------------------------
 
 
-class RecordedNoise(SimulatedNoise):
-    """No noise, but its scales are kept."""
+@pytest.fixture
+def scales(monkeypatch):
+    """No noise, but the scales it would have are kept."""
+    kept: list[float] = []
 
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.scales: list[float] = []
-
-    def laplace(self, value: float, scale: float) -> float:
-        self.scales.append(scale)
+    def record(self: SimulatedNoise, value: float, scale: float) -> float:
+        kept.append(scale)
         return value
 
+    monkeypatch.setattr(SimulatedNoise, "laplace", record)
+    return kept
 
-def test_naive_noise_pays_for_every_statistic():
-    noise = RecordedNoise()
+
+def test_naive_noise_pays_for_every_statistic(scales):
     run(
         sensitivity=PermutationSensitivity(0.1, 0.3),
         privatization="naive",
         n_permutations=49,
         epsilon=2,
-        noise=noise,
+        noise=SimulatedNoise(0),
     )
-    assert noise.scales == [pytest.approx((0.1 + 49 * 0.3) / 2, rel=1e-8)] * 50
-    assert noise.scales[0] >= (0.1 + 49 * 0.3) / 2
+    assert scales == [pytest.approx((0.1 + 49 * 0.3) / 2, rel=1e-8)] * 50
+    assert scales[0] >= (0.1 + 49 * 0.3) / 2
 
 
-def test_naive_is_composition():
+def test_naive_is_composition(scales):
     """The same noise as fifty releases of one statistic at a fiftieth of the budget."""
-    naive, one = RecordedNoise(), RecordedNoise()
-    result = run(sensitivity=0.1, privatization="naive", n_permutations=49, noise=naive)
+    noise = SimulatedNoise(0)
+    result = run(sensitivity=0.1, privatization="naive", n_permutations=49, noise=noise)
     bound = Sensitivity(result.parameters["sensitivity"][0])
-    laplace(0.0, sensitivity=bound, budget=Budget("0.02"), noise=one)
-    assert naive.scales[0] == pytest.approx(one.scales[0], rel=1e-12)
+    laplace(0.0, sensitivity=bound, budget=Budget("0.02"), noise=noise)
+    assert scales[0] == pytest.approx(scales[-1], rel=1e-12)
 
 
+@pytest.mark.usefixtures("scales")
 def test_naive_pvalue_is_a_rank():
     x = np.linspace(0, 1, 20)
-    outcome = run((x, x**0.2), privatization="naive", n_permutations=19, noise=RecordedNoise())
+    outcome = run((x, x**0.2), privatization="naive", n_permutations=19, noise=SimulatedNoise(0))
     assert outcome.pvalue == 1 / 20
     assert outcome.reject
-    tied = run((x, x), lambda x, y: 1.0, privatization="naive", noise=RecordedNoise())
+    tied = run((x, x), lambda x, y: 1.0, privatization="naive", noise=SimulatedNoise(0))
     assert tied.pvalue == 1.0
     assert not tied.reject
-    decision = run(privatization="naive", release="decision", noise=RecordedNoise())
+    decision = run(privatization="naive", release="decision", noise=SimulatedNoise(0))
     assert type(decision) is Decision
 
 
