@@ -1,0 +1,94 @@
+"""Whole tests other than MMD, run many times on neighbours: they lose no more than epsilon.
+
+Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privatest as pt
+from privatest.noise import SimulatedNoise
+from tests.privacy.harness import audit
+
+pytestmark = pytest.mark.privacy
+
+EPSILON, RUNS = 1.0, 1500
+PLANTED = 1e-3  # these runs have to find a bug that is known to be there
+
+UP, DOWN, ZEROS = np.array([1.0, 1.0, 1.0, 1.0]), -np.ones(4), np.zeros(4)
+ONE_DOWN = np.array([1.0, 1.0, 1.0, -1.0])
+HALVES, ONE_MOVED = np.array([0.2, 0.4, 0.6, 0.8]), np.array([0.999, 0.4, 0.6, 0.8])
+
+# What a test releases, and two neighbours that move its statistic far.
+Case = tuple[Callable[..., Any], Any, Any]
+LATTICE: dict[str, Case] = {
+    "ks_1samp": (lambda x, **o: pt.ks_1samp(x, "uniform(0,1)", **o), HALVES, ONE_MOVED),
+    "ks_2samp": (lambda d, **o: pt.ks_2samp(*d, **o), (UP, ZEROS), (UP, [1.0, 0, 0, 0])),
+    "kuiper": (
+        lambda d, **o: pt.ks_2samp(*d, statistic="kuiper", **o),
+        (UP, ZEROS),
+        (UP, [1.0, 0, 0, 0]),
+    ),
+    "mannwhitneyu": (lambda d, **o: pt.mannwhitneyu(*d, **o), (UP, ZEROS), (UP, [2.0, 0, 0, 0])),
+    "median_test": (lambda d, **o: pt.median_test(*d, **o), (UP, ZEROS), (UP, [2.0, 0, 0, 0])),
+    "kruskal": (lambda d, **o: pt.kruskal(*d, **o), (UP, ZEROS), (UP, [2.0, 0, 0, 0])),
+    "symmetry_test": (pt.symmetry_test, UP, ONE_DOWN),
+    "sign_test": (pt.sign_test, UP, ONE_DOWN),
+    "wilcoxon": (pt.wilcoxon, np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 3, -5])),
+    "ks_family": (
+        lambda x, **o: pt.ks_family(x, "norm", bounds=(-5, 5), **o),
+        np.array([-1.0, 0, 0.5, 1]),
+        np.array([5.0, 0, 0.5, 1]),
+    ),
+}
+PAIRS = (np.array([0.0, 0, 0, 1]), np.array([0.0, 0, 0, 1]))
+OTHER_PAIRS = (np.array([0.0, 0, 0, 0]), np.array([0.0, 0, 0, 0]))
+PERMUTATION: dict[str, Case] = {
+    "hsic_test": (
+        lambda d, **o: pt.hsic_test(
+            *d, bounds_x=(0, 1), bounds_y=(0, 1), bandwidths_x=1, bandwidths_y=1, **o
+        ),
+        PAIRS,
+        OTHER_PAIRS,
+    ),
+    "ipm_test": (
+        lambda d, **o: pt.ipm_test(*d, distance="mean", bounds=(0, 1), **o),
+        (UP, ZEROS),
+        (UP, [1.0, 0, 0, 0]),
+    ),
+}
+
+
+def statistic(call: Callable[..., Any]) -> Callable[[Any], float]:
+    noise = SimulatedNoise(1)
+    return lambda data: call(data, epsilon=EPSILON, noise=noise).statistic
+
+
+def pvalue(call: Callable[..., Any]) -> Callable[[Any], float]:
+    noise = SimulatedNoise(1)
+    return lambda data: call(data, epsilon=EPSILON, noise=noise, n_permutations=19, rng=0).pvalue
+
+
+@pytest.mark.parametrize("name", LATTICE)
+def test_noisy_statistics(name):
+    call, first, second = LATTICE[name]
+    assert audit(statistic(call), first, second, runs=RUNS) <= EPSILON
+
+
+@pytest.mark.parametrize("name", PERMUTATION)
+def test_smoothed_pvalues(name):
+    call, first, second = PERMUTATION[name]
+    assert audit(pvalue(call), first, second, runs=RUNS // 2) <= EPSILON
+
+
+@pytest.mark.parametrize("name", ["ks_2samp", "sign_test", "symmetry_test", "median_test"])
+def test_half_the_noise_is_caught(name, monkeypatch):
+    draw = SimulatedNoise.discrete_laplace
+    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 2))
+    call, first, second = LATTICE[name]
+    assert audit(statistic(call), first, second, runs=5_000, error=PLANTED) > EPSILON
