@@ -116,8 +116,8 @@ def _run(method: str, question: Question, chosen: dict[str, Any], **common: Any)
     subsampled = method in ("tot", "sarrm")
     if subsampled and question.adjacency == "row":
         raise ParameterError(
-            f"--method {method} needs public membership: it cuts each group into parts, which "
-            "shows the group sizes. Pass --membership public if they are, or use --method mmd."
+            f"--method {method} needs public membership: it cuts each group into parts by its "
+            "size. Pass --membership public if sizes are public, or use --method mmd."
         )
     test: Callable[..., Decision]
     if method in _RANKS:
