@@ -37,8 +37,9 @@ __all__ = ["mmd_test"]
 
 Method = Literal["auto", "exact", "nystrom", "fourier"]
 _METHODS = ("auto", "exact", "nystrom", "fourier")
-# Up to here the exact kernel is quick; with private groups it costs N² per permutation.
-_EXACT_ROWS, _EXACT_ROWS_PRIVATE = 2_000, 500
+# Up to here the exact kernel is quick; with private groups it costs N² per permutation. In more
+# than two columns public points can miss what lies between them, so it is worth more time.
+_EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
 _FREQUENCIES = 256
 
 
@@ -225,7 +226,8 @@ def _plan(
     if not domain.bounded and method not in ("auto", "exact"):
         raise ParameterError(f"method={method!r} needs bounds, to place its public points.")
     if method == "auto":
-        quick = total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" else _EXACT_ROWS)
+        most = _EXACT_ROWS if domain.dimension <= 2 else _EXACT_ROWS_MANY_COLUMNS
+        quick = total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" else most)
         method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
     maps: FeatureMaps | None = None
     if method == "nystrom":
