@@ -24,7 +24,16 @@ DOCS = ROOT / "docs"
 # A module imports from its own row or the rows above it. Not all of these exist yet.
 LAYERS: list[tuple[str, ...]] = [
     ("errors", "privacy", "results", "validation"),
-    ("domain", "schema", "columns", "encoding", "reference_cdf", "kernels", "features"),
+    (
+        "domain",
+        "schema",
+        "columns",
+        "encoding",
+        "reference_cdf",
+        "kernels",
+        "features",
+        "embedding",
+    ),
     ("statistics",),
     (
         "noise",
@@ -37,6 +46,7 @@ LAYERS: list[tuple[str, ...]] = [
         "null_laws",
         "one_sample_laws",
         "rank_release",
+        "moment_release",
     ),
     (
         "two_sample",
@@ -48,7 +58,7 @@ LAYERS: list[tuple[str, ...]] = [
         "paired",
         "means",
         "shares",
-        "release",
+        "synthetic",
     ),
     (
         "sources",
@@ -69,7 +79,16 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by noise.py and nobody else
 SIMULATORS = ("noise", "simulation", "planning", "audit", "reproduce")
-SLOW_TO_IMPORT = ("opendp", "scipy.stats", "matplotlib", "pandas", "polars")
+SLOW_TO_IMPORT = (
+    "dp_accounting",
+    "matplotlib",
+    "opendp",
+    "pandas",
+    "polars",
+    "scipy.optimize",
+    "scipy.stats",
+    "sqlalchemy",
+)
 LONGEST_FILE = 400
 
 
@@ -355,7 +374,7 @@ def test_the_slow_import_check_can_fail():
     command = [sys.executable, "-c", f"import scipy.stats\n{REPORT}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.strip() == "imports scipy.stats"
+    assert "scipy.stats" in done.stderr
 
 
 # --- files ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from privatest.nulls import LatticeTulap
 from privatest.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.validation import reject
 
-__all__ = ["TULAP_BITS", "gaussian", "laplace", "lattice", "tulap"]
+__all__ = ["TULAP_BITS", "gaussian", "gaussian_noise_scale", "laplace", "lattice", "tulap"]
 
 TULAP_BITS = 40  # a Tulap release lives on a grid of sensitivity / (2^40 - 1)
 _GAUSSIAN_GRID_BITS = 50  # the Gaussian's grid is at most 2^-50 of its sensitivity
@@ -86,9 +86,18 @@ def gaussian(
     """
     values = _finite(np.asarray(values, dtype=np.float64))
     _require_norm(sensitivity, "l2", *(["absolute"] if values.size == 1 else []))
-    grid = math.floor(math.log2(sensitivity.value)) - _GAUSSIAN_GRID_BITS
-    widened = sensitivity.value + math.ldexp(math.sqrt(values.size), grid)
-    return noise.gaussian(values, gaussian_scale(widened, budget), grid)
+    scale = gaussian_noise_scale(values.size, sensitivity, budget)
+    return noise.gaussian(values, scale, _gaussian_grid(sensitivity))
+
+
+def gaussian_noise_scale(size: int, sensitivity: Sensitivity, budget: Budget) -> float:
+    """Return the standard deviation that :func:`gaussian` uses for ``size`` numbers; public."""
+    widened = sensitivity.value + math.ldexp(math.sqrt(size), _gaussian_grid(sensitivity))
+    return gaussian_scale(widened, budget)
+
+
+def _gaussian_grid(sensitivity: Sensitivity) -> int:
+    return math.floor(math.log2(sensitivity.value)) - _GAUSSIAN_GRID_BITS
 
 
 def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:

@@ -41,6 +41,9 @@ class NoiseSource(Protocol):
     def permutation(self, size: int) -> NDArray[np.intp]:
         """Return a uniform permutation of ``range(size)``."""
 
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Return independent uniform numbers, odd multiples of 2^-54 in (0, 1)."""
+
 
 class SecureNoise:
     """Float-safe noise on the operating system's entropy; there is no seed, by design."""
@@ -78,6 +81,14 @@ class SecureNoise:
             sorted_keys = keys[order]
             if not np.any(sorted_keys[1:] == sorted_keys[:-1]):
                 return order
+
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Return uniform numbers from the operating system's entropy.
+
+        For samplers that have no float-safe form (the axes of a private covariance).
+        """
+        keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(11)
+        return (keys.astype(np.float64) + 0.5) * 2.0**-53
 
 
 class SimulatedNoise:
@@ -122,6 +133,11 @@ class SimulatedNoise:
     def permutation(self, size: int) -> NDArray[np.intp]:
         """Return a seeded permutation."""
         return self._rng.permutation(size)
+
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Return seeded uniform numbers."""
+        keys = self._rng.integers(1 << 53, size=size)
+        return (keys.astype(np.float64) + 0.5) * 2.0**-53
 
 
 def noise_source(noise: NoiseSource | None) -> NoiseSource:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from privatest.privacy import Adjacency, Budget
 
 __all__ = ["Decision", "Outcome"]
@@ -72,7 +74,9 @@ class Decision:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy as plain values: read-only mappings can do neither."""
         values = {name: getattr(self, name) for name in (f.name for f in fields(self))}
-        values |= {"sizes": dict(self.sizes), "parameters": dict(self.parameters)}
+        for name, value in values.items():
+            if isinstance(value, MappingProxyType):
+                values[name] = dict(value)
         return _rebuild, (type(self), values)
 
     @property
@@ -143,10 +147,20 @@ class Outcome(Decision):
         Valid p-value: under the null hypothesis P(pvalue <= a) <= a.
     statistic : float or None
         The private statistic, or None where none was released.
+    estimates : mapping
+        Private estimates that were released with it (means, differences, their noise), as
+        read-only arrays or numbers; empty for most tests.
     """
 
     pvalue: float = 1.0
     statistic: float | None = None
+    estimates: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Freeze the estimates too."""
+        Decision.__post_init__(self)
+        values = {name: _frozen(value) for name, value in self.estimates.items()}
+        object.__setattr__(self, "estimates", MappingProxyType(values))
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
@@ -158,17 +172,28 @@ class Outcome(Decision):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
-        return {
-            "pvalue": self.pvalue,
-            "statistic": self.statistic,
-        } | Decision.to_dict(self)
+        released: dict[str, Any] = {"pvalue": self.pvalue, "statistic": self.statistic}
+        if self.estimates:
+            released["estimates"] = {key: _plain(value) for key, value in self.estimates.items()}
+        return released | Decision.to_dict(self)
 
 
 def _rebuild(kind: type[Decision], values: dict[str, Any]) -> Decision:
     return kind(**values)
 
 
+def _frozen(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.copy()
+        value.flags.writeable = False
+    return value
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     return value
