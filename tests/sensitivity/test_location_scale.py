@@ -79,7 +79,8 @@ def test_large_samples(family):
     sizes = [1000, 1000, 2500, 5000]
     move = largest_move(lambda x: ks_fit(on_grid(x), family, STEPS), family, sizes, rng)
     assert move <= ks_fit_sensitivity(STEPS)
-    move = largest_move(lambda x: kuiper_fit(on_grid(x), family, STEPS, SLACK), family, [1000], rng)
+    sizes = [1000, 2500, 5000, 5000]
+    move = largest_move(lambda x: kuiper_fit(on_grid(x), family, STEPS, SLACK), family, sizes, rng)
     assert move <= kuiper_fit_sensitivity(STEPS, SLACK)
 
 
