@@ -27,6 +27,7 @@ LAYERS: list[tuple[str, ...]] = [
     (
         "domain",
         "schema",
+        "schema_template",
         "columns",
         "encoding",
         "reference_cdf",
@@ -62,6 +63,7 @@ LAYERS: list[tuple[str, ...]] = [
     ),
     (
         "sources",
+        "requests",
         "engines",
         "simulation",
         "planning",

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
+from privatest.errors import ParameterError
 from privatest.validation import integer_at_least, number, one_of, reject
 
 if TYPE_CHECKING:
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 __all__ = [
     "CategoricalColumn",
     "Column",
+    "Membership",
     "NumericColumn",
     "Schema",
     "parse_bounds",
-    "schema_template",
+    "toml_key",
 ]
 
 Category = str | int | float | bool
+Membership = Literal["private", "public"]
 LABEL_TYPES = ("bool", "string", "large_string", "string_view")  # of Arrow
 _PAIR = "two finite numbers, the lower below the upper"
 
@@ -94,7 +96,7 @@ class CategoricalColumn:
     """
 
     categories: tuple[Category, ...]
-    membership: Literal["private", "public"] = "private"
+    membership: Membership = "private"
     missing: Category = "refuse"
 
     def __post_init__(self) -> None:
@@ -236,7 +238,7 @@ class Schema:
                 keys["membership"] = column.membership
             keys["missing"] = column.missing
             lines = "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
-            parts.append(f"[columns.{_toml_key(name)}]\n{lines}")
+            parts.append(f"[columns.{toml_key(name)}]\n{lines}")
         return "\n".join(parts)
 
 
@@ -256,23 +258,6 @@ def parse_bounds(text: str) -> tuple[str, float, float]:
     with _naming(name):
         column = NumericColumn(lower, upper)
     return name, column.lower, column.upper
-
-
-def schema_template(arrow_schema: pa.Schema) -> str:
-    """Return TOML to be filled in, from the names and types of columns only."""
-    if len(set(arrow_schema.names)) < len(arrow_schema.names):
-        raise DataError("a column name occurs more than once; rename columns to describe them.")
-    parts = [_TEMPLATE_HEAD]
-    for field in arrow_schema:
-        key, kind = _toml_key(field.name), str(field.type)
-        if is_number(field.type):
-            integer = "integer = true\n" if "int" in kind else ""
-            parts.append(f"[columns.{key}]\n{_TEMPLATE_NUMERIC}{integer}{_TEMPLATE_MISSING}")
-        elif kind in LABEL_TYPES or kind.startswith("dictionary"):
-            parts.append(f"[columns.{key}]\n{_TEMPLATE_CATEGORICAL}{_TEMPLATE_MISSING}")
-        else:
-            parts.append(f"# {key} is left out: it holds neither numbers nor categories.\n")
-    return "\n".join(parts)
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -303,24 +288,6 @@ def category_codes(categories: Sequence[Category]) -> dict[str, int]:
     if len(codes) < len(categories):
         reject("categories", "different from each other", list(categories))
     return codes
-
-
-_TEMPLATE_HEAD = """\
-# Describe the columns by what is publicly known. Bounds or categories that are looked up in
-# the data would leak it. Remove the columns that nobody will test.
-
-rows_per_person = 1             # the most rows that one person may have
-"""
-_TEMPLATE_NUMERIC = """\
-type = "numeric"
-bounds = []                     # fill in: [lower, upper]; values outside are clipped
-"""
-_TEMPLATE_CATEGORICAL = """\
-type = "categorical"
-categories = []                 # fill in all that may occur, such as ["basic", "plus"]
-membership = "private"          # "public" where everybody knows who is in which group
-"""
-_TEMPLATE_MISSING = 'missing = "refuse"              # or a public value to take instead\n'
 
 
 def _finite(name: str, value: object, otherwise: str = "") -> float:
@@ -391,5 +358,6 @@ def _toml(value: object) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _toml_key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """Write a name as a key of TOML."""
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _toml(name)

@@ -20,8 +20,8 @@ from privatest.schema import (
     NumericColumn,
     Schema,
     parse_bounds,
-    schema_template,
 )
+from privatest.schema_template import schema_template
 
 DESIGN = """
 rows_per_person = 5

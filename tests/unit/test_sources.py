@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from privatest.errors import DataError, ParameterError
-from privatest.schema import CategoricalColumn, NumericColumn, Schema, schema_template
+from privatest.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.schema_template import schema_template
 from privatest.sources import read_schema, read_table
 
 CSV = "visits,plan,note\n1,01,x\n2,02,y\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_result, working
@@ -71,20 +71,15 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
 
 
 def _test(example: Example, budget: Budget) -> tuple[Outcome, str]:
-    from privatest import mmd_test  # noqa: PLC0415
-    from privatest.cli.question import Question, describe  # noqa: PLC0415
+    from privatest.requests import Request, prepare  # noqa: PLC0415
+    from privatest.schema import Schema  # noqa: PLC0415
+    from privatest.sources import read_table  # noqa: PLC0415
 
-    question = Question.ask(
-        files=[example.data],
-        described=describe(example.schema, [], None),
-        columns=["mdvis"],
-        group="idp",
-    )
-    x, y = question.samples()
-    outcome = mmd_test(
-        x, y, epsilon=budget.epsilon, adjacency=question.adjacency, bounds=question.schema
-    )
-    return outcome, question.words
+    parts = {"columns": ["mdvis"], "group": "idp"}
+    request = Request("two-sample", "mmd", budget, parts=parts)
+    prepared = prepare(request, Schema.from_toml(example.schema))
+    outcome = prepared.run(read_table(example.data, prepared.names, text=prepared.text))
+    return cast("Outcome", outcome), prepared.words
 
 
 def _command(example: Example, epsilon: str) -> str:

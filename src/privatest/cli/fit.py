@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import print_result, working
+from privatest.cli.asking import answer, describe
 from privatest.errors import ParameterError
 from privatest.privacy import Budget
-
-if TYPE_CHECKING:
-    from privatest.results import Decision
-    from privatest.schema import Schema
 
 __all__ = ["fit"]
 
@@ -81,73 +76,20 @@ def fit(
       privatest fit visits.csv --column age --family norm \\
         --bounds age=0:120 --epsilon 1
     """
-    budget, level = Budget(epsilon, delta), options.read_alpha(alpha)
-    if (dist is None) == (family is None):
-        raise ParameterError(
-            'pass --dist, the distribution to test: "norm(0, 1)" for example; or --family, for '
-            "unknown location and scale: norm for example. Not both."
-        )
-    described = _described(schema, bounds or [], rows_per_person, column)
-    arguments = {"epsilon": budget.epsilon, "delta": budget.delta, "alpha": level}
-    with working("Reading the data and testing ..."):
-        if dist is not None:
-            result = _known_distribution(data, column, described, dist, statistic, arguments)
-        else:
-            result = _family(data, column, described, family, statistic, arguments)
-    print_result(result, compared=column, as_json=as_json, label="column")
+    from privatest.requests import Request  # noqa: PLC0415
 
-
-def _described(
-    path: Path | None, bounds: list[str], rows: int | None, column: str
-) -> Schema | None:
-    """Return the column's description, or None: it need not have one."""
-    from privatest.cli.question import chosen_columns, describe  # noqa: PLC0415
-
-    described = describe(path, bounds, rows)
-    if described is None and rows is not None and rows > 1:
+    request = Request(
+        "fit",
+        "distribution" if family is None else "family",
+        Budget(epsilon, delta),
+        options.read_alpha(alpha),
+        parts={"column": column, "dist": dist, "family": family},
+        options={"statistic": statistic},
+    )
+    described = describe(schema, bounds or [], rows_per_person)
+    if described is None and rows_per_person is not None and rows_per_person > 1:
         raise ParameterError(
             f"--rows-per-person needs a description of the column: --bounds {column}=LOW:HIGH "
             "or a schema."
         )
-    return None if described is None else chosen_columns(described, [column])
-
-
-def _known_distribution(
-    data: Path,
-    column: str,
-    described: Schema | None,
-    dist: str,
-    statistic: str,
-    arguments: dict[str, Any],
-) -> Decision:
-    from privatest.goodness_of_fit import ks_1samp  # noqa: PLC0415
-    from privatest.reference_cdf import read_cdf  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
-
-    read_cdf(dist)  # a mistake in it is reported before the file is read
-    text = [] if described is None else described.categorical_names
-    table = read_table(data, [column], text=text)
-    return ks_1samp(table, dist, statistic=statistic, bounds=described, **arguments)  # type: ignore[arg-type]
-
-
-def _family(
-    data: Path,
-    column: str,
-    described: Schema | None,
-    family: str | None,
-    statistic: str,
-    arguments: dict[str, Any],
-) -> Decision:
-    from privatest.family import STATISTICS, ks_family  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
-    from privatest.statistics.families import family_named  # noqa: PLC0415
-
-    chosen = family_named(family).name  # a mistake in it is reported before the file is read
-    if statistic not in STATISTICS:
-        raise ParameterError(f"--family has --statistic {' or '.join(STATISTICS)}.")
-    if described is None:
-        raise ParameterError(
-            f"--family needs a description of the column: --bounds {column}=LOW:HIGH or a schema."
-        )
-    table = read_table(data, [column], text=described.categorical_names)
-    return ks_family(table, chosen, statistic=statistic, bounds=described, **arguments)  # type: ignore[arg-type]
+    answer(request, [data], described, as_json=as_json)

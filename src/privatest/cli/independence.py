@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
 from privatest.cli import options
-from privatest.cli.output import print_result, working
-from privatest.errors import ParameterError
+from privatest.cli.asking import answer, describe
 from privatest.privacy import Budget
 
-if TYPE_CHECKING:
-    from privatest.results import Decision
-
 __all__ = ["independence"]
-
-# What each method takes besides the data, the budget and the level.
-_OPTIONS = {
-    "hsic": ("release", "permutations", "kernel", "bandwidths", "estimator"),
-    "tot": ("subtest", "permutations"),
-    "sarrm": ("subtest", "permutations"),
-}
 
 
 def independence(
@@ -54,57 +40,21 @@ def independence(
       privatest independence visits.csv --x age --y visits \\
         --bounds age=0:100 --bounds visits=0:80 --epsilon 1
     """
-    budget, level = Budget(epsilon, delta), options.read_alpha(alpha)
-    names_x, names_y = options.read_names(x, "x"), options.read_names(y, "y")
-    if set(names_x) & set(names_y):
-        raise ParameterError("x and y must not share a column: it depends on itself.")
-    chosen = options.given(
+    from privatest.requests import Request  # noqa: PLC0415
+
+    request = Request(
+        "independence",
         method,
-        _OPTIONS[method],
-        release=release,
-        permutations=permutations,
-        kernel=kernel,
-        bandwidths=options.read_bandwidths(bandwidths),
-        estimator=estimator,
-        subtest=subtest,
+        Budget(epsilon, delta),
+        options.read_alpha(alpha),
+        parts={"x": options.read_names(x, "x"), "y": options.read_names(y, "y")},
+        options={
+            "release": release,
+            "permutations": permutations,
+            "kernel": kernel,
+            "bandwidths": options.read_bandwidths(bandwidths),
+            "estimator": estimator,
+            "subtest": subtest,
+        },
     )
-
-    from privatest.cli.question import chosen_columns, describe  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
-
-    described = describe(schema, bounds or [], rows_per_person)
-    sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
-    with working("Reading the data and testing ..."):
-        text = sides[0].categorical_names + sides[1].categorical_names
-        table = read_table(data, [*names_x, *names_y], text=text)
-        result = _run(
-            method,
-            (table.select(names_x), table.select(names_y)),
-            _arguments(chosen)
-            | {"epsilon": budget.epsilon, "delta": budget.delta, "alpha": level}
-            | {"bounds_x": sides[0], "bounds_y": sides[1]},
-        )
-    words = f"{', '.join(names_x)} and {', '.join(names_y)}"
-    print_result(result, compared=words, as_json=as_json, label="sides")
-
-
-def _arguments(chosen: dict[str, Any]) -> dict[str, Any]:
-    """Name options as the functions do; kernels and bandwidths are those of both sides."""
-    renamed = {"permutations": "n_permutations", "subtest": "pvalue"}
-    arguments: dict[str, Any] = {}
-    for name, value in chosen.items():
-        if name in ("kernel", "bandwidths"):
-            arguments |= {f"{name}_x": value, f"{name}_y": value}
-        else:
-            arguments[renamed.get(name, name)] = value
-    return arguments
-
-
-def _run(method: str, sides: tuple[Any, Any], arguments: dict[str, Any]) -> Decision:
-    import privatest as pt  # noqa: PLC0415
-
-    test: Callable[..., Decision] = pt.hsic_test
-    if method != "hsic":
-        test = pt.test_of_tests if method == "tot" else pt.sarrm_test
-        arguments = {"pvalue": "hsic", "scheme": "independence"} | arguments
-    return test(*sides, **arguments)
+    answer(request, [data], describe(schema, bounds or [], rows_per_person), as_json=as_json)

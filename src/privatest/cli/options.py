@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from privatest.errors import ParameterError
 from privatest.privacy import Adjacency
+from privatest.schema import Membership
 from privatest.validation import number, reject
 
 _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
-
-Membership = Literal["private", "public"]
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.", show_default=False)
@@ -322,12 +319,3 @@ def read_names(text: str, option: str = "columns") -> list[str]:
     if not all(names) or len(set(names)) < len(names):
         reject(option, "different names with commas between", text)
     return names
-
-
-def given(method: str, allowed: Collection[str], **options: object) -> dict[str, Any]:
-    """Return the options that were given, and refuse those that ``method`` does not have."""
-    chosen = {name: value for name, value in options.items() if value is not None}
-    for name in chosen:
-        if name not in allowed:
-            raise ParameterError(f"--{name} does not go with --method {method}.")
-    return chosen

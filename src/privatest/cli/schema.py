@@ -36,7 +36,7 @@ def schema(
     if output is not None and output.exists() and not force:
         raise ParameterError(f"output must be a new file: {str(output)!r} exists; pass --force.")
 
-    from privatest.schema import schema_template  # noqa: PLC0415
+    from privatest.schema_template import schema_template  # noqa: PLC0415
     from privatest.sources import read_schema  # noqa: PLC0415
 
     template = schema_template(read_schema(data))

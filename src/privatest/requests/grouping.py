@@ -26,7 +26,7 @@ from privatest.schema import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.cli.options import Membership
+    from privatest.schema import Membership
 
 __all__ = ["Grouping"]
 
