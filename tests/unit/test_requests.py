@@ -1,0 +1,157 @@
+"""Requests: public words, checked against a schema before any data is read."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import pyarrow as pa
+import pytest
+
+from privatest.errors import ParameterError, PrivacyError
+from privatest.noise import SimulatedNoise
+from privatest.privacy import Budget
+from privatest.requests import METHODS, Request, prepare
+from privatest.requests.request import PARTS
+from privatest.schema import CategoricalColumn, NumericColumn, Schema
+
+SCHEMA = Schema(
+    {
+        "visits": NumericColumn(0, 80),
+        "age": NumericColumn(0, 100),
+        "plan": CategoricalColumn(["basic", "plus"]),
+        "region": CategoricalColumn(["north", "south"], membership="public"),
+    }
+)
+TABLE = pa.table(
+    {
+        "visits": [1.0, 5.0, 9.0, 30.0] * 10,
+        "age": [20.0, 40.0, 60.0, 80.0] * 10,
+        "plan": ["basic", "plus"] * 20,
+        "region": ["north", "north", "south", "south"] * 10,
+    }
+)
+ENTRIES = [(question, name) for question, methods in METHODS.items() for name in methods]
+
+
+def asked(question: str = "two-sample", method: str = "mmd", **document) -> Request:
+    return Request.from_dict({"question": question, "method": method, "epsilon": "1"} | document)
+
+
+@pytest.mark.parametrize(("question", "name"), ENTRIES)
+def test_every_entry_loads_and_takes_its_options(question, name):
+    entry = METHODS[question][name]
+    parameters = inspect.signature(entry.load()).parameters
+    wanted = {*entry.options.values(), *entry.preset}
+    if question == "independence":  # the same kernel for both sides
+        wanted -= {"kernel", "bandwidths"}
+    assert wanted <= set(parameters)
+    assert {"epsilon", "delta", "alpha", "noise"} <= set(parameters)
+
+
+def test_options_and_parts_have_different_names():
+    for question, methods in METHODS.items():
+        for entry in methods.values():
+            assert not set(PARTS[question]) & set(entry.options)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"group": "plan", "columns": ["visits"], "permutations": 99, "delta": "1e-6"},
+        {"group": "region", "groups": ["north", "south"], "release": "decision", "alpha": 0.1},
+    ],
+)
+def test_a_request_comes_back_from_json(document):
+    request = asked(**document)
+    again = Request.from_dict(json.loads(json.dumps(request.to_dict())))
+    assert again.to_dict() == request.to_dict()
+    assert again.digest() == request.digest()
+
+
+def test_the_digest_tells_requests_apart_and_not_spellings():
+    assert asked(group="plan").digest() != asked(group="region").digest()
+    assert asked(group="plan", epsilon="1.0").digest() == asked(group="plan", epsilon=1).digest()
+    assert asked(group="plan").digest() == asked(epsilon=1, group="plan", alpha=0.05).digest()
+    assert asked(epsilon="0.5").digest() != asked(epsilon="0.50001").digest()
+
+
+@pytest.mark.parametrize(
+    ("document", "fragment"),
+    [
+        ({"question": "weather", "method": "mmd", "epsilon": 1}, "question"),
+        ({"question": "two-sample", "method": "guess", "epsilon": 1}, "mmd, mean"),
+        ({"question": "two-sample", "method": "mmd"}, "epsilon"),
+        ({"question": "two-sample", "method": "mmd", "epsilon": 0}, "epsilon"),
+        ({"question": "two-sample", "method": "mmd", "epsilon": 1, "alpha": 2}, "alpha"),
+        ({"question": "two-sample", "method": "mmd", "epsilon": 1, "noise": 0}, "unknown key"),
+        ({"question": "two-sample", "method": "ks", "epsilon": 1, "norm": "l1"}, "unknown key"),
+        ({"question": "two-sample", "method": "mmd", "epsilon": 1, "columns": "a"}, "list"),
+        ([], "table"),
+    ],
+)
+def test_mistakes_are_named(document, fragment):
+    with pytest.raises(ParameterError, match=fragment):
+        Request.from_dict(document)
+
+
+def test_an_option_of_another_method_is_refused():
+    with pytest.raises(ParameterError, match="--norm does not go with --method ks"):
+        Request("two-sample", "ks", Budget(1), options={"norm": "l1"})
+    with pytest.raises(ParameterError, match="before does not go"):
+        Request("two-sample", "ks", Budget(1), parts={"before": "a"})
+
+
+@pytest.mark.parametrize(
+    ("request_", "names"),
+    [
+        (asked(group="plan", columns=["visits"]), ["visits", "plan"]),
+        (asked(method="ks", group="region", columns=["age"]), ["age", "region"]),
+        (asked("independence", "hsic", x=["age"], y=["visits"]), ["age", "visits"]),
+        (asked("paired", "wilcoxon", before="visits", after="age"), ["visits", "age"]),
+        (asked("fit", "distribution", column="age", dist="uniform(0, 100)"), ["age"]),
+        (asked("fit", "family", column="age", family="norm"), ["age"]),
+    ],
+)
+def test_a_prepared_request_runs_on_what_it_asked_to_read(request_, names):
+    prepared = prepare(request_, SCHEMA)
+    assert list(prepared.names) == names
+    result = prepared.run(TABLE.select(names), noise=SimulatedNoise(0))
+    assert result.simulated
+    assert result.spent == Budget(1)
+    assert result.alpha == 0.05
+
+
+def test_private_groups_hide_their_sizes():
+    private = prepare(asked(group="plan", columns=["visits"]), SCHEMA)
+    public = prepare(asked(group="region", columns=["visits"]), SCHEMA)
+    assert private.arguments["adjacency"] == "row"
+    assert public.arguments["adjacency"] == "one"
+    with pytest.raises(PrivacyError, match="group sizes would leak"):
+        prepare(asked(group="plan", columns=["visits"], adjacency="one"), SCHEMA)
+
+
+@pytest.mark.parametrize("method", ["mann-whitney", "kruskal", "median", "tot", "sarrm"])
+def test_methods_that_need_sizes_say_why(method):
+    with pytest.raises(ParameterError, match="needs public membership: it"):
+        prepare(asked(method=method, group="plan", columns=["visits"]), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("request_", "fragment"),
+    [
+        (asked(), "--group"),
+        (asked(group="plan", columns=["height"]), "height"),
+        (asked(group="visits"), "categorical"),
+        (asked("independence", "hsic", x=["age"], y=["age"]), "share"),
+        (asked("independence", "hsic", x=["age"]), "--y"),
+        (asked("paired", "ks", before="age"), "two columns"),
+        (asked("fit", "distribution", column="age"), "--dist"),
+        (asked("fit", "distribution", column="age", dist="nonsense(1)"), "nonsense"),
+        (asked("fit", "family", column="age", family="norm", statistic="cvm"), "--statistic"),
+        (asked("fit", "family", column="age", dist="norm(0, 1)"), "method"),
+    ],
+)
+def test_what_does_not_fit_the_schema_is_refused_before_data(request_, fragment):
+    with pytest.raises(ParameterError, match=fragment):
+        prepare(request_, SCHEMA)
