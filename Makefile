@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test check bench docs clean help
+.PHONY: demo test check bench docs clean help postgresql
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,8 +20,15 @@ endif
 demo: $(VENV)/.core ## compare two groups of real people privately (installs the core only)
 	@$(BIN)/privatest demo
 
-test: check ## everything: the checks, then all tests
+test: check postgresql ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
+
+# The tests start a PostgreSQL of their own; without one its tests are skipped (in CI they fail).
+postgresql:
+	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y postgresql >/dev/null; \
+	else echo "PostgreSQL is not installed: its tests will be skipped." >&2; fi
 
 # No --quiet for mkdocs: it hides warnings before --strict can count them.
 check: $(VENV)/.installed ## style, types, architecture, and whether the docs build

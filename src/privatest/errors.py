@@ -5,12 +5,21 @@
     PrivatestError
     ├── ParameterError   (also ValueError)   a public parameter cannot be used
     ├── DataError        (also ValueError)   data does not fit its public description
-    └── PrivacyError                         going on would break the guarantee
+    ├── PrivacyError                         going on would break the guarantee
+    ├── BudgetError                          a request costs more than what is left
+    └── LedgerError                          the ledger cannot be used, or was changed
 
 Messages name parameters, columns and rules. They never hold a value read from data.
 """
 
-__all__ = ["DataError", "ParameterError", "PrivacyError", "PrivatestError"]
+__all__ = [
+    "BudgetError",
+    "DataError",
+    "LedgerError",
+    "ParameterError",
+    "PrivacyError",
+    "PrivatestError",
+]
 
 
 class PrivatestError(Exception):
@@ -27,3 +36,11 @@ class DataError(PrivatestError, ValueError):
 
 class PrivacyError(PrivatestError):
     """The call would release something that no theorem covers."""
+
+
+class BudgetError(PrivatestError):
+    """A request costs more than what is left of a budget; nothing was spent."""
+
+
+class LedgerError(PrivatestError):
+    """The ledger cannot be read or written, or is not what was written; nothing was granted."""

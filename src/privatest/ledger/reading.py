@@ -1,0 +1,127 @@
+"""Questions to a ledger, and the check that it is what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from privatest.accounting import event_from_dict
+from privatest.errors import LedgerError, ParameterError
+from privatest.ledger.chain import parsed, read_body
+from privatest.ledger.records import Account, Entry, Head, Totals
+from privatest.ledger.sums import Limits, Sums, read_settings
+from privatest.ledger.tables import tables
+from privatest.privacy import Budget
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
+
+__all__ = ["dataset_names", "entries", "recall", "totals", "unfinished"]
+
+
+def dataset_names(connection: Connection) -> list[str]:
+    """Return the names of all data sets, in order of their creation."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    datasets = tables().datasets
+    return list(connection.scalars(select(datasets.c.name).order_by(datasets.c.id)))
+
+
+def dataset_row(connection: Connection, name: str) -> Row[Any]:
+    """Read a data set without locking it."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    datasets = tables().datasets
+    found = connection.execute(select(datasets).where(datasets.c.name == name)).one_or_none()
+    if found is None:
+        raise ParameterError(f"dataset must be one that the ledger holds; got {name!r}.")
+    return found
+
+
+def totals(connection: Connection, name: str) -> Totals:
+    """Read budgets and sums: two rows, however long the history is."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    analysts = tables().analysts
+    dataset = dataset_row(connection, name)
+    own = connection.execute(
+        select(analysts).where(analysts.c.dataset == dataset.id).order_by(analysts.c.name)
+    )
+    settings = parsed(read_settings, dataset.settings)
+    return Totals(
+        dataset=name,
+        composition=settings["composition"],
+        account=_account(dataset),
+        analysts={row.name: _account(row) for row in own},
+        each=event_from_dict(settings["each"]) if "each" in settings else None,
+        partition=tuple(settings.get("partition", ())),
+        schema_digest=settings["schema"],
+        head=Head(dataset.sequence, dataset.hash),
+        time=dataset.time,
+    )
+
+
+def entries(
+    connection: Connection, dataset: Row[Any], *, last: int | None = None, before: int | None = None
+) -> Iterator[Entry]:
+    """Read a chain from its start; or its ``last`` entries, newest first."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    table = tables().entries
+    query = select(table).where(table.c.dataset == dataset.id)
+    if before is not None:
+        query = query.where(table.c.sequence < before)
+    if last is None:
+        query = query.order_by(table.c.sequence)
+    else:
+        query = query.order_by(table.c.sequence.desc()).limit(last)
+    rows = connection.execution_options(yield_per=1000).execute(query)
+    return (_entry(dataset.name, row) for row in rows)
+
+
+def unfinished(connection: Connection, dataset: Row[Any]) -> list[Entry]:
+    """Reservations that were neither committed nor failed: running, or lost in a crash."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    table = tables().entries
+    closing = table.alias()
+    query = (
+        select(table)
+        .outerjoin(closing, closing.c.closes == table.c.opens)
+        .where(
+            table.c.dataset == dataset.id, table.c.opens.is_not(None), closing.c.closes.is_(None)
+        )
+        .order_by(table.c.sequence)
+    )
+    return [_entry(dataset.name, row) for row in connection.execute(query)]
+
+
+def recall(connection: Connection, name: str, request: str) -> Any:
+    """Return what was released for an identical request; None if nothing was recorded."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    table, dataset = tables().entries, dataset_row(connection, name)
+    bodies = connection.scalars(
+        select(table.c.body)
+        .where(
+            table.c.dataset == dataset.id,
+            table.c.request == request,
+            table.c.kind == "committed",
+        )
+        .order_by(table.c.sequence)
+    )
+    # the first answer for ever: later ones would be further looks at the data
+    return next((b["released"] for b in map(read_body, bodies) if "released" in b), None)
+
+
+def _entry(dataset: str, row: Row[Any]) -> Entry:
+    body = read_body(row.body)
+    return Entry(dataset, row.sequence, row.kind, str(body.get("time", "")), body, row.hash)
+
+
+def _account(row: Row[Any]) -> Account:
+    try:
+        budget = Budget(row.epsilon, row.delta)
+    except ParameterError:
+        raise LedgerError("The ledger is damaged: a budget cannot be read.") from None
+    return Account(budget, parsed(Limits.from_dict, row.limits), parsed(Sums.from_dict, row.sums))

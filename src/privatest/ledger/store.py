@@ -1,0 +1,351 @@
+"""The ledger: who may still ask how much of which data set, and what was asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from privatest.accounting import Event, Gaussian, event_to_dict, price
+from privatest.errors import LedgerError, ParameterError
+from privatest.ledger import reading, verification, writing
+from privatest.ledger.chain import canonical, digest, parsed
+from privatest.ledger.database import Database
+from privatest.ledger.migrations import is_newest, migrate
+from privatest.ledger.records import Entry, Head, Reservation, Totals
+from privatest.ledger.sums import COMPOSITIONS, Composition, read_settings
+from privatest.privacy import Budget
+from privatest.validation import integer_at_least, number, one_of, reject
+
+__all__ = ["Ledger", "request_digest"]
+
+_LONGEST_NAME = 200
+
+
+def request_digest(request: Mapping[str, Any]) -> str:
+    """Return the digest by which an identical request is recognised.
+
+    Everything that the answer depends on belongs into the request: the data set's version,
+    the test, its parameters, the budget.
+    """
+    return digest("privatest request", canonical(dict(request)))
+
+
+class Ledger:
+    """A durable record of budgets, on SQLite or PostgreSQL.
+
+    Use ``Ledger.open``. Budget is reserved before data is touched; from then on it is spent,
+    whether the request is committed, fails, or is lost in a crash. There is no refund.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from privatest.accounting import Pure
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Ledger.open(pathlib.Path(folder.name) / "ledger.db", create=True) as ledger:
+    ...     ledger.create_dataset("visits", Budget(3))
+    ...     reservation = ledger.reserve("visits", Pure("0.1"))
+    ...     ledger.commit(reservation, released={"reject": True})
+    ...     print(ledger.totals("visits").account.spent.epsilon)
+    0.1
+    >>> folder.cleanup()
+    """
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(
+        cls, location: str | os.PathLike[str], *, create: bool = False, timeout: float = 30.0
+    ) -> Self:
+        """Open a ledger and bring its tables to the newest version.
+
+        Parameters
+        ----------
+        location : str or path
+            A file, or ``postgresql://user@host/database``.
+        create : bool
+            Make a ledger if there is none; one that is there is opened.
+        timeout : float
+            Seconds to wait for others before giving up.
+        """
+        number("timeout", timeout, above=0)
+        database = Database(location, create=create, timeout=timeout)
+        try:
+            with database.reading() as connection:
+                newest = is_newest(connection)
+            if not newest:  # only then: looking at a ledger must not wait for its writers
+                with database.writing() as connection:
+                    migrate(connection, create=create)
+        except BaseException:
+            database.close()
+            raise
+        return cls(database)
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        """Use the ledger for a block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it at the end of the block."""
+        self.close()
+
+    def create_dataset(
+        self,
+        name: str,
+        budget: Budget,
+        *,
+        composition: Composition = "basic",
+        each: Event | None = None,
+        partition: Iterable[str] = (),
+        schema_digest: str = "",
+        exist_ok: bool = False,
+    ) -> None:
+        """Enter a data set with its total budget.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        budget : Budget
+            What all releases together may cost.
+        composition : {"basic", "tight", "equal"}
+            What decides a grant: sums of epsilon and delta; zCDP, which affords more small
+            requests and needs delta; or the number of requests, which all cost ``each``.
+        each : Event, optional
+            What every request costs, for "equal".
+        partition : iterable of str
+            Names of disjoint parts of the data, where everybody knows who is in which part.
+        schema_digest : str
+            Digest of the public schema; it never changes for a data set.
+        exist_ok : bool
+            Accept a data set that is there with the same settings and budget.
+        """
+        settings = _settings(composition, each, partition, schema_digest)
+        _name("dataset", name)
+        _is_budget(budget)
+        if exist_ok and name in self.datasets():
+            self._must_agree(name, budget, settings)
+            return
+        with self._database.writing() as connection:
+            writing.create_dataset(connection, name, budget, settings)
+
+    def set_budget(self, dataset: str, budget: Budget) -> None:
+        """Change the total budget of a data set; history keeps the old one."""
+        _is_budget(budget)
+        with self._database.writing() as connection:
+            writing.set_budget(connection, dataset, budget)
+
+    def set_analyst(self, dataset: str, analyst: str, budget: Budget) -> None:
+        """Give an analyst a budget of their own within a data set, or change it."""
+        _name("analyst", analyst)
+        _is_budget(budget)
+        with self._database.writing() as connection:
+            writing.set_analyst(connection, dataset, analyst, budget)
+
+    def reserve(
+        self,
+        dataset: str,
+        event: Event,
+        *,
+        analyst: str | None = None,
+        request: str | None = None,
+        budget: Budget | None = None,
+    ) -> Reservation:
+        """Spend budget on a release that is about to happen; the data is not yet touched.
+
+        Parameters
+        ----------
+        dataset : str
+            Which data.
+        event : Event
+            What will happen.
+        analyst : str, optional
+            Whose budget is charged too; None is the custodian.
+        request : str, optional
+            Digest of the request (``request_digest``), for recall.
+        budget : Budget, optional
+            Price of the event under plain addition, if not its own; needed for Gaussian noise.
+
+        Raises
+        ------
+        BudgetError
+            If the data set or the analyst cannot afford it. Nothing is spent.
+        LedgerError
+            If the ledger cannot be written. Nothing may be released.
+
+        Notes
+        -----
+        **Privacy**: when this returns, the spend is on disk. The decision depends on public sums
+        alone, never on data.
+        """
+        if request is not None:
+            _name("request", request, 64)
+        charged = _charged(event, budget)
+        with self._database.writing() as connection:
+            return writing.reserve(connection, dataset, event, charged, analyst, request)
+
+    def affords(
+        self,
+        dataset: str,
+        event: Event,
+        *,
+        analyst: str | None = None,
+        budget: Budget | None = None,
+    ) -> bool:
+        """Return whether reserve would grant this now; nothing is spent."""
+        charged = _charged(event, budget)
+        with self._database.reading() as connection:
+            row = reading.dataset_row(connection, dataset)
+            settings = parsed(read_settings, row.settings)
+            spent = writing.charge(event, charged, settings)
+            found = reading.totals(connection, dataset)
+        if analyst is not None and analyst not in found.analysts:
+            raise ParameterError(f"analyst must be one that data set {dataset!r} has.")
+        accounts = [found.account] + ([] if analyst is None else [found.analysts[analyst]])
+        return all(a.sums.after(event.part, spent).within(a.limits) for a in accounts)
+
+    def commit(self, reservation: Reservation | str, *, released: Any = None) -> None:
+        """Record that a release is about to leave; ``released`` (JSON) is kept for recall.
+
+        Release only after this has returned. A power cut may take this record back, never the
+        reservation: what was spent stays, and only the answer for recall is lost.
+        """
+        fields = {} if released is None else {"released": released}
+        with self._database.writing(flush=False) as connection:
+            writing.close(connection, _id(reservation), "committed", fields)
+
+    def fail(self, reservation: Reservation | str, *, reason: str = "") -> None:
+        """Record that nothing was released; the budget stays spent.
+
+        ``reason`` is for the custodian and must not hold values of data.
+        """
+        if len(reason) > _LONGEST_NAME:
+            reject("reason", f"a string of at most {_LONGEST_NAME} characters", reason)
+        with self._database.writing(flush=False) as connection:
+            writing.close(connection, _id(reservation), "failed", {"reason": reason})
+
+    def recall(self, dataset: str, request: str) -> Any:
+        """Return what was released for an identical request, at no cost; None if nothing was."""
+        with self._database.reading() as connection:
+            return reading.recall(connection, dataset, request)
+
+    def datasets(self) -> list[str]:
+        """Return the names of all data sets."""
+        with self._database.reading() as connection:
+            return reading.dataset_names(connection)
+
+    def totals(self, dataset: str) -> Totals:
+        """Return budgets and what was spent of them; quick, however long the history is."""
+        with self._database.reading() as connection:
+            return reading.totals(connection, dataset)
+
+    def history(self, dataset: str, *, last: int = 50, before: int | None = None) -> list[Entry]:
+        """Return the newest entries first; ``before`` a sequence number, to turn pages."""
+        integer_at_least("last", last, 1)
+        with self._database.reading() as connection:
+            row = reading.dataset_row(connection, dataset)
+            return list(reading.entries(connection, row, last=last, before=before))
+
+    def unfinished(self, dataset: str) -> list[Entry]:
+        """Return reservations that were neither committed nor failed: running, or crashed."""
+        with self._database.reading() as connection:
+            return reading.unfinished(connection, reading.dataset_row(connection, dataset))
+
+    def verify(self, heads: Mapping[str, Head] | None = None) -> dict[str, Head]:
+        """Check every entry, every sum and every limit; return the heads of the chains.
+
+        Parameters
+        ----------
+        heads : mapping of str to Head, optional
+            What an earlier verify returned, kept elsewhere. Their chains must still lead there.
+
+        Raises
+        ------
+        LedgerError
+            At the first thing that is not as it was written.
+        """
+        with self._database.reading() as connection:
+            return verification.verify(connection, heads or {})
+
+    def export(self, file: str | os.PathLike[str]) -> int:
+        """Write all entries of all chains as lines of JSON; return how many."""
+        try:
+            with (
+                Path(file).open("x", encoding="utf-8") as stream,
+                self._database.reading() as connection,
+            ):
+                return verification.export(connection, stream)
+        except OSError as error:
+            raise LedgerError(f"The export cannot be written: {error.strerror}.") from None
+
+    def _must_agree(self, name: str, budget: Budget, settings: Mapping[str, Any]) -> None:
+        with self._database.reading() as connection:
+            row = reading.dataset_row(connection, name)
+        before = parsed(read_settings, row.settings)
+        if before["schema"] != settings["schema"]:
+            raise ParameterError(
+                f"The schema of data set {name!r} differs from the one its history was made "
+                "with. Undo the change, or enter the data under a new name with a new budget."
+            )
+        if before != settings:
+            raise ParameterError(f"The composition or partition of {name!r} cannot be changed.")
+        if Budget(row.epsilon, row.delta) != budget:
+            raise ParameterError(f"The budget of {name!r} differs: change it with set_budget.")
+
+
+def _settings(
+    composition: str, each: Event | None, partition: Iterable[str], schema_digest: str
+) -> dict[str, Any]:
+    one_of("composition", composition, COMPOSITIONS)
+    if (composition == "equal") != (each is not None):
+        raise ParameterError("each must be given for the composition 'equal', and only for it.")
+    if each is not None and each.part is not None:
+        raise ParameterError("each must not name a part.")
+    if isinstance(partition, str):
+        reject("partition", "a list of names", partition)
+    parts = [_name("partition", part) for part in partition]
+    if len(set(parts)) != len(parts) or len(parts) == 1:
+        raise ParameterError("partition must name at least two different parts, or none.")
+    settings: dict[str, Any] = {"composition": composition, "schema": schema_digest}
+    settings |= {} if each is None else {"each": event_to_dict(each)}
+    return settings | ({"partition": sorted(parts)} if parts else {})
+
+
+def _charged(event: Event, budget: Budget | None) -> Budget:
+    if not isinstance(event, Event):
+        reject("event", "a Pure, Approximate, Gaussian or Laplace event", event)
+    if budget is not None:
+        return _is_budget(budget)
+    if isinstance(event, Gaussian):
+        raise ParameterError("budget must be given for Gaussian noise: its price at some delta.")
+    return price(event)
+
+
+def _name(parameter: str, value: object, longest: int = _LONGEST_NAME) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
+        reject(parameter, f"a printable name of at most {longest} characters", value)
+    return value
+
+
+def _is_budget(budget: object) -> Budget:
+    if not isinstance(budget, Budget):
+        reject("budget", "a Budget", budget)
+    return budget
+
+
+def _id(reservation: Reservation | str) -> str:
+    return reservation.id if isinstance(reservation, Reservation) else str(reservation)

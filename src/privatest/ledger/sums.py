@@ -1,0 +1,163 @@
+"""What was spent, as sums that grow by one event at a time, and whether one more fits.
+
+A grant is decided by these sums alone. They hold for requests that are chosen after reading
+earlier answers (docs/accounting.md), they are exact, and one request costs the same time
+whether it is the first or the millionth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+from privatest.accounting import Event, covers, largest_rho, most_repeats, zcdp_price
+from privatest.accounting.events import UP
+from privatest.errors import ParameterError
+from privatest.privacy import Budget
+
+__all__ = ["COMPOSITIONS", "Composition", "Limits", "Spent", "Sums", "limits_of", "read_settings"]
+
+Composition = Literal["basic", "tight", "equal"]
+"""Which sums decide: epsilons and deltas; rhos and deltas (zCDP); the number of equal requests."""
+
+COMPOSITIONS: tuple[str, ...] = get_args(Composition)
+_ZERO = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Sums over some events."""
+
+    epsilon: Decimal = _ZERO
+    delta: Decimal = _ZERO
+    rho: Decimal = _ZERO
+    rho_delta: Decimal = _ZERO
+    events: int = 0
+
+    def __add__(self, other: Spent) -> Spent:
+        """Add exactly."""
+        return Spent(
+            UP.add(self.epsilon, other.epsilon),
+            UP.add(self.delta, other.delta),
+            UP.add(self.rho, other.rho),
+            UP.add(self.rho_delta, other.rho_delta),
+            self.events + other.events,
+        )
+
+    @classmethod
+    def on(cls, event: Event, budget: Budget) -> Spent:
+        """Return what one event costs; ``budget`` is its price under plain addition."""
+        if not covers(budget, event):
+            raise ParameterError("budget must cover the event; ask for its price.")
+        rho, rho_delta = zcdp_price(event)
+        return cls(budget.epsilon, budget.delta, rho, rho_delta, 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain strings."""
+        numbers = {name: f"{getattr(self, name):f}" for name in self.__slots__[:-1]}
+        return {**numbers, "events": self.events}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Spent:
+        """Read what to_dict wrote."""
+        numbers = {name: Decimal(values[name]) for name in cls.__slots__[:-1]}
+        return cls(**numbers, events=int(values["events"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the sums may not pass; None is no limit."""
+
+    epsilon: Decimal | None = None
+    delta: Decimal | None = None
+    rho: Decimal | None = None
+    rho_delta: Decimal | None = None
+    events: int | None = None
+
+    def allow(self, spent: Spent) -> bool:
+        """Return whether sums stay within the limits; without any limit nothing is allowed."""
+        limits = [(getattr(self, name), getattr(spent, name)) for name in self.__slots__]
+        found = [value <= limit for limit, value in limits if limit is not None]
+        return bool(found) and all(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain strings; what has no limit is left out."""
+        found = {name: getattr(self, name) for name in self.__slots__}
+        return {
+            name: value if isinstance(value, int) else f"{value:f}"
+            for name, value in found.items()
+            if value is not None
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Limits:
+        """Read what to_dict wrote; ValueError if there is no limit at all."""
+        read: dict[str, Any] = {
+            k: v if isinstance(v, int) else Decimal(v) for k, v in values.items()
+        }
+        if not read:
+            raise ValueError("no limit")
+        return cls(**read)
+
+
+def read_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a data set's settings; KeyError or ValueError if they are not complete."""
+    if values["composition"] not in COMPOSITIONS or not isinstance(values["schema"], str):
+        raise ValueError("settings")
+    if (values["composition"] == "equal") != ("each" in values):
+        raise ValueError("settings")
+    return values
+
+
+def limits_of(total: Budget, composition: Composition, each: Event | None) -> Limits:
+    """Limits that keep a total budget, however requests are chosen."""
+    if composition == "basic":
+        return Limits(epsilon=total.epsilon, delta=total.delta)
+    if composition == "tight":
+        # half of delta turns rho into epsilon, half is for the deltas of the requests
+        return Limits(rho=largest_rho(total), rho_delta=total.delta / 2)
+    assert each is not None
+    return Limits(events=most_repeats(replace(each, part=None), total))
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What was spent on all of the data, and on each part of a public partition."""
+
+    whole: Spent = Spent()
+    parts: tuple[tuple[str, Spent], ...] = ()
+
+    def after(self, part: str | None, spent: Spent) -> Sums:
+        """Add one event's cost."""
+        if part is None:
+            return replace(self, whole=self.whole + spent)
+        parts = dict(self.parts)
+        parts[part] = parts.get(part, Spent()) + spent
+        return replace(self, parts=tuple(sorted(parts.items())))
+
+    def within(self, limits: Limits) -> bool:
+        """Return whether every person is within the limits, whichever part they are in."""
+        return all(limits.allow(self.whole + spent) for _, spent in self.parts or (("", Spent()),))
+
+    @property
+    def worst(self) -> Spent:
+        """The largest of each sum over the parts, with the whole."""
+        parts = [spent for _, spent in self.parts] or [Spent()]
+        largest = (max(getattr(spent, name) for spent in parts) for name in Spent.__slots__)
+        return self.whole + Spent(*largest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain values."""
+        parts = {part: spent.to_dict() for part, spent in self.parts}
+        return {"whole": self.whole.to_dict()} | ({"parts": parts} if parts else {})
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Sums:
+        """Read what to_dict wrote."""
+        parts = values.get("parts", {})
+        return cls(
+            Spent.from_dict(values["whole"]),
+            tuple(sorted((part, Spent.from_dict(v)) for part, v in parts.items())),
+        )

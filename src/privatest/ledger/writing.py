@@ -1,0 +1,239 @@
+"""Changes of a ledger. Each runs inside one transaction that holds the data set's lock."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from privatest.accounting import Event, event_from_dict, event_to_dict
+from privatest.errors import BudgetError, LedgerError, ParameterError
+from privatest.ledger.chain import GENESIS, canonical, digest, parsed
+from privatest.ledger.records import Reservation
+from privatest.ledger.statements import statements
+from privatest.ledger.sums import Limits, Spent, Sums, limits_of, read_settings
+from privatest.ledger.tables import tables
+from privatest.privacy import Budget
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Row
+
+__all__ = [
+    "close",
+    "create_dataset",
+    "locked",
+    "now",
+    "reserve",
+    "set_analyst",
+    "set_budget",
+]
+
+
+def now() -> str:
+    """Read the clock, in UTC, in a form that sorts."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def locked(connection: Connection, name: str) -> Row[Any]:
+    """Lock a data set against all others and read it."""
+    found = connection.execute(statements().lock, {"of_name": name}).one_or_none()
+    if found is None:
+        raise ParameterError(f"dataset must be one that the ledger holds; got {name!r}.")
+    return found
+
+
+def create_dataset(
+    connection: Connection, name: str, budget: Budget, settings: Mapping[str, Any]
+) -> None:
+    """Enter a data set; its settings never change."""
+    from sqlalchemy import func, insert, select, text  # noqa: PLC0415
+
+    datasets = tables().datasets
+    if connection.dialect.name == "postgresql":  # SQLite has only one writer anyway
+        connection.execute(text("LOCK TABLE privatest_datasets IN SHARE ROW EXCLUSIVE MODE"))
+    if connection.scalar(select(datasets.c.id).where(datasets.c.name == name)) is not None:
+        raise ParameterError(f"dataset must be a new name; {name!r} is in the ledger already.")
+    limits = _limits(budget, settings)
+    values = {
+        "id": (connection.scalar(select(func.max(datasets.c.id))) or 0) + 1,
+        "name": name,
+        "settings": canonical(settings),
+        "epsilon": f"{budget.epsilon:f}",
+        "delta": f"{budget.delta:f}",
+        "limits": canonical(limits.to_dict()),
+        "sums": canonical(Sums().to_dict()),
+        "sequence": 0,
+        "hash": GENESIS,
+        "time": "",
+    }
+    connection.execute(insert(datasets), values)
+    _append(
+        connection,
+        locked(connection, name),
+        "created",
+        {"settings": settings, **_budget_fields(budget, limits)},
+    )
+
+
+def set_budget(connection: Connection, name: str, budget: Budget) -> None:
+    """Change the total budget of a data set; the change is an entry of its own."""
+    dataset = locked(connection, name)
+    limits = _limits(budget, parsed(read_settings, dataset.settings))
+    fields = _budget_fields(budget, limits)
+    _append(connection, dataset, "budget", fields, _budget_columns(budget, limits))
+
+
+def set_analyst(connection: Connection, name: str, analyst: str, budget: Budget) -> None:
+    """Enter an analyst, or change an analyst's budget; what was spent stays spent."""
+    from sqlalchemy import insert, update  # noqa: PLC0415
+
+    analysts = tables().analysts
+    dataset = locked(connection, name)
+    limits = _limits(budget, parsed(read_settings, dataset.settings))
+    here = (analysts.c.dataset == dataset.id) & (analysts.c.name == analyst)
+    columns = _budget_columns(budget, limits)
+    if connection.execute(update(analysts).where(here).values(columns)).rowcount == 0:
+        sums = canonical(Sums().to_dict())
+        row = {"dataset": dataset.id, "name": analyst, "sums": sums, **columns}
+        connection.execute(insert(analysts), row)
+    fields = {"analyst": analyst, **_budget_fields(budget, limits)}
+    _append(connection, dataset, "analyst", fields)
+
+
+def reserve(
+    connection: Connection,
+    name: str,
+    event: Event,
+    budget: Budget,
+    analyst: str | None,
+    request: str | None,
+) -> Reservation:
+    """Charge the data set and the analyst, or refuse and change nothing."""
+    dataset = locked(connection, name)
+    spent = charge(event, budget, parsed(read_settings, dataset.settings))
+    sums = _granted(f"data set {name!r}", dataset, event, spent)
+    if analyst is not None:
+        whose = {"of_dataset": dataset.id, "whose": analyst}
+        own = connection.execute(statements().analyst, whose).one_or_none()
+        if own is None:
+            raise ParameterError(f"analyst must be one that data set {name!r} has; enter it first.")
+        own_sums = _granted(f"analyst {analyst!r} on data set {name!r}", own, event, spent)
+        whose["new_sums"] = canonical(own_sums.to_dict())
+        connection.execute(statements().spend_of_analyst, whose)
+    reservation = Reservation(uuid.uuid4().hex, name, analyst, dataset.sequence + 1)
+    fields = {
+        "event": event_to_dict(event),
+        "epsilon": f"{budget.epsilon:f}",
+        "delta": f"{budget.delta:f}",
+        "opens": reservation.id,
+        **({} if analyst is None else {"analyst": analyst}),
+        **({} if request is None else {"request": request}),
+    }
+    _append(connection, dataset, "reserved", fields, {"sums": canonical(sums.to_dict())})
+    return reservation
+
+
+def charge(event: Event, budget: Budget, settings: Mapping[str, Any]) -> Spent:
+    """Return what an event costs a data set, after checking that it may happen there."""
+    if event.part is not None and event.part not in settings.get("partition", ()):
+        raise ParameterError(
+            "part must be one of the data set's declared public partition; got "
+            f"{event.part!r}. Events on other parts of the data are charged to all of it."
+        )
+    each = settings.get("each")
+    if each is not None and event_to_dict(event) | {"part": ""} != each | {"part": ""}:
+        raise ParameterError(
+            f"event must be the one that this data set allows, {event_from_dict(each)}."
+        )
+    return Spent.on(event, budget)
+
+
+def close(connection: Connection, reservation: str, kind: str, fields: Mapping[str, Any]) -> None:
+    """Record how a reservation ended: committed or failed, once."""
+    from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
+
+    dataset = connection.execute(statements().lock_open, {"reservation": reservation}).one_or_none()
+    if dataset is None:
+        raise LedgerError("The ledger holds no such reservation; nothing may be released.")
+    request = {} if dataset.request is None else {"request": dataset.request}
+    try:
+        _append(connection, dataset, kind, {"closes": reservation, **request, **fields})
+    except IntegrityError:  # the column is unique
+        raise LedgerError(
+            "The reservation was closed before; nothing more may be released."
+        ) from None
+
+
+def _granted(whose: str, account: Row[Any], event: Event, spent: Spent) -> Sums:
+    """Add to an account, or refuse without saying more than what is public anyway."""
+    after = parsed(Sums.from_dict, account.sums).after(event.part, spent)
+    if not after.within(parsed(Limits.from_dict, account.limits)):
+        raise BudgetError(
+            f"The request costs more than what is left of the budget of {whose}. "
+            "Nothing was spent. Ask for a smaller epsilon, or ask the custodian."
+        )
+    return after
+
+
+def _append(
+    connection: Connection,
+    dataset: Row[Any],
+    kind: str,
+    fields: Mapping[str, Any],
+    changes: Mapping[str, Any] | None = None,
+) -> None:
+    """Add a link to the chain and move the data set's head, in the caller's transaction."""
+    clock = now()
+    time = max(clock, dataset.time)  # a clock that was set back does not reorder the chain
+    body = canonical(
+        {
+            "dataset": dataset.name,
+            "sequence": dataset.sequence + 1,
+            "kind": kind,
+            "time": time,
+            **({} if clock == time else {"clock": clock}),
+            **fields,
+        }
+    )
+    entry = {
+        "dataset": dataset.id,
+        "sequence": dataset.sequence + 1,
+        "kind": kind,
+        "opens": fields.get("opens"),
+        "closes": fields.get("closes"),
+        "request": fields.get("request"),
+        "body": body,
+        "hash": digest(dataset.hash, body),
+    }
+    connection.execute(statements().append, entry)
+    head = {"sequence": entry["sequence"], "hash": entry["hash"], "time": time, **(changes or {})}
+    kept = {name: getattr(dataset, name) for name in ("sums", "epsilon", "delta", "limits")}
+    new = {f"new_{name}": value for name, value in (kept | head).items()}
+    connection.execute(statements().move_head, {"of_dataset": dataset.id, **new})
+
+
+def _limits(budget: Budget, settings: Mapping[str, Any]) -> Limits:
+    each = settings.get("each")
+    if settings["composition"] == "tight" and budget.delta == 0:
+        raise ParameterError(
+            "delta of the budget must be above 0 for the composition 'tight'; "
+            "without delta, 'basic' is exact."
+        )
+    limits = limits_of(budget, settings["composition"], each and event_from_dict(each))
+    if limits.events == 0:
+        raise ParameterError("each must fit into the budget at least once.")
+    return limits
+
+
+def _budget_fields(budget: Budget, limits: Limits) -> dict[str, Any]:
+    return {
+        "epsilon": f"{budget.epsilon:f}",
+        "delta": f"{budget.delta:f}",
+        "limits": limits.to_dict(),
+    }
+
+
+def _budget_columns(budget: Budget, limits: Limits) -> dict[str, str]:
+    fields = _budget_fields(budget, limits)
+    return {**fields, "limits": canonical(fields["limits"])}

@@ -1,0 +1,191 @@
+"""Processes that race, and processes that are killed. Run as a script: forking needs one thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from privatest.accounting import Pure
+from privatest.errors import BudgetError, LedgerError
+from privatest.ledger import Ledger
+from privatest.privacy import Budget
+
+EACH = Pure("0.03")
+
+
+def forked(work: Callable[[], None]) -> int:
+    """Run something in a child process that never comes back here."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        work()
+        os._exit(0)
+    except BaseException as error:
+        os.write(2, f"child: {error!r}\n".encode())
+        os._exit(1)
+
+
+def race(location: str, processes: str, requests: str) -> dict[str, object]:
+    """Let many processes ask at once; count what they were told."""
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(3))  # for 100 requests of .03
+        ledger.set_analyst("d", "ann", Budget(3))
+        results, write = os.pipe()
+        ready, go = os.pipe()
+
+        def ask() -> None:
+            os.close(go)
+            os.read(ready, 1)  # returns when the parent closes its end
+            granted = 0
+            with Ledger.open(location, timeout=120) as own:
+                for _ in range(int(requests)):
+                    try:
+                        own.commit(own.reserve("d", EACH, analyst="ann"))
+                        granted += 1
+                    except BudgetError:
+                        pass
+            os.write(write, f"{granted} {int(requests) - granted}\n".encode())
+
+        children = [forked(ask) for _ in range(int(processes))]
+        os.close(go)
+        codes = [os.waitpid(child, 0)[1] for child in children]
+        os.close(write)
+        told = [tuple(map(int, line.split())) for line in os.fdopen(results)]
+        account = ledger.totals("d").account
+        return {
+            "failed": sum(map(bool, codes)),
+            "granted": sum(granted for granted, _ in told),
+            "refused": sum(refused for _, refused in told),
+            "spent": str(account.spent.epsilon),
+            "events": account.spent.events,
+            "sequence": ledger.verify()["d"].sequence,
+            "unfinished": len(ledger.unfinished("d")),
+        }
+
+
+def kill(location: str, rounds: str, folder: str) -> dict[str, object]:
+    """Kill a working process at random moments; after each, compare releases with the ledger."""
+    out = Path(folder) / "released"
+    moments = random.Random(8)
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1000))
+        stages = {"committed": 0, "open": 0, "none": 0}
+        known = ledger.verify()
+        for _ in range(int(rounds)):
+            progress, tell = os.pipe()
+            child = forked(partial(_release, location, out, tell))
+            # some steps into the work, and then somewhere into the next one
+            for _ in range(moments.randrange(7)):
+                os.read(progress, 1)
+            time.sleep(moments.uniform(0, 0.02))
+            os.kill(child, signal.SIGKILL)
+            os.close(progress)
+            os.close(tell)
+            os.waitpid(child, 0)
+            before, known = known, ledger.verify(known)  # what was there is still there
+            stages[_last_stage(ledger, known["d"].sequence - before["d"].sequence)] += 1
+        history = ledger.history("d", last=10**6)
+        reserved = {e.body["opens"] for e in history if e.kind == "reserved"}
+        committed = {e.body["closes"] for e in history if e.kind == "committed"}
+        released = set(out.read_text().split())
+        return {
+            "released": len(released),
+            "without record": len(released - committed),
+            "spent events": ledger.totals("d").account.spent.events,
+            "reserved": len(reserved),
+            "committed": len(committed),
+            "stages": stages,
+            "spent": str(ledger.totals("d").account.spent.epsilon),
+        }
+
+
+def _release(location: str, out: Path, progress: int) -> None:
+    """Work as a curator does, for ever: reserve, run, commit, release."""
+    stream = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    with Ledger.open(location) as ledger:
+        while True:
+            os.write(progress, b".")
+            reservation = ledger.reserve("d", EACH)
+            os.write(progress, b".")
+            ledger.commit(reservation, released={"answer": 1})
+            os.write(progress, b".")
+            os.write(stream, f"{reservation.id}\n".encode())
+
+
+def _last_stage(ledger: Ledger, new: int) -> str:
+    if new == 0:
+        return "none"
+    return "open" if ledger.history("d", last=1)[0].kind == "reserved" else "committed"
+
+
+def full(location: str) -> dict[str, object]:
+    """Write until the disk is full: files may not grow, as for a process under a quota."""
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(10**6))
+        size = max(path.stat().st_size for path in Path(location).parent.iterdir())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 50_000, resource.RLIM_INFINITY))
+        granted, message = 0, ""
+        while not message and granted < 10_000:
+            try:
+                ledger.reserve("d", EACH)
+                granted += 1
+            except LedgerError as error:
+                message = str(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        ledger.verify()
+        recorded = ledger.totals("d").account.spent.events
+        ledger.reserve("d", EACH)  # and it goes on when there is room again
+        return {"granted": granted, "recorded": recorded, "message": message}
+
+
+def read_only(location: str) -> dict[str, object]:
+    """Ask somebody who may read the file and not write it."""
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+        ledger.commit(ledger.reserve("d", EACH))  # everything is imported now
+    results, write = os.pipe()
+
+    def ask() -> None:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+        try:
+            with Ledger.open(location, timeout=1) as own:
+                own.reserve("d", EACH)
+            os.write(write, b"granted")
+        except LedgerError as error:
+            os.write(write, str(error).encode())
+
+    path = Path(location)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    os.waitpid(forked(ask), 0)
+    path.parent.chmod(0o755)
+    path.chmod(0o644)
+    with Ledger.open(location) as ledger:
+        ledger.verify()
+        return {
+            "message": os.read(results, 1000).decode(),
+            "events": ledger.totals("d").account.spent.events,
+        }
+
+
+COMMANDS: Mapping[str, Callable[..., dict[str, object]]] = {
+    "race": race,
+    "kill": kill,
+    "full": full,
+    "read_only": read_only,
+}
+
+if __name__ == "__main__":
+    print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,231 @@
+"""Races, kill -9, a full disk, a lost connection: nothing is overspent, nothing is unrecorded."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from privatest.accounting import Pure
+from privatest.errors import BudgetError, LedgerError, ParameterError
+from privatest.ledger import Ledger, writing
+from privatest.privacy import Budget
+from tests.e2e import ledger_processes
+from tests.e2e.postgres import Server, server_or_skip
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+EACH = ledger_processes.EACH
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    yield from server_or_skip()
+
+
+@pytest.fixture
+def postgres(server) -> str:
+    return str(server.database(f"test_{uuid.uuid4().hex}"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def location(request, tmp_path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.db")
+    return str(request.getfixturevalue("postgres"))
+
+
+@pytest.fixture
+def ledger(location) -> Iterator[Ledger]:
+    with Ledger.open(location, create=True, timeout=1) as made:
+        made.create_dataset("d", Budget(1))
+        yield made
+
+
+def run(*arguments: str) -> dict:
+    command = [sys.executable, ledger_processes.__file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    answer: dict = json.loads(done.stdout)
+    return answer
+
+
+def spent(ledger: Ledger) -> str:
+    ledger.verify()
+    return str(ledger.totals("d").account.spent.epsilon)
+
+
+# --- races and kills --------------------------------------------------------------------------
+
+
+def test_nobody_overspends_in_a_race(location):
+    assert run("race", location, "32", "50") == {
+        "failed": 0,
+        "granted": 100,
+        "refused": 1500,
+        "spent": "3.00",
+        "events": 100,
+        "sequence": 202,  # created, the analyst, 100 times reserved and committed
+        "unfinished": 0,
+    }
+
+
+def test_kill_at_200_moments(tmp_path):
+    found = run("kill", str(tmp_path / "ledger.db"), "200", str(tmp_path))
+    assert found["without record"] == 0
+    assert 0 < found["released"] <= found["committed"] <= found["reserved"]
+    assert found["spent events"] == found["reserved"]
+    assert float(found["spent"]) == pytest.approx(0.03 * found["reserved"])
+    # the moments fell before, into and after a request
+    assert min(found["stages"].values()) > 0
+
+
+def test_kill_with_postgresql(postgres, tmp_path):
+    found = run("kill", postgres, "40", str(tmp_path))
+    assert found["without record"] == 0
+    assert 0 < found["released"] <= found["committed"] <= found["reserved"]
+    assert found["spent events"] == found["reserved"]
+
+
+# --- disks and locks --------------------------------------------------------------------------
+
+
+def test_a_full_disk(tmp_path):
+    found = run("full", str(tmp_path / "ledger.db"))
+    assert 0 < found["granted"] == found["recorded"]
+    assert "disk" in found["message"]
+    assert "Nothing was granted" in found["message"]
+
+
+def test_a_file_that_may_not_be_written():
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        found = run("read_only", f"{folder}/ledger.db")
+    assert found["events"] == 1
+    assert "read-only" in found["message"] or "cannot be opened" in found["message"]
+
+
+def test_a_read_only_database(postgres):
+    with Ledger.open(postgres, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+        with psycopg.connect(postgres, autocommit=True) as other:
+            name = other.info.dbname
+            other.execute(
+                f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'.encode()
+            )
+    with Ledger.open(postgres) as ledger:
+        with pytest.raises(LedgerError, match="read-only"):
+            ledger.reserve("d", EACH)
+        assert spent(ledger) == "0"
+
+
+def test_a_locked_ledger(ledger, location):
+    other: sqlite3.Connection | psycopg.Connection
+    if location.startswith("postgresql"):
+        other = psycopg.connect(location)
+        other.execute("SELECT * FROM privatest_datasets FOR UPDATE")
+    else:
+        other = sqlite3.connect(location, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(LedgerError, match="another process holds it"):
+            ledger.reserve("d", EACH)
+        assert ledger.totals("d").account.spent.events == 0  # reading goes on
+    finally:
+        other.close()
+    ledger.reserve("d", EACH)
+    assert spent(ledger) == "0.03"
+
+
+# --- PostgreSQL goes away ---------------------------------------------------------------------
+
+
+def test_a_connection_lost_in_the_middle(postgres, monkeypatch):
+    with Ledger.open(postgres, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+        reservation = ledger.reserve("d", EACH)
+        real = writing.now
+
+        def lose() -> str:  # called with the lock held, before anything is written
+            with psycopg.connect(postgres, autocommit=True) as other:
+                other.execute(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            return real()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(writing, "now", lose)
+            for call in (lambda: ledger.reserve("d", EACH), lambda: ledger.commit(reservation)):
+                with pytest.raises(LedgerError, match="connection was lost"):
+                    call()
+        assert spent(ledger) == "0.03"
+        ledger.commit(reservation)
+        assert ledger.unfinished("d") == []
+
+
+def test_a_server_that_crashes_keeps_what_it_granted(server, postgres):
+    with Ledger.open(postgres, create=True, timeout=2) as ledger:
+        ledger.create_dataset("d", Budget(1))
+        ids = [ledger.reserve("d", EACH).id for _ in range(5)]
+        server.stop("immediate")
+        try:
+            with pytest.raises(LedgerError, match="connection was lost"):
+                ledger.reserve("d", EACH)
+            with pytest.raises(LedgerError, match="connection was lost"):
+                Ledger.open(postgres)
+        finally:
+            server.start()
+        assert spent(ledger) == "0.15"
+        assert [entry.body["opens"] for entry in ledger.unfinished("d")] == ids
+
+
+# --- both databases behave alike --------------------------------------------------------------
+
+
+def test_a_whole_life(ledger, location, monkeypatch):
+    ledger.create_dataset("parts", Budget(1, "1e-6"), composition="tight", partition=["a", "b"])
+    ledger.set_analyst("d", "ann", Budget("0.05"))
+    first = ledger.reserve("d", EACH, analyst="ann", request="r")
+    ledger.commit(first, released={"pvalue": 0.1 + 0.2})
+    with pytest.raises(BudgetError, match="ann"):
+        ledger.reserve("d", EACH, analyst="ann")
+    with pytest.raises(ParameterError, match="new name"):
+        ledger.create_dataset("d", Budget(1))
+    with pytest.raises(LedgerError, match="closed before"):
+        ledger.commit(first)
+    monkeypatch.setattr(writing, "now", lambda: "1999-12-31T23:59:59.000000Z")
+    ledger.fail(ledger.reserve("parts", Pure("0.1", part="a")), reason="clock set back")
+    times = [entry.time for entry in ledger.history("parts")]
+    assert times == sorted(times, reverse=True)
+    assert min(times) > "2000"
+    heads = ledger.verify()
+    with Ledger.open(location) as other:
+        assert other.verify(heads) == heads
+        assert other.recall("d", "r") == {"pvalue": 0.1 + 0.2}
+
+
+def test_postgresql_entries_cannot_be_changed_by_mistake(postgres):
+    with Ledger.open(postgres, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+    with psycopg.connect(postgres, autocommit=True) as other:
+        for statement in (
+            b"UPDATE privatest_entries SET kind = 'x'",
+            b"DELETE FROM privatest_entries",
+            b"TRUNCATE privatest_entries",
+        ):
+            with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
+                other.execute(statement)
+
+
+def test_no_ledger_in_a_database(postgres):
+    with pytest.raises(LedgerError, match="no ledger here"):
+        Ledger.open(postgres)
