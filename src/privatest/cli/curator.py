@@ -1,0 +1,226 @@
+"""``privatest curator``: let others test data that they may not see."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privatest.cli import options
+from privatest.cli.output import Page, print_error, print_result, working
+from privatest.errors import LedgerError, ParameterError
+
+if TYPE_CHECKING:
+    from privatest.curator import Price
+
+__all__ = ["curator"]
+
+curator = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,  # rich would print local variables, which hold data
+    help="Let others test data that they may not see, within a budget.",
+)
+
+ConfigFile = Annotated[
+    Path,
+    typer.Option("--config", metavar="FILE", help="The curator's file."),
+]
+RequestFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="REQUEST",
+        help="JSON file with the request; - is standard input.",
+        show_default=False,
+    ),
+]
+Analyst = Annotated[
+    str, typer.Option("--analyst", metavar="NAME", help="Who asks.", show_default=False)
+]
+_DEFAULT = Path("curator.toml")
+
+
+@curator.command("init")
+def init(
+    config: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.")] = _DEFAULT,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")] = False,
+) -> None:
+    """Write an example of the curator's file, to be changed by hand.
+
+    \b
+    Example:
+      privatest curator init
+    """
+    from privatest.curator.example import EXAMPLE  # noqa: PLC0415
+
+    if config.exists() and not force:
+        raise ParameterError(f"FILE must be a new file: {str(config)!r} exists; pass --force.")
+    try:
+        config.write_text(EXAMPLE, encoding="utf-8")
+    except OSError as error:
+        raise ParameterError(f"cannot write {str(config)!r}: {error.strerror}.") from None
+    typer.echo(f"Wrote {config}. Change it, then run: privatest curator check")
+
+
+@curator.command("check")
+def check(config: ConfigFile = _DEFAULT) -> None:
+    """Explain every mistake in the curator's file, with its line.
+
+    Data is not read: `privatest curator register` does that.
+
+    \b
+    Example:
+      privatest curator check --config curator.toml
+    """
+    from privatest.curator import Curator  # noqa: PLC0415
+    from privatest.curator.budgets import no_ledger  # noqa: PLC0415
+    from privatest.curator.reading import read_config  # noqa: PLC0415
+
+    settings, problems = read_config(config)
+    for problem in problems:
+        print_error(f"{config.name}, {problem}")
+    if settings is None or problems:
+        raise typer.Exit(2)
+    try:
+        with Curator.open(config) as opened:
+            reasons = {name: opened.not_ready(name) for name in settings.datasets}
+    except LedgerError as error:
+        if not no_ledger(error):
+            raise
+        reasons = dict.fromkeys(settings.datasets, "next: privatest curator register")
+    page = Page()
+    page.line(
+        f"{config.name} is in order. Data sets: {len(settings.datasets)}; "
+        f"analysts: {len(settings.analysts)}."
+    )
+    for name, reason in reasons.items():
+        page.line(f"  {name:<12} {reason or 'ready'}")
+
+
+@curator.command("register")
+def register(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Data sets.", show_default="all that are not ready"),
+    ] = None,
+    config: ConfigFile = _DEFAULT,
+) -> None:
+    """Validate data against its schema, and enter its budget in the ledger.
+
+    This is for the custodian: it says what is wrong with the data. Run it again
+    when the file of a data set, its budget or its analysts have changed.
+
+    \b
+    Example:
+      privatest curator register visits
+    """
+    from privatest.curator import Curator  # noqa: PLC0415
+
+    page = Page()
+    with Curator.open(config, create=True) as opened:
+        everything = list(opened.config.datasets)
+        wanted = names or [name for name in everything if opened.not_ready(name) is not None]
+        for name in wanted:
+            with working(f"Validating {name} ..."):
+                found = opened.register(name)
+            budget = opened.config.datasets[name].budget
+            page.line(f"Registered {name}: {found.rows:,} rows, {budget} in all.")
+        if not wanted:
+            page.line("All data sets are registered.")
+
+
+@curator.command("run")
+def run(
+    request: RequestFile,
+    *,
+    analyst: Analyst,
+    config: ConfigFile = _DEFAULT,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what it would cost; no data is read.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Answer a request and charge its budget.
+
+    An identical request of the same analyst is answered from the record, at no
+    cost.
+
+    \b
+    Example:
+      privatest curator run request.json --analyst ada
+    """
+    from privatest.curator import Curator  # noqa: PLC0415
+
+    document = _read(request)
+    with Curator.open(config) as opened:
+        if dry_run:
+            _print_price(opened.price(document, analyst=analyst), as_json=as_json)
+            return
+        with working("Testing ..."):
+            answer = opened.run(document, analyst=analyst)
+    if as_json:
+        print(json.dumps(answer.to_dict(), indent=2))
+        return
+    print_result(answer.result, compared=answer.words, label=answer.label)
+    if answer.recorded:
+        Page().line("Answered from the record: you asked this before, and it cost nothing now.")
+
+
+@curator.command("price")
+def price(
+    request: RequestFile,
+    *,
+    analyst: Analyst,
+    config: ConfigFile = _DEFAULT,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a request would cost. No data is read, nothing is spent.
+
+    \b
+    Example:
+      privatest curator price request.json --analyst ada
+    """
+    from privatest.curator import Curator  # noqa: PLC0415
+
+    document = _read(request)
+    with Curator.open(config) as opened:
+        _print_price(opened.price(document, analyst=analyst), as_json=as_json)
+
+
+def _print_price(found: Price, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(found.to_dict(), indent=2))
+        return
+    page = Page()
+    where = found.dataset if found.part is None else f"{found.dataset}, part {found.part}"
+    if found.recorded:
+        page.line(f"Nothing: the answer about {where} is in the record.")
+        return
+    page.line(f"Price: {found.budget}, charged to {where}.")
+    page.line("The budget has that left." if found.affordable else "The budget is too small.")
+
+
+def _read(request: str) -> Mapping[str, Any]:
+    """Read the request: an analyst's public words."""
+    try:
+        text = sys.stdin.read() if request == "-" else Path(request).read_text(encoding="utf-8")
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except OSError as error:
+        raise ParameterError(f"cannot read {request!r}: {error.strerror}.") from None
+    except ParameterError:
+        raise  # it is a ValueError too
+    except RecursionError:
+        raise ParameterError("the request is nested too deeply.") from None
+    except ValueError as error:
+        words = str(error) if isinstance(error, json.JSONDecodeError) else "it is not text"
+        raise ParameterError(f"the request is not JSON: {words}.") from None
+    if not isinstance(document, dict):
+        raise ParameterError("the request must be one JSON object.")
+    return document
+
+
+def _refuse_constant(name: str) -> None:
+    raise ParameterError(f"the request holds {name}, which is no number.")

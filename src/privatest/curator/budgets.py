@@ -1,0 +1,108 @@
+"""What curator.toml says, and what the ledger says: brought together by the custodian only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from privatest.accounting import Approximate, Pure
+from privatest.curator.inquiry import categories_of, schema_digest
+from privatest.curator.registration import Registration, load_registrations
+from privatest.errors import LedgerError
+from privatest.ledger import Ledger
+from privatest.privacy import Budget
+
+if TYPE_CHECKING:
+    from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig
+
+__all__ = ["enter", "no_ledger", "not_ready", "open_ledger"]
+
+
+def open_ledger(config: CuratorConfig, *, create: bool) -> Ledger:
+    """Open the ledger; make one only where nothing was ever registered."""
+    known = load_registrations(config.state)
+    try:
+        return Ledger.open(config.ledger, create=create and not known)
+    except LedgerError as error:
+        if known and no_ledger(error):
+            raise LedgerError(
+                "The ledger is gone, though data sets were registered. Put it back: a new one "
+                "would not know what was spent."
+            ) from None
+        raise
+
+
+def no_ledger(error: LedgerError) -> bool:
+    """Return whether there is no ledger yet, and nothing else is wrong with it."""
+    return str(error).startswith("There is no ledger")
+
+
+def enter(ledger: Ledger, dataset: DatasetConfig, analysts: Iterable[AnalystConfig]) -> None:
+    """Enter a data set and its analysts, or change their budgets to what the file says."""
+    name, settings = dataset.name, _settings(dataset)
+    known = name in ledger.datasets()
+    budget = ledger.totals(name).account.budget if known else dataset.budget
+    ledger.create_dataset(name, budget, exist_ok=True, **settings)  # refuses a changed schema
+    if budget != dataset.budget:
+        ledger.set_budget(name, dataset.budget)
+    accounts = ledger.totals(name).analysts
+    for analyst, own in _shares(dataset, analysts):
+        if analyst not in accounts or accounts[analyst].budget != own:
+            ledger.set_analyst(name, analyst, own)
+
+
+def not_ready(
+    ledger: Ledger,
+    dataset: DatasetConfig,
+    analysts: Iterable[AnalystConfig],
+    registration: Registration | None,
+) -> str | None:
+    """Return why nobody may ask yet, in public words, or None."""
+    name = dataset.name
+    ask = f"The custodian has to register it: privatest curator register {name}."
+    if registration is None or name not in ledger.datasets():
+        return f"Data set {name!r} is not registered. {ask}"
+    totals, settings = ledger.totals(name), _settings(dataset)
+    if totals.schema_digest != settings["schema_digest"]:
+        return (
+            f"The schema of data set {name!r} differs from the one that its history was made "
+            "with. Undo the change, or enter the data under a new name with a new budget."
+        )
+    same = (
+        totals.composition == settings["composition"]
+        and sorted(totals.partition) == sorted(settings["partition"])
+        and totals.each == settings["each"]
+        and totals.account.budget == dataset.budget
+        and all(
+            who in totals.analysts and totals.analysts[who].budget == own
+            for who, own in _shares(dataset, analysts)
+        )
+    )
+    if not same:
+        return f"The budgets of data set {name!r} are not what the ledger says. {ask}"
+    if not registration.is_current(dataset):
+        return f"The file of data set {name!r} has changed since it was registered. {ask}"
+    return None
+
+
+def _settings(dataset: DatasetConfig) -> dict[str, Any]:
+    """Return what never changes about a data set."""
+    each, parts = dataset.each, dataset.partition
+    event = None
+    if each is not None:
+        event = Approximate(each.epsilon, each.delta) if each.delta else Pure(each.epsilon)
+    return {
+        "composition": dataset.composition,
+        "each": event,
+        "partition": [] if parts is None else categories_of(dataset.schema, parts),
+        "schema_digest": schema_digest(dataset.schema),
+    }
+
+
+def _shares(
+    dataset: DatasetConfig, analysts: Iterable[AnalystConfig]
+) -> Iterable[tuple[str, Budget]]:
+    """Return what each analyst may spend of a data set."""
+    for analyst in analysts:
+        if dataset.name in analyst.datasets:
+            yield analyst.name, analyst.budget or dataset.budget

@@ -1,0 +1,141 @@
+"""``curator.toml``: which data sets there are, what they may give away, and to whom."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from privatest.errors import ParameterError
+from privatest.privacy import Budget
+from privatest.requests import METHODS
+from privatest.schema import Schema
+
+__all__ = ["AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
+
+ALL_TESTS = frozenset((question, name) for question, names in METHODS.items() for name in names)
+MOST_PERMUTATIONS = 9999
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What may be asked of a data set.
+
+    Attributes
+    ----------
+    tests : set of (question, method)
+        Which tests are offered.
+    largest : Budget or None
+        The most that one request may cost; None is as much as the data set has.
+    permutations : int
+        The most permutations: they cost the custodian's time.
+    """
+
+    tests: frozenset[tuple[str, str]] = ALL_TESTS
+    largest: Budget | None = None
+    permutations: int = MOST_PERMUTATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetConfig:
+    """A data set as its custodian describes it.
+
+    Attributes
+    ----------
+    name : str
+        What requests call it.
+    source : Path
+        The file with the rows.
+    schema : Schema
+        The public description of its columns.
+    budget : Budget
+        What all answers together may cost, for ever.
+    composition : {"basic", "tight", "equal"}
+        How costs add up.
+    each : Budget or None
+        With "equal", what every request costs.
+    partition : str or None
+        The public column whose parts hold different people.
+    policy : Policy
+        What may be asked.
+    """
+
+    name: str
+    source: Path
+    schema: Schema
+    budget: Budget
+    composition: str = "basic"
+    each: Budget | None = None
+    partition: str | None = None
+    policy: Policy = Policy()
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystConfig:
+    """Somebody who may ask.
+
+    Attributes
+    ----------
+    name : str
+        What they are called.
+    datasets : tuple of str
+        What they may ask about.
+    budget : Budget or None
+        The most that their answers may cost on each of them; None is the data set's own.
+    """
+
+    name: str
+    datasets: tuple[str, ...]
+    budget: Budget | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake, and the line of the file that it is on."""
+
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        """Write one line."""
+        return f"line {self.line}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class CuratorConfig:
+    """All that a curator knows from its custodian.
+
+    Attributes
+    ----------
+    path : Path
+        Where it was read.
+    ledger : str
+        File or address of the ledger.
+    log : Path
+        The custodian's log.
+    state : Path
+        What was registered, so that data is validated once.
+    datasets, analysts : mapping
+        By their names.
+    """
+
+    path: Path
+    ledger: str
+    log: Path
+    state: Path
+    datasets: Mapping[str, DatasetConfig] = field(default_factory=dict)
+    analysts: Mapping[str, AnalystConfig] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CuratorConfig:
+        """Read the file; ParameterError with the first mistake and its line."""
+        from privatest.curator.reading import read_config  # noqa: PLC0415 - it imports this module
+
+        config, problems = read_config(path)
+        if config is None or problems:
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            raise ParameterError(
+                f"{Path(path).name}, {problems[0]}{more} Run privatest curator check."
+            )
+        return config

@@ -1,0 +1,271 @@
+"""The curator: the only owner of private data."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from privatest.accounting import Approximate, Event, Gaussian, Pure
+from privatest.curator.answering import look, quietly, result_from_dict
+from privatest.curator.answers import Answer, Price
+from privatest.curator.budgets import enter, not_ready, open_ledger
+from privatest.curator.config import CuratorConfig, DatasetConfig
+from privatest.curator.failures import RequestFailed, log_failure
+from privatest.curator.inquiry import Admitted, Inquiry, admit, schema_digest
+from privatest.curator.registration import (
+    Registration,
+    load_registrations,
+    made_up_rows,
+    register,
+    save_registration,
+)
+from privatest.errors import BudgetError, ParameterError, PrivacyError, PrivatestError
+from privatest.ledger import Ledger, request_digest
+from privatest.noise import NoiseSource, SecureNoise
+from privatest.privacy import Budget, gaussian_scale
+from privatest.requests import Request
+from privatest.results import Decision
+
+__all__ = ["Curator"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A request on its way: all of it is public."""
+
+    dataset: DatasetConfig
+    analyst: str
+    admitted: Admitted
+    event: Event
+    digest: str
+    registration: Registration
+
+    @property
+    def budget(self) -> Budget:
+        """What the request costs under plain addition."""
+        return self.admitted.inquiry.request.budget
+
+
+class Curator:
+    """Answers requests about data that the asker may not see.
+
+    Use ``Curator.open``.
+
+    Notes
+    -----
+    **Privacy**: a request is checked, priced and rehearsed on made-up rows before its budget is
+    reserved. What the data can change is only the result of a private test, and that is
+    recorded before it is returned. Proof: docs/proofs/curator.md.
+    """
+
+    __slots__ = ("_ledger", "_registrations", "config")
+
+    def __init__(self, config: CuratorConfig, ledger: Ledger) -> None:
+        self.config = config
+        self._ledger = ledger
+        self._registrations = load_registrations(config.state)
+
+    @classmethod
+    def open(cls, config: str | os.PathLike[str], *, create: bool = False) -> Self:
+        """Read ``curator.toml`` and open its ledger. No data is read.
+
+        Parameters
+        ----------
+        config : str or path
+            The file.
+        create : bool
+            Make the ledger if there is none. It is refused where data sets were registered
+            before: their history is missing then, and with it what was spent.
+        """
+        settings = CuratorConfig.load(config)
+        return cls(settings, open_ledger(settings, create=create))
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        """Use the curator for a block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it at the end of the block."""
+        self.close()
+
+    def register(self, name: str) -> Registration:
+        """Validate a data set against its schema, and enter it and its analysts in the ledger.
+
+        This is the custodian's moment to see what is wrong with the data: the DataError is for
+        them alone. A data set whose schema differs from its history's is refused. A budget
+        that was changed in the file is changed in the ledger, which keeps the old one too.
+        """
+        dataset = self._dataset(name)
+        found = register(dataset)
+        enter(self._ledger, dataset, self.config.analysts.values())
+        save_registration(self.config.state, name, found)
+        self._registrations[name] = found
+        return found
+
+    def not_ready(self, name: str) -> str | None:
+        """Return why a data set cannot be asked about, or None if it can."""
+        dataset = self._dataset(name)
+        known = self._registrations.get(name)
+        if known is None or not known.is_current(dataset):  # registered by another process?
+            self._registrations = load_registrations(self.config.state)
+            known = self._registrations.get(name)
+        return not_ready(self._ledger, dataset, self.config.analysts.values(), known)
+
+    def price(self, request: Inquiry | Mapping[str, Any], *, analyst: str) -> Price:
+        """Return what a request would cost; data is not touched, nothing is spent."""
+        case = self._case(request, analyst)
+        name = case.dataset.name
+        return Price(
+            dataset=name,
+            budget=case.budget,
+            part=case.event.part,
+            affordable=self._affords(case),
+            recorded=self._ledger.recall(name, case.digest) is not None,
+        )
+
+    def run(
+        self,
+        request: Inquiry | Mapping[str, Any],
+        *,
+        analyst: str,
+        noise: NoiseSource | None = None,
+    ) -> Answer:
+        """Answer a request, and charge it.
+
+        Parameters
+        ----------
+        request : Inquiry or mapping
+            What is asked, such as ``{"dataset": "visits", "question": "two-sample", ...}``.
+        analyst : str
+            Who asks.
+        noise : SecureNoise, optional
+            Simulated noise is refused.
+
+        Raises
+        ------
+        ParameterError, PrivacyError, DataError, BudgetError
+            If it is refused; nothing was spent, and no data was touched.
+        RequestFailed
+            If it failed; the message says whether its budget is spent.
+
+        Notes
+        -----
+        **Sensitivity**: that of the test, whose noise is calibrated by it.
+        **Privacy**: the request's own (epsilon, delta), reserved before data is touched. A
+        recorded answer is released again at no cost.
+        """
+        if noise is not None and type(noise) is not SecureNoise:
+            raise PrivacyError("noise must be secret: a curator takes SecureNoise() only.")
+        case = self._case(request, analyst)
+        recorded = self._ledger.recall(case.dataset.name, case.digest)
+        if recorded is not None:
+            return _answer(case, result_from_dict(recorded, case.budget), None)
+        self._refuse_early(case)
+        reservation = self._ledger.reserve(
+            case.dataset.name,
+            case.event,
+            analyst=analyst,
+            request=case.digest,
+            budget=case.budget,
+        )
+        try:
+            result = look(case.admitted, case.dataset, case.registration)
+            self._ledger.commit(reservation, released=result.to_dict())
+            return _answer(case, result, reservation.id)
+        except Exception as error:
+            self._failed(case, reservation.id, error)
+        # outside of the except block: there the failure itself would be this one's context
+        raise RequestFailed(reservation.id, spent=True)
+
+    def _dataset(self, name: str) -> DatasetConfig:
+        if name not in self.config.datasets:
+            raise ParameterError(f"dataset must be one that the curator has; got {name!r}.")
+        return self.config.datasets[name]
+
+    def _case(self, request: Inquiry | Mapping[str, Any], analyst: str) -> _Case:
+        """Check a request against all that is public."""
+        who = self.config.analysts.get(analyst)
+        if who is None:
+            raise ParameterError("analyst must be one that the curator knows.")
+        inquiry = request if isinstance(request, Inquiry) else Inquiry.from_dict(request)
+        if inquiry.dataset not in who.datasets:  # also for a data set that does not exist
+            raise ParameterError(f"analyst {who.name!r} has no data set {inquiry.dataset!r}.")
+        dataset = self._dataset(inquiry.dataset)
+        admitted = admit(inquiry, dataset)
+        reason = self.not_ready(dataset.name)
+        if reason is not None:
+            raise ParameterError(reason)
+        registration = self._registrations[dataset.name]
+        event = _event(inquiry.request, dataset, admitted.part)
+        # whose: an analyst's budget bounds what that analyst has seen. when: other data, other
+        # answer; the time of the file says nothing about the rows in it.
+        words = {
+            **inquiry.to_dict(),
+            "analyst": who.name,
+            "schema": schema_digest(dataset.schema),
+            "as_of": str(registration.stamp[1]),
+        }
+        return _Case(dataset, who.name, admitted, event, request_digest(words), registration)
+
+    def _refuse_early(self, case: _Case) -> None:
+        """Find out what can be known beforehand: while nothing was spent yet."""
+        if not self._affords(case):
+            raise BudgetError(
+                f"The request costs more than what is left for analyst {case.analyst!r} on data "
+                f"set {case.dataset.name!r}. Nothing was spent."
+            )
+        try:
+            schema = case.dataset.schema.select(case.admitted.names)
+            quietly(case.admitted, schema, made_up_rows(case.registration, schema))
+            return
+        except PrivatestError:
+            raise  # about the request and public sizes only: the rows were made up
+        except Exception as error:
+            number = uuid.uuid4().hex
+            self._log(case, number, error, "nothing")
+        raise RequestFailed(number, spent=False)
+
+    def _affords(self, case: _Case) -> bool:
+        return self._ledger.affords(
+            case.dataset.name, case.event, analyst=case.analyst, budget=case.budget
+        )
+
+    def _failed(self, case: _Case, number: str, error: Exception) -> None:
+        """Record a failure; if even that fails, the reservation stays open, and spent."""
+        self._log(case, number, error, str(case.budget))
+        with suppress(PrivatestError):
+            self._ledger.fail(number, reason=type(error).__name__)
+
+    def _log(self, case: _Case, number: str, error: Exception, spent: str) -> None:
+        with suppress(OSError):  # a full disk must not turn into another message
+            facts = {"dataset": case.dataset.name, "analyst": case.analyst, "spent": spent}
+            log_failure(self.config.log, number, error, **facts)
+
+
+def _event(request: Request, dataset: DatasetConfig, part: str | None) -> Event:
+    """Return what will happen to the data, as far as the test promises it."""
+    budget = request.budget
+    if not budget.delta:
+        return Pure(budget.epsilon, part=part)
+    if request.entry.gaussian and dataset.composition == "tight":
+        return Gaussian(1 / gaussian_scale(1.0, budget), part=part)
+    return Approximate(budget.epsilon, budget.delta, part=part)
+
+
+def _answer(case: _Case, result: Decision, number: str | None) -> Answer:
+    words, label = case.admitted.words, case.admitted.prepared.label
+    return Answer(case.dataset.name, words, label, result, number, recorded=number is None)

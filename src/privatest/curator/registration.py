@@ -1,0 +1,153 @@
+"""What a curator remembers of a data set after validating it: public facts, and which file it was.
+
+The facts are the number of rows and, for columns whose membership is public, how many rows are
+in which categories. With them a request can be rehearsed on made-up rows of the same sizes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privatest.curator.inquiry import schema_digest
+from privatest.errors import ParameterError
+from privatest.schema import CategoricalColumn, NumericColumn, Schema, spelling
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privatest.curator.config import DatasetConfig
+
+__all__ = [
+    "Registration",
+    "load_registrations",
+    "made_up_rows",
+    "register",
+    "save_registration",
+    "stamp",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A data set that was found to fit its schema.
+
+    Attributes
+    ----------
+    schema : str
+        Fingerprint of the schema.
+    stamp : tuple of int
+        Size and time of the file, to notice that it is another one by now.
+    rows : int
+        The number of rows.
+    public : tuple of str
+        Columns whose membership is public.
+    cells : tuple of tuple of int
+        Codes of those columns, and how many rows have them.
+    """
+
+    schema: str
+    stamp: tuple[int, int]
+    rows: int
+    public: tuple[str, ...]
+    cells: tuple[tuple[int, ...], ...]
+
+    def is_current(self, dataset: DatasetConfig) -> bool:
+        """Return whether neither the file nor the schema has changed since."""
+        return self.schema == schema_digest(dataset.schema) and self.stamp == stamp(dataset.source)
+
+
+def stamp(source: Path) -> tuple[int, int]:
+    """Return size and time of a file, without reading it; zeros if it is gone."""
+    try:
+        found = source.stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def register(dataset: DatasetConfig) -> Registration:
+    """Validate all rows against the schema; DataError names the column and the rule."""
+    from privatest.sources import read_table  # noqa: PLC0415
+
+    schema, before = dataset.schema, stamp(dataset.source)
+    table = read_table(dataset.source, list(schema.columns), text=schema.categorical_names)
+    for name in schema.columns:  # one at a time: the codes of all would be a second copy
+        schema.select([name]).encode(table.select([name]))
+    public = tuple(name for name, column in schema.columns.items() if _is_public(column))
+    cells: tuple[tuple[int, ...], ...] = ((table.num_rows,),)
+    if public:
+        codes = schema.select(public).encode(table.select(public)).astype(np.int64)
+        found, counts = np.unique(codes, axis=0, return_counts=True)
+        cells = tuple(tuple(map(int, (*c, n))) for c, n in zip(found, counts, strict=True))
+    if stamp(dataset.source) != before:
+        raise ParameterError(f"the file of {dataset.name} changed while it was read; try again.")
+    return Registration(schema_digest(schema), before, table.num_rows, public, cells)
+
+
+def made_up_rows(registration: Registration, schema: Schema) -> pa.Table:
+    """Return rows that nobody has: uniform over the schema's domain, with the public sizes.
+
+    The seed is fixed: what fails in a rehearsal fails again.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    *codes, counts = np.array(registration.cells).T
+    shared = {
+        name: np.repeat(column, counts)
+        for name, column in zip(registration.public, codes, strict=True)
+    }
+    columns: dict[str, Any] = {}
+    for name, column in schema.columns.items():
+        if isinstance(column, NumericColumn):
+            values = rng.uniform(column.lower, column.upper, registration.rows)
+            columns[name] = np.round(values) if column.integer else values
+            continue
+        drawn = rng.integers(len(column.categories), size=registration.rows)
+        labels = np.array([spelling(category) for category in column.categories])
+        columns[name] = pa.array(labels[shared.get(name, drawn)])
+    return pa.table(columns)
+
+
+def load_registrations(path: Path) -> dict[str, Registration]:
+    """Read what was registered; nothing where the file is not there or cannot be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {name: _read(values) for name, values in found.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}  # data sets are then registered anew; nothing is lost
+
+
+def save_registration(path: Path, name: str, registration: Registration) -> None:
+    """Add one to the file, for its owner alone."""
+    found = load_registrations(path) | {name: registration}
+    text = json.dumps({name: asdict(values) for name, values in found.items()}, indent=1)
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        new.touch(mode=0o600)
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        raise ParameterError(f"state cannot be written: {error.strerror}.") from None
+
+
+def _is_public(column: object) -> bool:
+    return isinstance(column, CategoricalColumn) and column.membership == "public"
+
+
+def _read(values: Mapping[str, Any]) -> Registration:
+    size, time = map(int, values["stamp"])
+    return Registration(
+        str(values["schema"]),
+        (size, time),
+        int(values["rows"]),
+        tuple(map(str, values["public"])),
+        tuple(tuple(map(int, cell)) for cell in values["cells"]),
+    )

@@ -1,0 +1,595 @@
+"""The curator: what it refuses, what it charges, and in which order."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from privatest.curator import Curator, Inquiry, RequestFailed, answering
+from privatest.curator import curator as curator_module
+from privatest.curator.inquiry import admit
+from privatest.curator.registration import load_registrations, made_up_rows, register
+from privatest.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+    PrivatestError,
+)
+from privatest.ledger import Ledger
+from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.privacy import Budget
+from privatest.requests import METHODS, Prepared, Request
+from privatest.schema import Schema
+from tests.curators import CONFIG, SCHEMA, opened, request, table, write
+
+PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
+
+
+@pytest.fixture
+def curator(tmp_path):
+    with opened(tmp_path) as found:
+        yield found
+
+
+def spent(folder) -> Decimal:
+    with Ledger.open(folder / "ledger.db") as ledger:
+        return ledger.totals("people").account.spent.epsilon
+
+
+@pytest.fixture
+def untouchable(curator, monkeypatch):
+    """Let every look at data fail, once it is registered."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("data was touched")
+
+    monkeypatch.setattr("privatest.sources.read_table", fail)
+
+
+# --- the good way ----------------------------------------------------------------------------
+
+
+def test_an_answer_is_recorded_and_charged(curator, tmp_path):
+    answer = curator.run(request(), analyst="ada")
+    assert answer.result.spent == Budget("0.1")
+    assert answer.result.adjacency == "row"
+    assert dict(answer.result.sizes) == {"N": 40}
+    assert not answer.result.simulated
+    assert not answer.recorded
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert ledger.totals("people").account.spent.epsilon == Decimal("0.1")
+        assert ledger.totals("people").analysts["ada"].spent.epsilon == Decimal("0.1")
+        committed, reserved, *_ = ledger.history("people")
+        assert (committed.kind, reserved.kind) == ("committed", "reserved")
+        assert committed.body["released"] == answer.result.to_dict()
+        assert reserved.body["opens"] == answer.id
+        ledger.verify()
+
+
+def test_the_same_request_is_free_for_the_same_analyst(curator, tmp_path, monkeypatch):
+    first = curator.run(request(), analyst="ada")
+    monkeypatch.setattr(answering, "look", None)  # neither data nor noise is needed
+    again = curator.run(dict(reversed(request(epsilon="0.10").items())), analyst="ada")
+    assert again.recorded
+    assert again.id is None
+    assert again.result == first.result
+    assert type(again.result) is type(first.result)
+    assert again.result.to_dict() == first.result.to_dict()
+    assert spent(tmp_path) == Decimal("0.1")
+
+
+def test_an_answer_of_others_is_not_free(curator, tmp_path):
+    # otherwise bob would see more than his own budget covers
+    curator.run(request(), analyst="ada")
+    assert not curator.run(request(), analyst="bob").recorded
+    assert spent(tmp_path) == Decimal("0.2")
+
+
+def test_other_data_has_no_recorded_answer(curator, tmp_path):
+    curator.run(request(), analyst="ada")
+    source = tmp_path / "people.csv"
+    later = source.stat().st_mtime_ns + 10**9
+    os.utime(source, ns=(later, later))
+    with pytest.raises(ParameterError, match="changed since it was registered"):
+        curator.run(request(), analyst="ada")
+    curator.register("people")
+    assert not curator.run(request(), analyst="ada").recorded
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        request("two-sample", "mmd", permutations=99),
+        request("two-sample", "mann-whitney", **PUBLIC),
+        request("two-sample", "mmd", release="decision", adjacency="row", permutations=99),
+        request("independence", "hsic", x=["age"], y=["visits"], permutations=99, delta="1e-7"),
+        request("paired", "sign", before="visits", after="age"),
+        request("fit", "distribution", column="visits", dist="uniform(0, 80)"),
+        request("two-sample", "ks", where={"region": "north"}),
+        request("two-sample", "tot", **PUBLIC, subtest="ttest_ind"),
+    ],
+    ids=lambda d: f"{d['question']}-{d['method']}",
+)
+def test_requests_of_all_kinds(curator, document):
+    answer = curator.run(document, analyst="ada")
+    assert answer.result.spent == Budget(document["epsilon"], document.get("delta", 0))
+    json.dumps(answer.to_dict())
+
+
+def test_an_inquiry_comes_back_from_its_document():
+    asked = Inquiry.from_dict(request(where={"region": ["south", "north", "north"]}))
+    assert asked.where == {"region": ("north", "south")}
+    assert Inquiry.from_dict(json.loads(json.dumps(asked.to_dict()))).to_dict() == asked.to_dict()
+    assert "where" not in Inquiry.from_dict(request()).to_dict()
+
+
+# --- what is refused before data is touched ---------------------------------------------------
+
+REFUSED = [
+    (request(dataset="others"), ParameterError, "no data set 'others'"),
+    (request(dataset=""), ParameterError, "dataset must be"),
+    (request(question="weather"), ParameterError, "question"),
+    (request(method="guess"), ParameterError, "method must be one of"),
+    (request(epsilon=0), ParameterError, "epsilon"),
+    (request(epsilon=-1), ParameterError, "epsilon"),
+    (request(epsilon=1.01), ParameterError, "epsilon must be at most 1 in one request"),
+    (request(delta=1e-5), ParameterError, "delta must be at most 0.000001 in one request"),
+    (request(alpha=2), ParameterError, "alpha"),
+    (request(seed=1), ParameterError, "unknown key 'seed'"),
+    (request(noise="none"), ParameterError, "unknown key 'noise'"),
+    (request(rng=1), ParameterError, "unknown key 'rng'"),
+    (request(membership="public"), PrivacyError, "custodian's to declare"),
+    (request(membership="private"), PrivacyError, "custodian's to declare"),
+    (request(adjacency="one"), PrivacyError, "needs public membership"),
+    (request(method="kruskal"), ParameterError, "needs public membership"),
+    (request(group="name"), ParameterError, "group column 'name' is not in the schema"),
+    (request(group=None), ParameterError, "group"),
+    (request(columns=["name"]), ParameterError, "name"),
+    (request(groups=["basic", "plus", "rest"]), ParameterError, "list of two"),
+    (request(groups=["basic", "none"]), ParameterError, "not a category"),
+    (request(permutations=10_000), ParameterError, "permutations must be at most 9999"),
+    (request(permutations="many"), ParameterError, "permutations must be an integer"),
+    (request(where={"plan": "basic"}), PrivacyError, "how many pass would tell who does"),
+    (request(where={"visits": 3}), PrivacyError, "is private"),
+    (request(where={"name": "x"}), ParameterError, "not in the schema"),
+    (request(where={"region": "east"}), ParameterError, "'east' is not a category"),
+    (request(where={"region": []}), ParameterError, "list of categories"),
+    (request(where={"region": {"not": "north"}}), ParameterError, "list of categories"),
+    (request(where="region = north"), ParameterError, "where must be a table"),
+    (request(columns=["visits"] * 101), ParameterError, "at most 100 entries"),
+    (request("fit", "distribution", column="age", dist="x" * 501), ParameterError, "500"),
+    (request("fit", "distribution", column="age", dist="__import__('os')"), ParameterError, "cdf"),
+    (request("fit", "distribution", column="age", dist=["norm", [0, 1]]), ParameterError, "dist"),
+    ([], ParameterError, "table"),
+]
+
+
+@pytest.mark.usefixtures("untouchable")
+@pytest.mark.parametrize(("document", "kind", "fragment"), REFUSED)
+def test_refused_before_data_is_touched(curator, tmp_path, document, kind, fragment):
+    with pytest.raises(kind, match=fragment):
+        curator.run(document, analyst="bob")
+    with pytest.raises(kind, match=fragment):
+        curator.price(document, analyst="bob")
+    assert spent(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("document", "fragment"),
+    [
+        (request("two-sample", "ks", columns=["visits", "age"]), "one numeric column"),
+        (request("two-sample", "mmd", kernel="magic"), "kernel"),
+        (request("two-sample", "mmd", bandwidths=[-1]), "bandwidth"),
+        (request("two-sample", "mmd", release="all"), "release"),
+        (request("two-sample", "tot", **PUBLIC, subtest="os.system"), "pvalue"),
+        (request("two-sample", "tot", **PUBLIC, where={"region": "north"}), "sample|rows"),
+        (request("two-sample", "ks", **PUBLIC, where={"region": "west"}), "sample|rows"),
+    ],
+)
+def test_a_rehearsal_finds_bad_parameters_for_free(
+    curator, tmp_path, untouchable, document, fragment
+):
+    with pytest.raises(PrivatestError, match=fragment):
+        curator.run(document, analyst="bob")
+    assert spent(tmp_path) == 0
+
+
+@pytest.mark.parametrize("analyst", ["eve", "", None, 3])
+def test_unknown_analysts(curator, analyst):
+    with pytest.raises(ParameterError, match="analyst must be one that the curator knows"):
+        curator.run(request(), analyst=analyst)
+
+
+def test_an_analyst_asks_only_about_their_own(tmp_path):
+    text = CONFIG.replace('[analysts.bob]\ndatasets = ["people"]', "[analysts.bob]\ndatasets = []")
+    with opened(tmp_path, text) as curator, pytest.raises(ParameterError, match="has no data set"):
+        curator.run(request(), analyst="bob")
+
+
+def test_tests_that_are_not_offered(tmp_path):
+    text = CONFIG.replace("largest_epsilon = 1", 'tests = ["fit", "two-sample/mmd"]')
+    with opened(tmp_path, text) as curator:
+        with pytest.raises(ParameterError, match="two-sample/ks is not offered for people"):
+            curator.run(request(), analyst="ada")
+        curator.run(request("two-sample", "mmd", permutations=9), analyst="ada")
+
+
+@pytest.mark.parametrize("options", [{"pvalue": len}, {"subtest": len}])
+def test_code_is_refused(curator, options):
+    with pytest.raises(ParameterError, match=r"runs no code of others|unknown key"):
+        curator.run(request("two-sample", "tot", **PUBLIC, **options), analyst="ada")
+
+
+def test_code_in_a_ready_request_is_refused():
+    asked = Request("two-sample", "tot", Budget(1), options={"subtest": len})
+    with pytest.raises(ParameterError, match="runs no code of others"):
+        Inquiry("people", asked)
+
+
+def test_simulated_noise_is_refused_by_type(curator, tmp_path):
+    class Disguised(SecureNoise):
+        pass
+
+    for noise in (SimulatedNoise(1), Disguised(), SecureNoise):
+        with pytest.raises(PrivacyError, match="SecureNoise"):
+            curator.run(request(), analyst="ada", noise=noise)
+    assert spent(tmp_path) == 0
+    curator.run(request(), analyst="ada", noise=SecureNoise())
+
+
+# --- budgets ---------------------------------------------------------------------------------
+
+
+def test_budgets_end(curator, tmp_path, monkeypatch):
+    for index in range(2):
+        curator.run(request(epsilon=1, alpha=0.01 + index / 100), analyst="ada")
+    looked: list[object] = []
+    monkeypatch.setattr(curator_module, "made_up_rows", looked.append)
+    with pytest.raises(BudgetError, match="analyst 'ada'"):
+        curator.run(request(epsilon="0.000001"), analyst="ada")
+    assert looked == []  # a request that cannot be paid costs no time either
+    monkeypatch.undo()
+    curator.run(request(epsilon=1), analyst="bob")
+    with pytest.raises(BudgetError):
+        curator.run(request(epsilon="0.000001"), analyst="bob")
+    assert spent(tmp_path) == 3
+    assert curator.run(request(epsilon=1), analyst="bob").recorded  # but that stays free
+
+
+def test_reserving_has_the_last_word(curator, tmp_path, monkeypatch):
+    # somebody else may have spent it between the question and the reservation
+    for index in range(3):
+        curator.run(request(epsilon=1, alpha=0.01 + index / 100), analyst="bob")
+    monkeypatch.setattr(Ledger, "affords", lambda *_, **__: True)
+    with pytest.raises(BudgetError):
+        curator.run(request(epsilon=1), analyst="ada")
+    assert spent(tmp_path) == 3
+
+
+def test_the_price_touches_nothing(curator, tmp_path, untouchable, monkeypatch):
+    monkeypatch.setattr(SecureNoise, "laplace", None)
+    found = curator.price(request(epsilon="0.25", delta="1e-7"), analyst="ada")
+    assert found.to_dict() == {
+        "dataset": "people",
+        "epsilon": 0.25,
+        "delta": 1e-7,
+        "part": None,
+        "affordable": True,
+        "recorded": False,
+    }
+    assert spent(tmp_path) == 0
+
+
+def test_the_price_knows_the_record_and_the_budget(curator):
+    curator.run(request(epsilon=1), analyst="ada")
+    assert curator.price(request(epsilon=1), analyst="ada").recorded
+    curator.run(request(epsilon=1, alpha=0.1), analyst="ada")
+    assert not curator.price(request(epsilon=1, alpha=0.2), analyst="ada").affordable
+
+
+def test_parts_are_charged_side_by_side(tmp_path):
+    text = CONFIG.replace("delta = 1e-6", 'delta = 1e-6\npartition = "region"', 1)
+    with opened(tmp_path, text) as curator:
+        for part in ("north", "south"):
+            document = request(epsilon=1, where={"region": part})
+            assert curator.price(document, analyst="bob").part == part
+            curator.run(document, analyst="bob")
+        assert spent(tmp_path) == 1
+        both = request(epsilon=1, where={"region": ["north", "south"]})
+        assert curator.price(both, analyst="bob").part is None
+        curator.run(both, analyst="bob")
+        assert spent(tmp_path) == 2
+
+
+def test_without_a_partition_filters_are_charged_to_all(curator, tmp_path):
+    for part in ("north", "south"):
+        curator.run(request(where={"region": part}), analyst="bob")
+    assert spent(tmp_path) == Decimal("0.2")
+
+
+def test_equal_requests(tmp_path):
+    words = 'composition = "equal"\neach_epsilon = 0.1'
+    text = CONFIG.replace("delta = 1e-6", words, 1).replace("delta = 1e-6\n", "")
+    with opened(tmp_path, text) as curator:
+        with pytest.raises(ParameterError, match=r"must cost epsilon = 0\.1"):
+            curator.run(request(epsilon="0.2"), analyst="ada")
+        curator.run(request(), analyst="ada")
+
+
+def test_gaussian_noise_is_charged_as_such(tmp_path, monkeypatch):
+    text = CONFIG.replace("delta = 1e-6", 'delta = 1e-6\ncomposition = "tight"', 1)
+    entries: Any = METHODS["two-sample"]
+    monkeypatch.setitem(entries, "ks", replace(entries["ks"], gaussian=True))
+    with opened(tmp_path, text) as curator:
+        curator.run(request(delta="1e-8"), analyst="ada")
+        curator.run(request(), analyst="ada")  # without delta there is no such noise
+        curator.run(request("two-sample", "kuiper", delta="1e-8"), analyst="ada")
+        entries = curator._ledger.history("people")
+    kinds = [entry.body["event"]["kind"] for entry in entries if entry.kind == "reserved"]
+    assert kinds == ["approximate", "pure", "gaussian"]
+
+
+# --- registration ----------------------------------------------------------------------------
+
+
+def test_nothing_is_asked_of_what_is_not_registered(tmp_path):
+    with Curator.open(write(tmp_path), create=True) as curator:
+        assert "not registered" in (curator.not_ready("people") or "")
+        with pytest.raises(ParameterError, match="privatest curator register people"):
+            curator.run(request(), analyst="ada")
+        found = curator.register("people")
+        assert found.rows == 40
+        assert curator.not_ready("people") is None
+        with pytest.raises(ParameterError, match="dataset must be one"):
+            curator.register("others")
+
+
+def test_an_open_curator_notices_a_registration_elsewhere(curator, tmp_path):
+    os.utime(tmp_path / "people.csv", ns=(1, 1))
+    assert "has changed" in (curator.not_ready("people") or "")
+    with Curator.open(tmp_path / "curator.toml") as other:
+        other.register("people")
+    assert curator.not_ready("people") is None
+    curator.run(request(), analyst="ada")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragment"),
+    [
+        ({"plan": ["basic", "gold"] * 20}, "column 'plan'"),
+        ({"age": [0.5] * 40}, "column 'age'"),
+        ({"visits": [None] + [1.0] * 39}, "column 'visits'"),
+        ({"visits": ["secret"] * 40}, "column 'visits'"),
+    ],
+)
+def test_registration_shows_the_custodian_what_is_wrong(tmp_path, changes, fragment):
+    with Curator.open(write(tmp_path, **changes), create=True) as curator:
+        with pytest.raises(DataError, match=fragment):
+            curator.register("people")
+        with pytest.raises(ParameterError, match="not registered"):
+            curator.run(request(), analyst="ada")
+
+
+def test_a_changed_schema_is_refused(tmp_path):
+    opened(tmp_path).close()
+    changed = SCHEMA.replace("[0, 80]", "[0, 90]")
+    (tmp_path / "people.toml").write_text(changed, encoding="utf-8")
+    with Curator.open(tmp_path / "curator.toml") as curator:
+        with pytest.raises(ParameterError, match="schema"):
+            curator.run(request(), analyst="ada")
+        with pytest.raises(ParameterError, match="schema of data set 'people' differs"):
+            curator.register("people")
+    commented = f"# the same\n{SCHEMA}"
+    (tmp_path / "people.toml").write_text(commented, encoding="utf-8")
+    with Curator.open(tmp_path / "curator.toml") as curator:
+        curator.run(request(), analyst="ada")
+
+
+def test_a_changed_budget_waits_for_the_custodian(tmp_path):
+    opened(tmp_path).close()
+    path = tmp_path / "curator.toml"
+    path.write_text(CONFIG.replace("epsilon = 3", "epsilon = 0.05"), encoding="utf-8")
+    with Curator.open(path) as curator:
+        with pytest.raises(ParameterError, match="budgets of data set 'people'"):
+            curator.run(request(epsilon="0.04"), analyst="ada")
+        curator.register("people")
+        curator.run(request(epsilon="0.04"), analyst="bob")
+        with pytest.raises(ParameterError, match="at most"):
+            Curator.open(path).run(request(epsilon=2), analyst="bob")
+    path.write_text(CONFIG.replace("epsilon = 2", "epsilon = 0.01"), encoding="utf-8")
+    with Curator.open(path) as curator:
+        assert "budgets" in (curator.not_ready("people") or "")
+        curator.register("people")
+        with pytest.raises(BudgetError):
+            curator.run(request(), analyst="ada")
+
+
+def test_a_lost_ledger_is_not_made_anew(tmp_path):
+    opened(tmp_path).close()
+    for file in tmp_path.glob("ledger.db*"):
+        file.unlink()
+    for create in (False, True):
+        with pytest.raises(LedgerError, match="The ledger is gone, though"):
+            Curator.open(tmp_path / "curator.toml", create=create)
+    assert not (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"people": 3}', '{"people": {"rows": "x"}}'])
+def test_a_damaged_state_means_to_register_again(tmp_path, text):
+    opened(tmp_path).close()
+    (tmp_path / "curator.state.json").write_text(text, encoding="utf-8")
+    with Curator.open(tmp_path / "curator.toml") as curator:
+        assert "not registered" in (curator.not_ready("people") or "")
+        curator.register("people")
+        assert load_registrations(tmp_path / "curator.state.json").keys() == {"people"}
+
+
+def test_files_of_the_curator_are_its_owners_alone(curator, tmp_path, monkeypatch):
+    monkeypatch.setattr(curator_module, "look", lambda *_: 1 / 0)
+    with pytest.raises(RequestFailed):
+        curator.run(request(), analyst="ada")
+    for name in ("curator.state.json", "curator.log", "ledger.db"):
+        assert (tmp_path / name).stat().st_mode & 0o077 == 0
+
+
+def test_made_up_rows_have_the_public_sizes(curator, tmp_path):
+    dataset = curator.config.datasets["people"]
+    found = register(dataset)
+    rows = made_up_rows(found, dataset.schema)
+    assert rows.column("region").value_counts().to_pylist() == [
+        {"values": "north", "counts": 20},
+        {"values": "south", "counts": 16},
+        {"values": "west", "counts": 4},
+    ]
+    dataset.schema.encode(rows)  # they fit the schema
+    assert rows.equals(made_up_rows(found, dataset.schema))
+    assert not rows.column("visits").equals(table().column("visits"))
+
+
+def test_made_up_rows_know_only_sizes(tmp_path):
+    # data that differs in everything private is rehearsed on the same rows
+    rows = []
+    others: dict[str, Any] = {"visits": [7.0] * 40, "plan": ["plus"] * 40}
+    for index, changes in enumerate(({}, others)):
+        folder = tmp_path / str(index)
+        folder.mkdir()
+        with opened(folder, **changes) as curator:
+            dataset = curator.config.datasets["people"]
+            rows.append(made_up_rows(register(dataset), dataset.schema))
+    assert rows[0].equals(rows[1])
+
+
+# --- failures --------------------------------------------------------------------------------
+
+
+def test_a_failure_after_reservation_is_spent(curator, tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise ValueError("row 17 holds 8675309")
+
+    monkeypatch.setattr(curator_module, "look", fail)
+    with pytest.raises(RequestFailed) as caught:
+        curator.run(request(), analyst="ada")
+    assert str(caught.value) == (
+        "The request failed, and nothing was released; its budget is spent. "
+        f"The custodian finds the reason by its id, {caught.value.id}."
+    )
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+    assert spent(tmp_path) == Decimal("0.1")
+    log = (tmp_path / "curator.log").read_text()
+    assert f"id={caught.value.id}" in log
+    assert "ValueError at curator.py:" in log
+    assert "8675309" not in log
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert ledger.history("people")[0].kind == "failed"
+        assert ledger.unfinished("people") == []
+    monkeypatch.undo()
+    assert not curator.run(request(), analyst="ada").recorded  # a failure is no answer
+    assert spent(tmp_path) == Decimal("0.2")
+
+
+def test_a_fault_in_rehearsal_costs_nothing(curator, tmp_path, monkeypatch):
+    monkeypatch.setattr(Prepared, "run", lambda *_, **__: 1 / 0)
+    with pytest.raises(RequestFailed, match="nothing was spent"):
+        curator.run(request(), analyst="ada")
+    assert spent(tmp_path) == 0
+    assert "ZeroDivisionError" in (tmp_path / "curator.log").read_text()
+
+
+def test_nothing_leaves_without_a_record(curator, tmp_path, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(Ledger, "commit", fail)
+    monkeypatch.setattr(Ledger, "fail", fail)
+    with pytest.raises(RequestFailed, match="its budget is spent"):
+        curator.run(request(), analyst="ada")
+    monkeypatch.undo()
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        assert len(ledger.unfinished("people")) == 1
+    assert spent(tmp_path) == Decimal("0.1")
+
+
+def test_a_log_that_cannot_be_written_changes_no_message(curator, tmp_path, monkeypatch):
+    (tmp_path / "curator.log").mkdir()
+    monkeypatch.setattr(curator_module, "look", lambda *_: 1 / 0)
+    with pytest.raises(RequestFailed, match="its budget is spent"):
+        curator.run(request(), analyst="ada")
+
+
+@pytest.mark.parametrize("change", ["rows", "time"])
+def test_a_file_that_changes_in_between_fails(curator, tmp_path, monkeypatch, change):
+    from privatest.sources import read_table
+
+    def swapped(*arguments: object, **options: object) -> pa.Table:
+        found = read_table(*arguments, **options)  # type: ignore[arg-type]
+        if change == "time":
+            os.utime(tmp_path / "people.csv", ns=(1, 1))
+        return found if change == "time" else found.slice(1)
+
+    monkeypatch.setattr("privatest.sources.read_table", swapped)
+    with pytest.raises(RequestFailed):
+        curator.run(request(), analyst="ada")
+    assert "DataError" in (tmp_path / "curator.log").read_text()
+
+
+def test_a_test_that_spends_more_than_its_price_releases_nothing(curator, monkeypatch):
+    real, calls = Prepared.run, []
+
+    def dear(self, *tables, noise):
+        result = real(self, *tables, noise=noise)
+        calls.append(1)
+        return result if len(calls) == 1 else replace(result, spent=Budget(1))
+
+    monkeypatch.setattr(Prepared, "run", dear)
+    with pytest.raises(RequestFailed):
+        curator.run(request(), analyst="ada")
+
+
+# --- no data makes a test fail ----------------------------------------------------------------
+
+ENTRIES = [(question, name) for question, methods in METHODS.items() for name in methods]
+EXTREMES = {
+    "all equal": {"visits": [0.0] * 40, "age": [0] * 40, "plan": ["basic"] * 40},
+    "all at the other end": {"visits": [80.0] * 40, "age": [120] * 40, "plan": ["plus"] * 40},
+    "beyond": {"visits": [1e300, -1e300] * 20, "age": [-(10**15)] * 40},
+    "one apart": {"visits": [80.0] + [0.0] * 39, "plan": ["plus"] + ["basic"] * 39},
+}
+
+
+def asked(question: str, method: str) -> Inquiry:
+    entry = METHODS[question][method]
+    private = {"group": "plan", "columns": ["region" if method == "tv" else "visits"]}
+    parts: dict[str, dict[str, Any]] = {
+        "two-sample": PUBLIC if entry.public_groups else private,
+        "independence": {"x": ["age"], "y": ["visits"]},
+        "paired": {"before": "visits", "after": "age"},
+        "fit": {"column": "visits"},
+    }
+    target = {"distribution": {"dist": "norm(40, 10)"}, "family": {"family": "norm"}}
+    few = {"permutations": 19} if "permutations" in entry.options else {}
+    few |= {"locations": 3} if "locations" in entry.needed else {}
+    return Inquiry.from_dict(
+        {"dataset": "people", "question": question, "method": method, "epsilon": 1}
+        | parts[question]
+        | few
+        | (target.get(method, {}) if question == "fit" else {})
+    )
+
+
+@pytest.mark.parametrize(("question", "method"), ENTRIES)
+def test_no_data_makes_a_test_fail(curator, question, method):
+    # whether a request fails would tell something: an empty private group, for example
+    dataset = curator.config.datasets["people"]
+    admitted = admit(asked(question, method), dataset)
+    schema = Schema.from_text(SCHEMA)
+    for changes in EXTREMES.values():
+        answering.quietly(admitted, schema, table(**changes))
