@@ -102,6 +102,9 @@ def mean_embedding(kernel: Kernel, locations: NDArray[np.float64], domain: Domai
     (entry,) = gram_roundings((kernel,), domain)
     # an error of each kernel value, then of the product with a matrix of norm <= ridge^(-1/2)
     rounding = math.sqrt(count / RIDGE) * (entry + 2 * (count + 8) * UNIT_ROUNDOFF)
+    # K itself is off by |E| <= count (entry + 8 count u): (K + E + ridge I)^-1 is larger than
+    # (K + ridge I)^-1 by a factor of at most 1 + 2 |E|/ridge, a feature vector by the root of it
+    rounding += count * (entry + 8 * count * UNIT_ROUNDOFF) / RIDGE
     return MeanEmbedding(
         kernel=kernel,
         locations=locations,

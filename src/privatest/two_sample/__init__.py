@@ -1,9 +1,27 @@
 """Do two samples come from the same distribution?"""
 
+from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
+from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
 from privatest.two_sample.ipm import ipm_test
 from privatest.two_sample.kruskal import kruskal
 from privatest.two_sample.ks import ks_2samp
 from privatest.two_sample.mmd import mmd_test
 from privatest.two_sample.ranks import mannwhitneyu, median_test
+from privatest.two_sample.speaking import speaking_features
 
-__all__ = ["ipm_test", "kruskal", "ks_2samp", "mannwhitneyu", "median_test", "mmd_test"]
+__all__ = [
+    "ipm_test",
+    "kruskal",
+    "ks_2samp",
+    "mannwhitneyu",
+    "me_permutation_test",
+    "me_test",
+    "median_test",
+    "mmd_test",
+    "optimise_frequencies",
+    "optimise_locations",
+    "scf_permutation_test",
+    "scf_test",
+    "speaking_features",
+]

@@ -1,0 +1,1 @@
+"""Pictures of released results: post-processing, with matplotlib (extra "plot")."""

@@ -1,0 +1,62 @@
+"""The locations of an embedding test with the private difference and its noise bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from privatest.results import Outcome
+from privatest.two_sample.speaking import speaking_features
+from privatest.validation import integer_at_least
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_features"]
+
+_LONGEST_LABEL = 3  # coordinates that are written out
+
+
+def plot_features(outcome: Outcome, *, most: int = 20, axes: Axes | None = None) -> Axes:
+    """Draw the clearest differences of an embedding test, one row for each location.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of :func:`me_test` or :func:`scf_test` with ``release="moments"``.
+    most : int
+        Locations to draw.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Points are private differences. The thick bar is two standard deviations of the privacy
+        noise each way, the thin one of noise and sampling.
+    """
+    features = speaking_features(outcome)[: integer_at_least("most", most, 1)]
+    if axes is None:
+        from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
+
+        figure = Figure(figsize=(7, 1.2 + 0.3 * len(features)), layout="constrained")
+        axes = figure.subplots()
+    places = range(len(features))
+    differences = [feature.difference for feature in features]
+    for width, bars in (
+        (4.0, [2 * feature.noise for feature in features]),
+        (1.0, [2 * feature.error for feature in features]),
+    ):
+        axes.errorbar(differences, places, xerr=bars, fmt="none", elinewidth=width, ecolor="0.6")
+    axes.plot(differences, places, "o", color="C0")
+    axes.axvline(0.0, color="0.3", linewidth=0.8)
+    axes.set_yticks(list(places), [_label(feature.place) for feature in features])
+    axes.invert_yaxis()
+    axes.set_xlabel("private difference of means, x - y (thick: noise, thin: with sampling)")
+    axes.set_title(f"p-value {outcome.pvalue:.4g}")
+    return axes
+
+
+def _label(place: tuple[Any, ...]) -> str:
+    shown = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in place]
+    more = ", …" if len(shown) > _LONGEST_LABEL else ""
+    return f"({', '.join(shown[:_LONGEST_LABEL])}{more})"

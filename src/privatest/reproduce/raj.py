@@ -1,0 +1,139 @@
+"""Raj et al. (2019): the perturbed statistic (TCS) as it is in the paper. It is NOT private.
+
+A REFERENCE FOR COMPARISON, NOT FOR USE. Theorem 1 bounds the sensitivity of
+s = n w'(Sigma + gamma I)^-1 w with |w|² <= kappa² J/n² in step (12); in truth |w|² <= kappa² J,
+and the sensitivity does not shrink with n. Noise must be simulated. Private tests are
+:func:`privatest.me_test` and :func:`privatest.me_permutation_test`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privatest.errors import DataError, PrivacyError
+from privatest.noise import NoiseSource, SimulatedNoise
+from privatest.privacy import Amount, Budget
+from privatest.validation import Rng, integer_at_least, number, public_generator
+
+__all__ = ["paper_sensitivity", "paper_statistic", "paper_tcs_decision"]
+
+
+def paper_statistic(
+    x: ArrayLike, y: ArrayLike, locations: ArrayLike, *, variance: float, gamma: float = 1e-3
+) -> float:
+    """Return s = n w'(Sigma + gamma I)^-1 w of paired features; not private.
+
+    Parameters
+    ----------
+    x, y : array
+        Samples of one size, taken as pairs.
+    locations : array
+        Public locations.
+    variance : float
+        sigma² of k = exp(-|x - t|²/(2 sigma²)).
+    gamma : float
+        The regulariser.
+    """
+    rows_x, rows_y, points = _rows(x), _rows(y), _rows(locations)
+    if len(rows_x) != len(rows_y) or len(rows_x) < 2:
+        raise DataError("x and y must have the same number of rows, at least 2.")
+    variance = number("variance", variance, above=0)
+    differences = _kernel(rows_x, points, variance) - _kernel(rows_y, points, variance)
+    mean = differences.mean(axis=0)
+    centred = differences - mean
+    covariance = centred.T @ centred / (len(centred) - 1)
+    regular = covariance + number("gamma", gamma, above=0) * np.eye(len(points))
+    return float(len(centred) * mean @ np.linalg.solve(regular, mean))
+
+
+def paper_sensitivity(n: int, n_locations: int, *, gamma: float = 1e-3) -> float:
+    """Sensitivity of the statistic in the paper: WRONG, far too small.
+
+    Notes
+    -----
+    **Sensitivity** 4 kappa² J^1.5/(n gamma) (1 + kappa² J/(n - 1)), kappa = 2 (theorem 1). The
+    tests of this module hold pairs of neighbours that move the statistic by up to 31,188 times
+    as much.
+
+    Examples
+    --------
+    >>> round(paper_sensitivity(10, 1), 1)
+    2311.1
+    """
+    squared = 4.0
+    lead = 4 * squared * math.sqrt(n_locations) * n_locations / (n * gamma)
+    return lead * (1 + squared * n_locations / (n - 1))
+
+
+def paper_tcs_decision(
+    x: ArrayLike,
+    y: ArrayLike,
+    locations: ArrayLike,
+    *,
+    variance: float,
+    gamma: float = 1e-3,
+    epsilon: Amount,
+    delta: Amount,
+    alpha: float = 0.05,
+    n_draws: int = 2000,
+    rng: Rng = None,
+    noise: NoiseSource | None,
+) -> bool:
+    """Decide by the published TCS. NOT private: it takes simulated noise only.
+
+    Parameters
+    ----------
+    x, y, locations, variance, gamma
+        As in :func:`paper_statistic`.
+    epsilon, delta : float, int, str or Decimal
+        The budget that the paper claims.
+    alpha : float
+        Level of the decision.
+    n_draws : int
+        Draws of the null law chi²_J + noise.
+    rng : None, int or Generator
+        Public randomness, for the null law.
+    noise : SimulatedNoise
+        Anything else is refused.
+
+    Notes
+    -----
+    **Sensitivity** :func:`paper_sensitivity`, which is wrong.
+
+    **Privacy** None.
+    """
+    if not isinstance(noise, SimulatedNoise):
+        raise PrivacyError(
+            "the published TCS is not private and takes SimulatedNoise(seed) only; use me_test."
+        )
+    alpha = number("alpha", alpha, above=0, below=1)
+    draws = integer_at_least("n_draws", n_draws, 1)
+    generator = public_generator(rng)
+    statistic = paper_statistic(x, y, locations, variance=variance, gamma=gamma)
+    size = len(_rows(locations))
+    epsilon_, delta_ = Budget(epsilon, delta).as_floats
+    # the classical calibration, which the paper uses for every epsilon
+    classical = math.sqrt(2 * math.log(1.25 / delta_)) / epsilon_
+    scale = paper_sensitivity(len(_rows(x)), size, gamma=gamma) * classical
+    noisy = float(noise.gaussian(np.array([statistic]), scale, -1000)[0])
+    null = generator.chisquare(size, size=draws) + generator.normal(scale=scale, size=draws)
+    return (1 + int(np.count_nonzero(null >= noisy))) / (draws + 1) <= alpha
+
+
+def _kernel(
+    rows: NDArray[np.float64], points: NDArray[np.float64], variance: float
+) -> NDArray[np.float64]:
+    squares = np.square(rows[:, None, :] - points[None, :, :]).sum(axis=2)
+    values: NDArray[np.float64] = np.exp(-squares / (2 * variance))
+    return values
+
+
+def _rows(data: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(data, dtype=np.float64)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or not np.isfinite(array).all():
+        raise DataError("data must be finite numbers, one row for each record.")
+    return array

@@ -1,0 +1,134 @@
+"""Where an embedding test looks: public locations, frequencies and bandwidths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.domain import Domain
+from privatest.embedding import (
+    Embedding,
+    MeanEmbedding,
+    mean_embedding,
+    smooth_characteristic,
+)
+from privatest.encoding import encode_sample
+from privatest.errors import ParameterError
+from privatest.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.validation import integer_at_least, public_generator, reject
+
+__all__ = [
+    "characteristic_features",
+    "column_widths",
+    "decoded",
+    "location_features",
+    "public_kernel",
+]
+
+_MOST_FEATURES = 500  # a second moment of more would drown in noise
+
+
+def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain) -> Kernel:
+    """Return the kernel; by default half of the box's diameter wide."""
+    if bandwidth is None:
+        if not domain.bounded:
+            raise ParameterError(
+                "bandwidth must be given when bounds are not: choosing it from the data would "
+                "leak it."
+            )
+        diameter = domain.dimension if family == "laplace" else math.sqrt(domain.dimension)
+        bandwidth = diameter / 2
+    (kernel,) = kernel_grid(family, bandwidth, domain)
+    return kernel
+
+
+def location_features(
+    locations: Any, bounds: Any, domain: Domain, family: KernelFamily, bandwidth: float | None
+) -> MeanEmbedding:
+    """Build the mean embedding at public ``locations``, given or as a number of even points."""
+    kernel = public_kernel(family, bandwidth, domain)
+    if isinstance(locations, Integral) and not isinstance(locations, bool):
+        count = integer_at_least("locations", locations, 1)
+        _check_count("locations", count)
+        return mean_embedding(kernel, domain.points(count), domain)
+    sample = encode_sample(locations, bounds, "locations")
+    if sample.domain != domain:
+        raise ParameterError("locations must have the columns of the data.")
+    _check_count("locations", len(sample.rows))
+    return mean_embedding(kernel, np.array(sample.rows), domain)
+
+
+def characteristic_features(
+    frequencies: Any, bounds: Any, domain: Domain, bandwidth: float | None
+) -> Embedding:
+    """Build the smooth characteristic function at public ``frequencies``.
+
+    Given ones are in radians per unit of the data; a number draws as many from the spectrum of
+    a Gaussian kernel of half the box's diameter, the same in every run.
+    """
+    if isinstance(frequencies, Integral) and not isinstance(frequencies, bool):
+        count = integer_at_least("frequencies", frequencies, 1)
+        _check_count("frequencies", 2 * count)
+        width = math.sqrt(domain.dimension) / 2  # exp(-t²/w²) is the cf of N(0, 2/w²)
+        drawn = public_generator(0).normal(size=(count, domain.dimension)) * math.sqrt(2) / width
+        return smooth_characteristic(drawn, bandwidth, domain)
+    waves = np.asarray(frequencies)
+    if waves.ndim == 1 and domain.dimension == 1:
+        waves = waves[:, None]
+    if waves.dtype.kind not in "iuf" or waves.ndim != 2 or waves.shape[1] != domain.dimension:
+        reject("frequencies", "an integer, or one finite number for each column in each row", waves)
+    if not np.isfinite(waves).all():
+        reject("frequencies", "finite", waves)
+    _check_count("frequencies", 2 * len(waves))
+    return smooth_characteristic(waves * column_widths(bounds, domain), bandwidth, domain)
+
+
+def decoded(rows: NDArray[np.float64], bounds: Any, domain: Domain) -> list[list[Any]]:
+    """Write encoded public rows in the data's own units."""
+    columns: Sequence[Any]
+    if isinstance(bounds, Schema):
+        columns = list(bounds.columns.values())
+    elif bounds is None:
+        return [[float(value) for value in row] for row in rows]
+    else:
+        columns = [
+            NumericColumn(float(pair[0]), float(pair[1]))
+            for pair in np.broadcast_to(np.asarray(bounds, dtype=np.float64), (domain.dimension, 2))
+        ]
+    return [
+        [_value(column, float(value)) for column, value in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+
+
+def _value(column: Any, value: float) -> Any:
+    if isinstance(column, CategoricalColumn):
+        return column.categories[int(value)]
+    return column.lower + value * (column.upper - column.lower)
+
+
+def column_widths(bounds: Any, domain: Domain) -> NDArray[np.float64]:
+    """Range of each numeric column: a frequency per unit times it is one per unit of the box."""
+    if isinstance(bounds, Schema):
+        return np.array(
+            [
+                column.upper - column.lower if isinstance(column, NumericColumn) else 1.0
+                for column in bounds.columns.values()
+            ]
+        )
+    if bounds is None:
+        return np.ones(domain.dimension)
+    pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (domain.dimension, 2))
+    widths: NDArray[np.float64] = pairs[:, 1] - pairs[:, 0]
+    return widths
+
+
+def _check_count(name: str, count: int) -> None:
+    if not 1 <= count <= _MOST_FEATURES:
+        raise ParameterError(f"{name} must give between 1 and {_MOST_FEATURES} features.")
