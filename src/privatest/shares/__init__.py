@@ -1,0 +1,7 @@
+"""Shares, for owners who trust nobody: each publishes private moments, anybody compares them."""
+
+from privatest.shares.comparing import compare, compare_all
+from privatest.shares.plan import SharePlan, plan_share
+from privatest.shares.sharing import Share, share
+
+__all__ = ["Share", "SharePlan", "compare", "compare_all", "plan_share", "share"]
