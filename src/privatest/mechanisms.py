@@ -17,10 +17,20 @@ from privatest.nulls import LatticeTulap
 from privatest.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.validation import reject
 
-__all__ = ["TULAP_BITS", "gaussian", "gaussian_noise_scale", "laplace", "lattice", "tulap"]
+__all__ = [
+    "TULAP_BITS",
+    "gaussian",
+    "gaussian_noise_scale",
+    "laplace",
+    "lattice",
+    "linf_mean",
+    "linf_scale",
+    "tulap",
+]
 
 TULAP_BITS = 40  # a Tulap release lives on a grid of sensitivity / (2^40 - 1)
 _GAUSSIAN_GRID_BITS = 50  # the Gaussian's grid is at most 2^-50 of its sensitivity
+_LINF_GRID_BITS = 30  # the l-infinity mechanism's grid is at most 2^-30 of its sensitivity
 
 
 def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,6 +108,73 @@ def gaussian_noise_scale(size: int, sensitivity: Sensitivity, budget: Budget) ->
 
 def _gaussian_grid(sensitivity: Sensitivity) -> int:
     return math.floor(math.log2(sensitivity.value)) - _GAUSSIAN_GRID_BITS
+
+
+def linf_mean(
+    mean: NDArray[np.float64], *, sensitivity: float, epsilon: float, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Add noise to a vector whose entries may all move at once, each by a little.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The private vector, of one dimension.
+    sensitivity : float
+        How far its largest change is from 0 between neighbours (the l-infinity norm).
+    epsilon : float
+        What is spent, a part of a budget.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, plus the rounding to the noise's grid g: an integer S with
+    S g >= sensitivity + g.
+
+    **Privacy** Integer noise z with P(z) proportional to exp(-epsilon |z|∞/S), drawn exactly:
+    epsilon-private by the triangle inequality. Its radius is drawn with weight (2k+1)^d
+    exp(-epsilon k/S), then z is uniform on the cube of that radius: docs/proofs/means.md.
+    """
+    values = _finite(np.asarray(mean, dtype=np.float64))
+    steps, grid = _linf_grid(sensitivity)
+    scale = math.nextafter(steps / epsilon, math.inf)
+    radius = _linf_radius(len(values), scale, noise)
+    drawn = [noise.below(2 * radius + 1) - radius for _ in range(len(values))]
+    # a quotient by a power of two is exact; so is the sum of integers
+    noisy = [round(float(value) / grid) + z for value, z in zip(values, drawn, strict=True)]
+    return np.array([float(integer) * grid for integer in noisy])
+
+
+def linf_scale(sensitivity: float, epsilon: float) -> float:
+    """Return the s of the density exp(-|z|∞/s) of :func:`linf_mean`'s noise; public.
+
+    The noise of each of d entries has variance (d + 1)(d + 2)/3 · s².
+    """
+    steps, grid = _linf_grid(sensitivity)
+    return math.nextafter(steps / epsilon, math.inf) * grid
+
+
+def _linf_grid(sensitivity: float) -> tuple[int, float]:
+    """Return the sensitivity in steps of the grid, and the grid, a power of two."""
+    grid = math.ldexp(1.0, math.floor(math.log2(sensitivity)) - _LINF_GRID_BITS)
+    return math.floor(sensitivity / grid) + 1, grid
+
+
+def _linf_radius(dimension: int, scale: float, noise: NoiseSource) -> int:
+    """Draw k with weight (2k + 1)^dimension exp(-k/scale), exactly."""
+    while True:
+        # a sum of d + 1 geometric numbers has weight binomial(k + d, d) exp(-k/scale); the two
+        # weights differ by the product of (2k + 1)/(2k + 2i), up to a constant
+        radius = sum(_geometric(scale, noise) for _ in range(dimension + 1))
+        tries = range(1, dimension + 1)
+        if all(noise.below(2 * radius + 2 * i) <= 2 * radius for i in tries):
+            return radius
+
+
+def _geometric(scale: float, noise: NoiseSource) -> int:
+    """Draw k >= 0 with weight exp(-k/scale): either half of a discrete Laplace law is one."""
+    drawn = noise.discrete_laplace(scale)
+    return drawn if drawn >= 0 else -drawn - 1
 
 
 def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:

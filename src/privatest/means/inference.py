@@ -1,0 +1,157 @@
+"""From a released contrast to a p-value and a confidence region: post-processing only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.means.bootstrap import Contrast, replicate, statistic
+from privatest.means.samples import Box
+
+__all__ = [
+    "ALTERNATIVES",
+    "Alternative",
+    "Calibration",
+    "Finding",
+    "estimates",
+    "infer",
+    "infer_one_column",
+    "upper_point",
+]
+
+Floats = NDArray[np.float64]
+Calibration = Literal["bootstrap", "asymptotic"]
+Alternative = Literal["two-sided", "less", "greater"]
+ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """What follows from a release.
+
+    Attributes
+    ----------
+    statistic, pvalue : float
+        t², or t for one column tested one-sided.
+    radius : float
+        The region is all θ with size · (w - θ)' S^-1 (w - θ) at most this.
+    lower, upper : ndarray
+        How far below and above the value the simultaneous intervals of its entries reach.
+    """
+
+    statistic: float
+    pvalue: float
+    radius: float
+    lower: Floats
+    upper: Floats
+
+
+def infer(
+    contrast: Contrast,
+    hypothesis: Floats,
+    *,
+    alpha: float,
+    calibration: Calibration,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> Finding:
+    """Test whether the contrast is ``hypothesis``, and find where it may be.
+
+    Notes
+    -----
+    **Sensitivity** None: only what was released is used.
+
+    **Privacy** Free.
+    """
+    scale, size = contrast.released_scale, contrast.size
+    observed = float(statistic(contrast.value - hypothesis, scale, size))
+    errors = np.sqrt(np.diagonal(scale) / size)
+    if calibration == "asymptotic":
+        from scipy.special import chdtrc, chdtri, ndtri  # noqa: PLC0415
+
+        dimension = len(errors)
+        reach = -float(ndtri(alpha / (2 * dimension))) * errors  # Bonferroni
+        p, radius = float(chdtrc(dimension, observed)), float(chdtri(dimension, alpha))
+        return Finding(observed, p, radius, reach, reach)
+    draws = replicate(contrast, n_bootstrap, rng)
+    largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
+    reach = upper_point(largest, alpha) * errors
+    p = float((1 + np.sum(draws.statistics >= observed)) / (n_bootstrap + 1))
+    return Finding(observed, p, upper_point(draws.statistics, alpha), reach, reach)
+
+
+def upper_point(values: Floats, alpha: float) -> float:
+    """Return the point that exactly the values with a rank p-value of at most alpha pass."""
+    # (1 + #{v >= t})/(count + 1) <= alpha if and only if t is above the k-th largest
+    k = math.floor(alpha * (len(values) + 1) + 1e-9)
+    return float(np.partition(values, len(values) - k)[len(values) - k])
+
+
+def infer_one_column(
+    contrast: Contrast,
+    hypothesis: float,
+    *,
+    alternative: Alternative,
+    alpha: float,
+    calibration: Calibration,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> Finding:
+    """As :func:`infer` for one column, with the sign of t and one-sided alternatives.
+
+    Notes
+    -----
+    **Sensitivity** None: only what was released is used.
+
+    **Privacy** Free.
+    """
+    error = math.sqrt(contrast.released_scale[0, 0] / contrast.size)
+    observed = float((contrast.value[0] - hypothesis) / error)
+    turned = float(_turn(np.array(observed), alternative))
+    if calibration == "asymptotic":
+        from scipy.special import ndtr, ndtri  # noqa: PLC0415
+
+        sides = 2 if alternative == "two-sided" else 1
+        p, point = min(1.0, sides * float(ndtr(-turned))), -float(ndtri(alpha / sides))
+    else:
+        draws = replicate(contrast, n_bootstrap, rng)
+        t = draws.deviations[:, 0] / np.sqrt(draws.diagonals[:, 0] / contrast.size)
+        t = _turn(t, alternative)
+        p = float((1 + np.sum(t >= turned)) / (n_bootstrap + 1))
+        point = upper_point(t, alpha)
+    # the open end of a one-sided interval is where the bounds end: public, and finite
+    value, end, reach = float(contrast.value[0]), float(len(contrast.samples)), point * error
+    lower = max(end + value, 0.0) if alternative == "less" else reach
+    upper = max(end - value, 0.0) if alternative == "greater" else reach
+    return Finding(observed, p, point**2, np.array([lower]), np.array([upper]))
+
+
+def _turn(t: Floats, alternative: Alternative) -> Floats:
+    """Turn t so that large values speak for the alternative."""
+    if alternative == "two-sided":
+        return np.abs(t)
+    return t if alternative == "greater" else -t
+
+
+def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
+    """Return what was paid for, in the units of the data."""
+    samples = contrast.samples
+    middle = box.half * contrast.value if len(samples) == 2 else box.point(contrast.value)
+    released = {
+        "lower": middle - box.half * found.lower,
+        "upper": middle + box.half * found.upper,
+        "covariance": box.matrix(contrast.released_covariance),
+        "region_shape": box.matrix(contrast.released_scale / contrast.size),
+        "region_radius": found.radius,
+    }
+    if len(samples) == 1:
+        return {"mean": middle} | released
+    means = {
+        name: box.point(sample.mean)
+        for name, sample in zip(("mean_x", "mean_y"), samples, strict=True)
+    }
+    return means | {"difference": middle} | released

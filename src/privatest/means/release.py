@@ -1,0 +1,182 @@
+"""One sample's private mean and covariance, in the cube [-1, 1]^d that its bounds become.
+
+Proofs: docs/proofs/means.md, docs/proofs/covariance.md, docs/proofs/moments.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.covariance_ed import EdScales, covariance_ed, ed_scales
+from privatest.mechanisms import linf_mean, linf_scale
+from privatest.moment_release import moment_scale, nearest_psd, release_moments
+from privatest.noise import NoiseSource
+from privatest.privacy import Budget
+from privatest.statistics.moments import BLOCK, moments, moments_rounding
+
+__all__ = ["MEAN_SHARE", "Plan", "Released", "centred", "plan_release", "release_sample"]
+
+MEAN_SHARE = 0.7  # of epsilon, for tests of means; the rest is for the covariance
+_BELOW = 1 - 1e-12  # shares are rounded down, so that they never add up to more than epsilon
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is public of a release before any data is seen.
+
+    Attributes
+    ----------
+    n, dimension : int
+        Numbers of rows and of columns.
+    rows_per_person : int
+        Rows that a person may have.
+    budget : Budget
+        What is spent on this sample.
+    mean_scale : float
+        s of the noise on the mean: its density is exp(-|z|∞/s), or it is normal with deviation s.
+    variance : float
+        Variance of the noise on each entry of the mean.
+    ridge : float
+        Added to the diagonal of the covariance in a statistic: the size of its noise.
+    ed : EdScales or None
+        Scales of the covariance's noise, if delta = 0.
+    sigma_second : float
+        Deviation of the noise on the second moment, if delta > 0.
+    mean_share : float
+        Part of epsilon for the mean, if delta = 0.
+    """
+
+    n: int
+    dimension: int
+    rows_per_person: int
+    budget: Budget
+    mean_scale: float
+    variance: float
+    ridge: float
+    ed: EdScales | None
+    sigma_second: float = 0.0
+    mean_share: float = MEAN_SHARE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Released:
+    """A private mean and covariance; everything here was paid for."""
+
+    plan: Plan
+    mean: Floats
+    covariance: Floats
+
+
+def plan_release(
+    n: int,
+    dimension: int,
+    budget: Budget,
+    rows_per_person: int,
+    mean_share: float = MEAN_SHARE,
+) -> Plan:
+    """Choose the noise, from public numbers only.
+
+    Notes
+    -----
+    **Sensitivity** The mean moves by at most 2/n in each entry at once, the second moment as in
+    :func:`privatest.covariance_ed.ed_scales`; with delta > 0 both together as in
+    :func:`privatest.statistics.moments.joint_sensitivity`. Times ``rows_per_person``.
+    """
+    if budget.delta > 0:
+        radius = math.sqrt(dimension)
+        sigma, sigma_second = moment_scale(
+            n, dimension, radius=radius, budget=budget, rows_per_person=rows_per_person
+        )
+        ridge = sigma_second * math.sqrt(dimension / 2)
+        gaussian = sigma, sigma**2, ridge, None, sigma_second
+        return Plan(n, dimension, rows_per_person, budget, *gaussian)
+    mean_epsilon, epsilon = _shares(budget, mean_share)
+    scale = linf_scale(_mean_sensitivity(n, rows_per_person), mean_epsilon)
+    variance = (dimension + 1) * (dimension + 2) / 3 * scale**2
+    ed = ed_scales(
+        n,
+        dimension,
+        epsilon=epsilon,
+        rows_per_person=rows_per_person,
+        error=_second_rounding(n, dimension),
+    )
+    ridge = ed.eigenvalues * dimension / n
+    scales = scale, variance, ridge, ed, 0.0, mean_share
+    return Plan(n, dimension, rows_per_person, budget, *scales)
+
+
+def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
+    """Release mean and covariance of encoded rows, which lie in [0, 1]^d.
+
+    Notes
+    -----
+    **Sensitivity** :func:`plan_release`.
+
+    **Privacy** Both together are private at ``plan.budget``: 0.7 of epsilon for the mean and
+    0.3 for the second moment if delta = 0, one Gaussian mechanism over both if not.
+    """
+    sample = moments(_cube_blocks(rows), plan.dimension)
+    if plan.ed is None:
+        released = release_moments(
+            sample,
+            radius=math.sqrt(plan.dimension),
+            budget=plan.budget,
+            noise=noise,
+            rows_per_person=plan.rows_per_person,
+        )
+        mean, second = released.mean, released.second
+    else:
+        mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
+        mean = linf_mean(
+            sample.mean,
+            sensitivity=_mean_sensitivity(plan.n, plan.rows_per_person),
+            epsilon=mean_epsilon,
+            noise=noise,
+        )
+        # rows of the cube divided by sqrt(d) have norm at most 1
+        unit = plan.dimension / plan.n
+        second = unit * covariance_ed(
+            sample.second / unit,
+            n=plan.n,
+            epsilon=epsilon,
+            noise=noise,
+            rows_per_person=plan.rows_per_person,
+            error=_second_rounding(plan.n, plan.dimension),
+        )
+    return Released(plan, mean, centred(second, mean, plan.variance))
+
+
+def centred(second: Floats, mean: Floats, variance: float) -> Floats:
+    """Return the covariance of a noisy mean and second moment; leading axes are a stack.
+
+    The square of the noise on the mean is expected to be ``variance`` · I: it is added back.
+    """
+    square = mean[..., :, None] * mean[..., None, :]
+    return nearest_psd(second - square + variance * np.eye(mean.shape[-1]))
+
+
+def _cube_blocks(rows: Floats) -> Iterator[Floats]:
+    for start in range(0, len(rows), BLOCK):
+        yield 2 * rows[start : start + BLOCK] - 1
+
+
+def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:
+    epsilon = budget.pure_epsilon * _BELOW
+    return mean_share * epsilon, (1 - mean_share) * epsilon
+
+
+def _mean_sensitivity(n: int, rows_per_person: int) -> float:
+    slack = moments_rounding(n, 1.0)[0]  # of each entry, which is at most 1
+    return (2 * rows_per_person / n + 2 * slack) * (1 + 1e-12)
+
+
+def _second_rounding(n: int, dimension: int) -> float:
+    """Bound the rounding error of Σ x x', |x| <= 1, in the Frobenius norm."""
+    return n * moments_rounding(n, 1.0)[1] + 4 * n * 2.0**-53 * dimension

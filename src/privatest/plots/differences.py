@@ -1,0 +1,97 @@
+"""Private means and differences of means, with their intervals, a row for each column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privatest.errors import ParameterError
+from privatest.means.estimated import MeanEstimate
+from privatest.results import Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_differences", "plot_means"]
+
+
+def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
+    """Draw the private difference of each column with its simultaneous interval.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of :func:`privatest.hotelling_test` or :func:`privatest.ttest_ind`.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        Differences are in private standard deviations, so that columns of all units fit; the
+        numbers beside the names are in the units of the data.
+    """
+    released = outcome.estimates
+    if "difference" not in released:
+        raise ParameterError("outcome must come from hotelling_test or ttest_ind.")
+    middle, lower, upper = (
+        np.atleast_1d(np.asarray(released[name], dtype=np.float64))
+        for name in ("difference", "lower", "upper")
+    )
+    matrix = np.atleast_2d(
+        released["covariance"] if "covariance" in released else released["variance"]
+    )
+    variances = np.diagonal(matrix)
+    # a column whose private variance is 0 is drawn in its own units
+    units = np.sqrt(np.where(variances > 0, variances, 1.0))
+    names = outcome.parameters.get("columns") or _numbered(len(middle))
+    if axes is None:
+        axes = _figure(len(middle)).subplots()
+    places = np.arange(len(middle))
+    bars = np.array([middle - lower, upper - middle]) / units
+    clear = (lower > 0) | (upper < 0)
+    for chosen, colour in ((clear, "C3"), (~clear, "0.45")):
+        if chosen.any():
+            axes.errorbar(
+                (middle / units)[chosen],
+                places[chosen],
+                xerr=bars[:, chosen],
+                fmt="o",
+                color=colour,
+                elinewidth=2,
+            )
+    axes.axvline(0.0, color="0.3", linewidth=0.8)
+    labels = [f"{name}: {value:.3g}" for name, value in zip(names, middle, strict=True)]
+    axes.set_yticks(places, labels)
+    axes.set_ylim(len(middle) - 0.5, -0.5)
+    confidence = f"{1 - outcome.alpha:.0%}"
+    axes.set_xlabel(f"private difference of means, x - y, in standard deviations ({confidence})")
+    axes.set_title(f"p-value {outcome.pvalue:.4g}")
+    return axes
+
+
+def plot_means(estimate: MeanEstimate) -> Figure:
+    """Draw each private mean with its simultaneous interval, every column in its own units."""
+    count = len(estimate.mean)
+    figure = _figure(2 * count)
+    all_axes: Any = np.atleast_1d(figure.subplots(count))
+    names = estimate.columns or _numbered(count)
+    for index, (axes, name) in enumerate(zip(all_axes, names, strict=True)):
+        middle = estimate.mean[index]
+        ends = [[middle - estimate.lower[index]], [estimate.upper[index] - middle]]
+        axes.errorbar([middle], [0], xerr=ends, fmt="o", color="C0", elinewidth=2, capsize=4)
+        axes.set_yticks([0], [name])
+    all_axes[-1].set_xlabel(f"private mean ({estimate.confidence:.0%} together)")
+    return figure
+
+
+def _numbered(count: int) -> list[str]:
+    return [f"column {index}" for index in range(1, count + 1)]
+
+
+def _figure(rows: int) -> Figure:
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
+
+    return Figure(figsize=(7, 1.4 + 0.35 * rows), layout="constrained")

@@ -1,0 +1,183 @@
+"""Means and covariances, run many times on neighbours: no part loses more than its share.
+
+Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privatest.covariance_ed import covariance_ed
+from privatest.means import hotelling_1samp, hotelling_test, release
+from privatest.mechanisms import linf_mean
+from privatest.noise import SimulatedNoise
+from privatest.privacy import Budget
+from tests.privacy.harness import audit
+
+pytestmark = pytest.mark.privacy
+
+PLANTED = 1e-3  # these runs have to find a bug that is known to be there
+BOX = (-1.0, 1.0)
+Floats = np.ndarray
+Score = Callable[[Floats, Floats], float]
+
+
+def neighbours(dimension: int) -> tuple[Floats, Floats]:
+    """Two records; the first turns from one corner to the opposite one, or to one across."""
+    rows = np.ones((2, dimension))
+    other = rows.copy()
+    other[0] = -1.0
+    return rows, other
+
+
+def across(dimension: int) -> tuple[Floats, Floats]:
+    """The mean square matrix changes most: one record leaves the diagonal."""
+    rows, other = np.ones((3, dimension)), np.ones((3, dimension))
+    other[0] = np.resize([1.0, -1.0], dimension) if dimension > 1 else 0.0
+    return rows, other
+
+
+# Numbers that tell the two apart: what an attacker would look at.
+SCORES: dict[str, Score] = {
+    "first mean": lambda mean, _: float(mean[0]),
+    "smallest mean": lambda mean, _: float(mean.min()),
+    "all means": lambda mean, _: float(mean.sum()),
+    "trace": lambda _, matrix: float(np.trace(matrix)),
+    "diagonal form": lambda _, matrix: float(matrix.sum()),
+    "both": lambda mean, matrix: float(mean.sum() + matrix.sum() / len(mean)),
+}
+
+
+def released(score: Score, budget: Budget, dimension: int, n: int) -> Callable[[Floats], float]:
+    """All that is released of one sample, seen through a score; the rest follows from it."""
+    noise, plan = SimulatedNoise(0), release.plan_release(n, dimension, budget, 1)
+
+    def run(rows: Floats) -> float:
+        found = release.release_sample((rows + 1) / 2, plan, noise)
+        return score(found.mean, found.covariance)
+
+    return run
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("score", ["all means", "diagonal form", "both"])
+@pytest.mark.parametrize("pair", [neighbours, across])
+def test_release(dimension, score, pair):
+    first, second = pair(dimension)
+    mechanism = released(SCORES[score], Budget(1), dimension, len(first))
+    assert audit(mechanism, first, second, runs=500) <= 1.0
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_release_with_delta(dimension):
+    first, second = neighbours(dimension)
+    mechanism = released(SCORES["both"], Budget(1, "0.001"), dimension, len(first))
+    assert audit(mechanism, first, second, runs=1000, delta=1e-3) <= 1.0
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("quantity", ["statistic", "pvalue"])
+def test_whole_test(dimension, quantity):
+    """What follows from the release loses no more than it."""
+    noise = SimulatedNoise(2)
+    options: dict[str, Any] = {"bounds": BOX, "epsilon": 1.0, "n_bootstrap": 19, "rng": 0}
+
+    def run(rows: Floats) -> float:
+        result = hotelling_test(rows, -np.ones_like(rows), noise=noise, **options)
+        return float(getattr(result, quantity))
+
+    assert audit(run, *neighbours(dimension), runs=100) <= 1.0
+
+
+# --- each part by itself, and bugs planted in it ---------------------------------------------
+
+
+def mean_alone(score: str, epsilon: float, noise: Any) -> Callable[[Floats], float]:
+    def run(rows: Floats) -> float:
+        mean = rows.mean(axis=0)
+        released = linf_mean(mean, sensitivity=2 / len(rows), epsilon=epsilon, noise=noise)
+        return SCORES[score](released, np.eye(len(mean)))
+
+    return run
+
+
+def squares_alone(score: str, epsilon: float, noise: Any) -> Callable[[Floats], float]:
+    def run(rows: Floats) -> float:
+        matrix = rows.T @ rows / rows.shape[1]
+        released = covariance_ed(matrix, n=len(rows), epsilon=epsilon, noise=noise)
+        return SCORES[score](np.zeros(len(matrix)), released)
+
+    return run
+
+
+@pytest.mark.parametrize("score", ["first mean", "smallest mean", "all means"])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_mean(score, dimension):
+    mechanism = mean_alone(score, 1.0, SimulatedNoise(3))
+    assert audit(mechanism, *neighbours(dimension), runs=2000) <= 1.0
+
+
+def test_mean_is_nearly_as_private_as_it_says():
+    """The audit is no blunt tool: the first mean of one column shows most of epsilon."""
+    mechanism = mean_alone("first mean", 1.0, SimulatedNoise(4))
+    assert audit(mechanism, *neighbours(1), runs=10_000, error=PLANTED) > 0.75
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_half_the_noise_on_the_mean_is_caught(dimension, monkeypatch):
+    draw = SimulatedNoise.discrete_laplace
+    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 2))
+    mechanism = mean_alone("smallest mean", 1.0, SimulatedNoise(5))
+    assert audit(mechanism, *neighbours(dimension), runs=6000, error=PLANTED) > 1.0
+
+
+@pytest.mark.parametrize("score", ["trace", "diagonal form"])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_squares(score, dimension):
+    mechanism = squares_alone(score, 1.0, SimulatedNoise(6))
+    assert audit(mechanism, *across(dimension), runs=700) <= 1.0
+
+
+def test_half_the_noise_on_eigenvalues_is_caught(monkeypatch):
+    draw = SimulatedNoise.laplace
+    monkeypatch.setattr(
+        SimulatedNoise, "laplace", lambda s, value, scale: draw(s, value, scale / 2)
+    )
+    mechanism = squares_alone("trace", 1.0, SimulatedNoise(7))
+    assert audit(mechanism, *across(1), runs=10_000, error=PLANTED) > 1.0
+
+
+def test_spending_the_budget_twice_is_caught(monkeypatch):
+    monkeypatch.setattr(release, "_shares", lambda budget, share: (2 * budget.pure_epsilon,) * 2)
+    mechanism = released(SCORES["all means"], Budget(1), 1, 2)
+    assert audit(mechanism, *neighbours(1), runs=5000, error=PLANTED) > 1.0
+
+
+def test_rows_of_a_person_are_hidden_together():
+    """Three replaced rows, declared as one person's; undeclared they are found."""
+    rows, other = np.ones((6, 1)), np.ones((6, 1))
+    other[:3] = -1.0
+
+    def mechanism(rows_per_person: int) -> Callable[[Floats], float]:
+        noise = SimulatedNoise(9)
+        plan = release.plan_release(6, 1, Budget(1), rows_per_person)
+        return lambda data: float(release.release_sample((data + 1) / 2, plan, noise).mean[0])
+
+    assert audit(mechanism(3), rows, other, runs=1200) <= 1.0
+    assert audit(mechanism(1), rows, other, runs=1200, error=PLANTED) > 1.0
+
+
+def test_a_canary_does_not_come_out():
+    """Seeded, and seven digits: noise spells four of them in one run of fifty."""
+    canary, digits = 0.73462910, "7346291"
+    rows = np.full((4, 2), canary)
+    assert digits in str(rows)
+    for epsilon in (1.0, 1e4):
+        noise = SimulatedNoise(10)
+        options: dict[str, Any] = {"bounds": BOX, "epsilon": epsilon, "n_bootstrap": 19}
+        result = hotelling_1samp(rows, 0.0, noise=noise, **options)
+        assert digits not in repr(result) + str(result) + result.to_json()

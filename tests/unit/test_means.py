@@ -1,0 +1,299 @@
+"""Hotelling's test, the t-tests, and private means and covariances."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from scipy.stats import ttest_ind as scipy_ttest_ind
+
+from privatest.errors import DataError, ParameterError
+from privatest.means import (
+    hotelling_1samp,
+    hotelling_test,
+    private_covariance,
+    private_mean,
+    ttest_1samp,
+    ttest_ind,
+)
+from privatest.means.release import plan_release
+from privatest.noise import SimulatedNoise
+from privatest.privacy import Budget
+from privatest.schema import CategoricalColumn, NumericColumn, Schema
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.uniform(2, 8, size=(400, 3)), RNG.uniform(3, 8, size=(300, 3))
+BOX = (0.0, 10.0)
+BUDGETS = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}]
+
+
+def run(test, *data, seed=0, **options):
+    settings = {"bounds": BOX, "epsilon": 1.0, "rng": seed, "n_bootstrap": 99}
+    return test(*data, noise=SimulatedNoise(seed), **(settings | options))
+
+
+def classical(x, y):
+    """Hotelling's t² with pooled covariance, divisor n."""
+    n, m = len(x), len(y)
+    pooled = ((n - 1) * np.cov(x.T, bias=True) + (m - 1) * np.cov(y.T, bias=True)) / (n + m - 2)
+    w = x.mean(axis=0) - y.mean(axis=0)
+    return n * m / (n + m) * w @ np.linalg.solve(pooled, w)
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1e7}, {"epsilon": 1e5, "delta": 0.5}])
+def test_without_noise_it_is_the_classical_test(budget):
+    result = run(hotelling_test, X, Y, calibration="asymptotic", **budget)
+    assert result.statistic == pytest.approx(classical(X, Y), rel=2e-2)
+    assert result.pvalue == pytest.approx(chi2.sf(result.statistic, 3))
+    np.testing.assert_allclose(result.estimates["mean_x"], X.mean(axis=0), atol=1e-2)
+    np.testing.assert_allclose(
+        result.estimates["difference"], X.mean(axis=0) - Y.mean(axis=0), atol=1e-2
+    )
+    one = run(hotelling_1samp, X, 5.0, calibration="asymptotic", **budget)
+    np.testing.assert_allclose(one.estimates["covariance"], np.cov(X.T), atol=5e-2)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_bootstrap_without_noise_knows_small_samples(equal):
+    """With few rows t² is not chi-square; the bootstrap p-value is close to the exact one."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(5, 0.5, size=12), rng.normal(5.4, 0.5, size=12)
+    ours = run(ttest_ind, x, y, epsilon=1e6, equal_var=equal, n_bootstrap=9999)
+    assert ours.pvalue == pytest.approx(scipy_ttest_ind(x, y, equal_var=equal).pvalue, abs=0.02)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_region_and_decision_agree(budget):
+    for seed in range(12):
+        result = run(hotelling_test, X, Y, seed=seed, **(budget | {"epsilon": 0.3}))
+        w, shape = result.estimates["difference"], result.estimates["region_shape"]
+        distance = w @ np.linalg.solve(shape, w)
+        assert distance == pytest.approx(result.statistic)
+        assert (distance > result.estimates["region_radius"]) == result.reject
+        assert result.reject == (result.pvalue <= 0.05)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("calibration", ["bootstrap", "asymptotic"])
+def test_interval_and_decision_agree(alternative, calibration):
+    seen = set()
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y = rng.uniform(0, 9, size=150), rng.uniform(seed % 3, 9 - (seed + 1) % 3, size=150)
+        result = run(ttest_ind, x, y, seed=seed, alternative=alternative, calibration=calibration)
+        inside = result.estimates["lower"] <= 0 <= result.estimates["upper"]
+        assert inside != result.reject
+        seen.add(result.reject)
+    assert seen == {True, False}
+
+
+def test_one_sided_intervals_end_at_the_bounds():
+    result = run(ttest_ind, X[:, 0], Y[:, 0], alternative="greater")
+    assert result.estimates["upper"] == pytest.approx(10.0)
+    result = run(ttest_1samp, X[:, 0], 5.0, alternative="less")
+    assert result.estimates["lower"] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_one_column_is_the_t_test(budget):
+    x, y = X[:, 0], Y[:, 0]
+    wide, narrow = run(hotelling_test, x, y, **budget), run(ttest_ind, x, y, **budget)
+    assert narrow.statistic**2 == pytest.approx(wide.statistic)
+    assert narrow.pvalue == wide.pvalue
+    assert narrow.estimates["lower"] == pytest.approx(float(wide.estimates["lower"][0]))
+    wide, narrow = run(hotelling_1samp, x, 5.0, **budget), run(ttest_1samp, x, 5.0, **budget)
+    assert narrow.statistic**2 == pytest.approx(wide.statistic)
+    assert narrow.pvalue == wide.pvalue
+
+
+def test_sides_of_the_t_test():
+    high, low = Y[:, 0] + 1, X[:, 0]
+    up = run(ttest_ind, high, low, alternative="greater")
+    down = run(ttest_ind, high, low, alternative="less")
+    assert up.pvalue + down.pvalue == pytest.approx(1.01)  # each counts itself
+    assert up.statistic == down.statistic > 0
+    assert up.pvalue < 0.05
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_units_do_not_matter(budget):
+    scales = np.array([1.0, 1e-3, 1e6])
+    plain = run(hotelling_test, X, Y, **budget)
+    scaled = run(
+        hotelling_test, X * scales - 7, Y * scales - 7, bounds=np.outer(scales, BOX) - 7, **budget
+    )
+    assert scaled.pvalue == plain.pvalue
+    assert scaled.statistic == pytest.approx(plain.statistic, rel=1e-6)
+    np.testing.assert_allclose(
+        scaled.estimates["difference"], plain.estimates["difference"] * scales, rtol=1e-6
+    )
+
+
+def test_the_budget_of_each_sample():
+    """A record is in one sample, so each gets all of it; in both, so each gets half."""
+    noise = {}
+    for adjacency in ("one", "both"):
+        result = run(hotelling_test, X, Y, adjacency=adjacency, epsilon="0.1")
+        assert result.spent == Budget("0.1")
+        assert result.adjacency == adjacency
+        noise[adjacency] = result.estimates["mean_x"] - X.mean(axis=0)
+    np.testing.assert_allclose(noise["both"], 2 * noise["one"], rtol=1e-6)
+
+
+def test_plans():
+    budget = Budget(1)
+    one, five = plan_release(1000, 10, budget, 1), plan_release(1000, 10, budget, 5)
+    assert one.mean_scale == pytest.approx(2 / (1000 * 0.7), rel=1e-6)
+    assert one.variance == pytest.approx(11 * 12 / 3 * one.mean_scale**2)
+    assert one.ridge == pytest.approx(4 / 0.3 * 10 / 1000, rel=1e-6)
+    assert plan_release(1000, 1, budget, 1).ridge == pytest.approx(1 / 0.3 / 1000, rel=1e-6)
+    assert five.mean_scale == pytest.approx(5 * one.mean_scale, rel=1e-6)
+    assert five.ridge == pytest.approx(5 * one.ridge, rel=1e-6)
+    gaussian = plan_release(1000, 10, Budget(1, "1e-6"), 1)
+    assert gaussian.variance == pytest.approx(gaussian.mean_scale**2)
+    assert gaussian.ridge == pytest.approx(gaussian.sigma_second * 5**0.5)
+
+
+def test_schema():
+    schema = Schema(
+        {name: NumericColumn(*BOX) for name in "abc"} | {"d": CategoricalColumn(("u", "v"))}, 4
+    )
+    table = dict(zip("abc", X.T, strict=True))
+    result = run(hotelling_test, table, table, bounds=schema.select(["a", "b", "c"]))
+    assert result.unit == "person with at most 4 rows"
+    assert result.parameters["columns"] == ["a", "b", "c"]
+    with pytest.raises(DataError, match="'d' is categorical"):
+        run(private_mean, table | {"d": ["u"] * len(X)}, bounds=schema)
+
+
+def test_what_comes_back():
+    result = run(hotelling_test, X, Y)
+    assert set(result.to_dict()["estimates"]) == {
+        "mean_x",
+        "mean_y",
+        "difference",
+        "lower",
+        "upper",
+        "covariance",
+        "region_shape",
+        "region_radius",
+    }
+    json.loads(result.to_json())
+    assert copy.deepcopy(result).pvalue == result.pvalue
+    assert result.simulated
+    assert "NOT private" in str(result)
+    for estimate in (run(private_mean, X), run(private_covariance, X)):
+        assert "NOT private" in str(estimate)
+        assert json.loads(estimate.to_json())["epsilon"] == 1
+        with pytest.raises(ValueError, match="read-only"):
+            estimate.mean[0] = 0
+    assert "epsilon = 1" in str(private_mean(X, bounds=BOX, epsilon=1, n_bootstrap=19))
+
+
+def test_private_mean_is_the_one_sample_test():
+    estimate, test = run(private_mean, X), run(hotelling_1samp, X, 5.0)
+    np.testing.assert_array_equal(estimate.mean, test.estimates["mean"])
+    np.testing.assert_allclose(estimate.lower, test.estimates["lower"])
+    assert np.all(estimate.lower < estimate.mean)
+    assert estimate.confidence == 0.95
+
+
+def test_covariance_gets_most_of_its_budget():
+    errors: dict[str, list[float]] = {"mean": [], "covariance": []}
+    exact = np.cov(X.T)
+    for seed in range(30):
+        for name, function in (("mean", private_mean), ("covariance", private_covariance)):
+            released = run(function, X, seed=seed, epsilon=3.0, n_bootstrap=19)
+            errors[name].append(float(np.linalg.norm(released.covariance - exact)))
+    assert np.mean(errors["covariance"]) < 0.7 * np.mean(errors["mean"])
+    assert np.all(released.lower < released.upper)
+
+
+# --- what is refused, and what only looks bad ------------------------------------------------
+
+FUNCTIONS = [
+    (hotelling_test, (X, Y)),
+    (hotelling_1samp, (X, 5.0)),
+    (private_mean, (X,)),
+    (private_covariance, (X,)),
+    (ttest_ind, (X[:, 0], Y[:, 0])),
+    (ttest_1samp, (X[:, 0], 5.0)),
+]
+
+
+@pytest.mark.parametrize(("function", "data"), FUNCTIONS)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bounds": None}, "bounds must be given"),
+        ({"bounds": (1, 0)}, "bounds"),
+        ({"bounds": (0, 1e200)}, "bounds"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"alpha": 1.5}, "alpha"),
+        ({"n_bootstrap": 18}, "n_bootstrap"),
+        ({"n_bootstrap": 9.5}, "n_bootstrap"),
+        ({"rng": "x"}, "rng"),
+    ],
+)
+def test_bad_parameters(function, data, options, words):
+    with pytest.raises(ParameterError, match=words):
+        run(function, *data, **options)
+
+
+def test_other_bad_parameters():
+    for options, words in (
+        ({"adjacency": "row"}, "sizes of the groups"),
+        ({"adjacency": "none"}, "adjacency"),
+        ({"calibration": "magic"}, "calibration"),
+        ({"equal_covariance": "yes"}, "equal_covariance"),
+        ({"adjacency": "both", "epsilon": "0.0000015"}, "epsilon"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            run(hotelling_test, X, Y, **options)
+    for mean in ([1, 2], "x", np.nan):
+        with pytest.raises(ParameterError, match="mean must be"):
+            run(hotelling_1samp, X, mean)
+    with pytest.raises(ParameterError, match="alternative"):
+        run(ttest_ind, X[:, 0], Y[:, 0], alternative="up")
+    with pytest.raises(DataError, match="one column"):
+        run(ttest_ind, X, Y)
+    with pytest.raises(DataError, match="at least 2 rows"):
+        run(hotelling_test, X[:1], Y)
+    with pytest.raises(DataError, match="at least 2 rows"):
+        run(private_mean, X[:1])
+
+
+@pytest.mark.parametrize("budget", [*BUDGETS, {"epsilon": 1e-5}, {"epsilon": 1000.0}])
+@pytest.mark.parametrize(
+    "data",
+    [
+        np.full((50, 3), 4.0),  # constant
+        np.hstack([X[:50, :2], X[:50, :1]]),  # collinear
+        np.hstack([X[:50, :1], np.full((50, 1), 10.0)]),  # one column constant, at a bound
+        X[:4, [0, 1, 2, 0, 1, 2]],  # more columns than rows
+        X[:2],  # two rows
+        np.full((50, 2), 1e9),  # all of it clipped
+    ],
+)
+def test_hard_data_gives_a_valid_answer(data, budget):
+    for seed in range(3):
+        result = run(hotelling_test, data, data[::-1], seed=seed, **budget)
+        assert 0 < result.pvalue <= 1
+        assert np.isfinite(result.statistic)
+        json.loads(result.to_json())  # no infinity, no NaN
+        json.loads(run(private_covariance, data, seed=seed, **budget).to_json())
+
+
+def test_errors_do_not_quote_data():
+    canary = 0.73462910
+    bad = np.array([[canary, np.nan], [canary, 1.0]])
+    for function in (hotelling_test, hotelling_1samp):
+        with pytest.raises(DataError) as caught:
+            run(function, bad, bad)
+        assert "7346" not in str(caught.value)
+    with pytest.raises(ParameterError) as caught_:
+        run(hotelling_test, X, Y, bounds=np.full((3, 5), canary))
+    assert "7346" not in str(caught_.value)
