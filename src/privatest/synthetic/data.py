@@ -1,0 +1,315 @@
+"""A private synthetic database, and what anybody may compute from it at no further cost."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.domain import Domain
+from privatest.encoding import encode_sample
+from privatest.errors import DataError, ParameterError
+from privatest.kernels import Kernel, gram
+from privatest.synthetic.distance import (
+    Progress,
+    embedding_distance,
+    mean_kernel,
+    point_means,
+)
+from privatest.synthetic.facts import Estimate, Facts
+from privatest.synthetic.points import domain_of
+from privatest.synthetic.queries import column_values, selected
+from privatest.synthetic.subspace import span
+from privatest.synthetic.weights import nonnegative_weights
+from privatest.validation import Rng, integer_at_least, number, public_generator
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["SyntheticData"]
+
+Columns = Mapping[str, NDArray[Any]]
+
+_SMALLEST_TOTAL = 0.1  # of the weights, below which a mean would be a quotient of noise
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SyntheticData:
+    """Weighted synthetic rows that stand for private ones.
+
+    Everything in it was paid for when it was released: it may be published, kept for ever
+    and asked anything. Estimates are weighted means over the rows; each has an error bar
+    from the known noise (see :class:`Estimate` for what the bar covers).
+
+    Attributes
+    ----------
+    columns : mapping of str to ndarray
+        The rows by column, in the units and categories of the schema.
+    weights : ndarray
+        One for each row; they may be negative unless they were asked not to be.
+    draws : ndarray
+        Rows × draws: weights as they might have been, for the error bars.
+    facts : Facts
+        What is public about the release.
+    """
+
+    columns: Columns
+    weights: NDArray[np.float64]
+    draws: NDArray[np.float64]
+    facts: Facts
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit together, and freeze them."""
+        weights = np.array(self.weights, dtype=np.float64)
+        draws = np.array(self.draws, dtype=np.float64)
+        lengths = {len(values) for values in self.columns.values()}
+        finite = np.isfinite(weights).all() and np.isfinite(draws).all()
+        if lengths != {len(weights)} or draws.shape[:1] != weights.shape or not finite:
+            raise DataError("columns, weights and draws of a release must fit together.")
+        for name, array in (("weights", weights), ("draws", draws)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Allow pickling, which a mapping proxy does not."""
+        return type(self), (dict(self.columns), self.weights, self.draws, self.facts)
+
+    def __len__(self) -> int:
+        """Return the number of synthetic rows."""
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        """Name the release, its size and its price."""
+        names = ", ".join(self.columns)
+        return f"SyntheticData({len(self)} rows of {names}; {self.facts.spent})"
+
+    def __str__(self) -> str:
+        """Print what a reader has to know."""
+        facts = self.facts
+        first = f"{len(self):,} synthetic rows for {facts.n:,} private ones ({facts.method})"
+        return "\n".join([first, f"  columns   {', '.join(self.columns)}", facts.guarantee])
+
+    @property
+    def points(self) -> NDArray[Any]:
+        """The rows as an array: of floats, or of objects where there are texts."""
+        numeric = all(values.dtype.kind in "biuf" for values in self.columns.values())
+        dtype = np.float64 if numeric else object
+        return np.column_stack([values.astype(dtype) for values in self.columns.values()])
+
+    # --- estimates -----------------------------------------------------------------------
+
+    def mean(self, what: str | Callable[[Columns], Any]) -> Estimate:
+        """Estimate the mean of a column, or of a function of the columns.
+
+        Parameters
+        ----------
+        what : str or callable
+            A column of numbers; or a function that gets the columns (a mapping of names to
+            arrays) and returns a number for each row.
+
+        Notes
+        -----
+        The mean is divided by the sum of the weights, so that a shift of the function shifts
+        the answer. Functions as smooth as the kernel are estimated best.
+        """
+        if callable(what):
+            values = self._numbers(what(self.columns), "the function")
+        else:
+            values = self._numbers(column_values(what, self.columns), f"column {what!r}")
+        return self._estimate(lambda weights: (values @ weights) / _total(weights))
+
+    def probability(self, region: str | Callable[[Columns], Any]) -> Estimate:
+        """Estimate the probability of a region.
+
+        Parameters
+        ----------
+        region : str or callable
+            A condition such as ``"visits > 10 and idp == 1"``
+            (:func:`privatest.synthetic.queries.selected` lists what it may hold), or a function
+            of the columns that returns true or false for each row.
+
+        Notes
+        -----
+        An indicator is not smooth: with signed weights use :meth:`nonnegative` first, which
+        keeps probabilities between 0 and 1 and is nearly always nearer.
+        """
+        chosen = region(self.columns) if callable(region) else selected(region, self.columns)
+        values = self._numbers(chosen, "region")
+        return self._estimate(lambda weights: (values @ weights) / _total(weights))
+
+    def quantile(self, column: str, q: float) -> Estimate:
+        """Estimate the smallest value of a column that a share ``q`` does not exceed."""
+        q = number("q", q, at_least=0)
+        if q > 1:
+            raise ParameterError("q must be between 0 and 1.")
+        values = self._numbers(column_values(column, self.columns), f"column {column!r}")
+        order = np.argsort(values, kind="stable")
+        ordered = values[order]
+
+        def one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+            shares = np.cumsum(weights[order], axis=0) / _total(weights)
+            rising = np.maximum.accumulate(shares, axis=0)  # signed weights may go down again
+            place = np.minimum((rising < q - 1e-12).sum(axis=0), len(ordered) - 1)
+            found: NDArray[np.float64] = ordered[place]
+            return found
+
+        return self._estimate(one)
+
+    def mmd(self, y: object, *, progress: Progress | None = None) -> Estimate:
+        """Estimate the RKHS distance (MMD) between the private rows and PUBLIC rows ``y``.
+
+        Parameters
+        ----------
+        y : array, data frame or table
+            Public rows with the columns of this release. Never pass private rows here: what
+            is computed from them is not protected.
+        progress : callable, optional
+            Called with the finished share of the work.
+
+        Returns
+        -------
+        Estimate
+            The error is the RKHS size of the noise: by the triangle inequality the noise
+            moves the distance by no more.
+        """
+        kernel, domain, points = self._embedding()
+        rows = encode_sample(y, self.facts.schema, "y").rows
+        if rows.shape[1] != points.shape[1] or len(rows) == 0:
+            raise DataError(f"y must have rows with the columns {', '.join(self.columns)}.")
+        own = mean_kernel(rows, kernel, domain, progress)
+        means = point_means(points, rows, kernel, domain)
+        value = embedding_distance(self.weights, points, means, own, kernel, domain)
+        moved = self.draws - self.weights[:, None]
+        squares = np.einsum("ij,ij->j", moved, gram(kernel, points, points, domain) @ moved)
+        return Estimate(value, math.sqrt(max(float(squares.mean()), 0.0)))
+
+    # --- other forms ---------------------------------------------------------------------
+
+    def nonnegative(self) -> SyntheticData:
+        """Return the nearest release, in the RKHS, whose weights are >= 0 and add up to 1."""
+        if self.weights.min() >= 0 and abs(float(self.weights.sum()) - 1) < 1e-9:
+            return self
+        kernel, domain, points = self._embedding()
+        coordinates = span(points, kernel, domain).coordinates
+        targets = coordinates.T @ np.column_stack([self.weights, self.draws[:, :32]])
+        weights = nonnegative_weights(coordinates, targets)
+        return replace(self, weights=weights[:, 0], draws=weights[:, 1:])
+
+    def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
+        """Apply a function to every row; the weights follow (kernel probabilistic programming).
+
+        Parameters
+        ----------
+        function : callable
+            Gets the columns and returns a mapping of names to arrays, or one array with a row
+            for each synthetic row.
+        """
+        result = function(self.columns)
+        if not isinstance(result, Mapping):
+            array = np.asarray(result)
+            array = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
+            result = {f"x{index + 1}": array[:, index] for index in range(array.shape[1])}
+        columns = {str(name): np.asarray(values) for name, values in result.items()}
+        if any(values.shape != (len(self),) for values in columns.values()) or not columns:
+            raise ParameterError("function must return a value for each synthetic row.")
+        facts = replace(self.facts, kernel=None, schema=None)
+        return replace(self, columns=columns, facts=facts)
+
+    def sample(self, n: int, *, rng: Rng = None) -> pa.Table:
+        """Draw ``n`` unweighted rows, for a model that knows no weights.
+
+        Rows are drawn by the non-negative weights (:meth:`nonnegative`), as evenly as can be,
+        and put in a random order; ``rng`` is public randomness.
+        """
+        n = integer_at_least("n", n, 1)
+        generator = public_generator(rng)
+        shares = self.nonnegative().weights
+        ticks = (np.arange(n) + generator.random()) / n
+        chosen = np.searchsorted(np.cumsum(shares) / shares.sum(), ticks, side="right")
+        chosen = generator.permutation(np.minimum(chosen, len(shares) - 1))
+        return _table({name: values[chosen] for name, values in self.columns.items()})
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows and their weights as an Arrow table; the last column is the weight."""
+        return _table({**self.columns, self.weight_name: self.weights})
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the rows and their weights as a data frame; the last column is the weight."""
+        import pandas as pd  # noqa: PLC0415
+
+        return pd.DataFrame({**self.columns, self.weight_name: self.weights})
+
+    @property
+    def weight_name(self) -> str:
+        """Name of the column of weights in tables."""
+        name = "weight"
+        while name in self.columns:
+            name += "_"
+        return name
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a Parquet file with the rows, the weights and the public facts."""
+        from privatest.synthetic.storage import save  # noqa: PLC0415 - it imports this module
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SyntheticData:
+        """Read what :meth:`save` wrote."""
+        from privatest.synthetic.storage import load  # noqa: PLC0415
+
+        return load(path)
+
+    # --- inside --------------------------------------------------------------------------
+
+    def _estimate(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Estimate:
+        """Apply a function of weights (columns) to the release and to its draws."""
+        value = float(function(self.weights[:, None])[0])
+        moved = function(self.draws) - value
+        return Estimate(value, math.sqrt(float(np.mean(moved**2))) if moved.size else math.nan)
+
+    def _numbers(self, values: Any, name: str) -> NDArray[np.float64]:
+        array = np.asarray(values)
+        if array.ndim == 0:
+            array = np.broadcast_to(array, (len(self),))
+        if array.shape != (len(self),) or array.dtype.kind not in "biuf":
+            raise ParameterError(f"{name} must give one number for each synthetic row.")
+        array = array.astype(np.float64)
+        if not np.isfinite(array).all():
+            raise ParameterError(f"{name} must give finite numbers.")
+        return array
+
+    def _embedding(self) -> tuple[Kernel, Domain, NDArray[np.float64]]:
+        """Return the kernel, the domain and the encoded rows."""
+        if self.facts.kernel is None:
+            raise ParameterError(
+                "transformed rows have no kernel: call this before transform, "
+                "or weights='nonnegative' in release."
+            )
+        schema = self.facts.schema
+        points = self.points if schema is None else schema.encode(dict(self.columns))
+        return self.facts.kernel, domain_of(schema, len(self.columns)), points
+
+
+def _total(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    totals: NDArray[np.float64] = weights.sum(axis=0)
+    if totals.min(initial=1.0) < _SMALLEST_TOTAL:
+        raise DataError(
+            "the weights nearly cancel: there is more noise than data. Use nonnegative(), "
+            "or release with fewer points, more rows or a larger epsilon."
+        )
+    return totals
+
+
+def _table(columns: Columns) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})

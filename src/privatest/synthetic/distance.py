@@ -1,0 +1,83 @@
+"""RKHS distances between weighted points and rows, exactly and in blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.domain import Domain
+from privatest.kernels import Kernel, gram
+from privatest.statistics.bins import parallel
+
+__all__ = ["embedding_distance", "mean_kernel", "point_means"]
+
+_TILE = 512
+_STRIP = 8192  # rows of one step of the progress
+
+Progress = Callable[[float], None]
+"""Called with the finished share of the work, from 0 to 1."""
+
+
+def mean_kernel(
+    rows: NDArray[np.float64], kernel: Kernel, domain: Domain, progress: Progress | None = None
+) -> float:
+    """Return the mean of k over all pairs of rows, those of a row with itself too.
+
+    Every pair is computed once, in tiles: time grows with N², memory does not.
+    """
+    count, total = len(rows), 0.0
+    for first in range(0, count, _STRIP):
+        strip = rows[first : first + _STRIP]
+        work = len(strip) * (count - first)
+        tiles = range(first, count, _TILE)
+
+        def tile(start: int, strip: NDArray[np.float64] = strip, first: int = first) -> float:
+            block = rows[start : start + _TILE]
+            # within the strip every tile meets all rows; later rows stand for both orders
+            factor = 1.0 if start < first + len(strip) else 2.0
+            parts = [
+                float(gram(kernel, block, strip[part : part + _TILE], domain).sum())
+                for part in range(0, len(strip), _TILE)
+            ]
+            return factor * math.fsum(parts)
+
+        total += math.fsum(parallel(tile, tiles, work))
+        if progress is not None:
+            progress(1 - (1 - min(first + _STRIP, count) / count) ** 2)
+    return total / count**2
+
+
+def point_means(
+    points: NDArray[np.float64], rows: NDArray[np.float64], kernel: Kernel, domain: Domain
+) -> NDArray[np.float64]:
+    """Return the mean over rows of k(point, row), for each point."""
+
+    def tile(start: int) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = gram(kernel, points, rows[start : start + _TILE], domain).sum(
+            axis=1
+        )
+        return sums
+
+    total = np.zeros(len(points))
+    for part in parallel(tile, range(0, len(rows), _TILE), len(rows) * len(points)):
+        total += part
+    return total / len(rows)
+
+
+def embedding_distance(
+    weights: NDArray[np.float64],
+    points: NDArray[np.float64],
+    means: NDArray[np.float64],
+    own: float,
+    kernel: Kernel,
+    domain: Domain,
+) -> float:
+    """Return |sum_m w_m phi(z_m) - mean phi(x)| from means k(z_m, x) and the rows' own mean."""
+    square = 0.0
+    for start in range(0, len(points), _TILE):
+        block = gram(kernel, points[start : start + _TILE], points, domain)
+        square += float(weights[start : start + _TILE] @ (block @ weights))
+    return math.sqrt(max(square - 2 * float(weights @ means) + own, 0.0))

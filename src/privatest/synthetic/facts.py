@@ -1,0 +1,86 @@
+"""What comes with a release: an estimate with its error bar, and the public facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from privatest.kernels import Kernel
+from privatest.privacy import Budget
+from privatest.schema import Schema
+
+__all__ = ["Estimate", "Facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number from a release, and its error bar.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    error : float
+        One standard deviation of what the privacy noise does to it. The bar does not cover
+        how well the public points can stand for the data.
+    """
+
+    value: float
+    error: float
+
+    def __float__(self) -> float:
+        """Return the value."""
+        return self.value
+
+    def __str__(self) -> str:
+        """Return the value with its error, both to the digits that matter."""
+        if self.error <= 0 or not math.isfinite(self.error):
+            return f"{self.value:.6g} ± {self.error:g}"
+        digits = max(0, 1 - math.floor(math.log10(self.error)))
+        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is public about a release.
+
+    Attributes
+    ----------
+    n : int
+        Number of private rows.
+    spent : Budget
+        What the release cost.
+    method : str
+        The algorithm.
+    kernel : Kernel or None
+        The kernel, on encoded rows; None after :meth:`SyntheticData.transform`.
+    schema : Schema or None
+        The description of the columns; None for numbers without bounds.
+    unit : str
+        What is hidden: a row, or a person with at most k rows.
+    sigma : float
+        Standard deviation of the noise in each coefficient.
+    parameters : mapping
+        Other public parameters.
+    simulated : bool
+        True if the noise came from a seeded generator: no privacy.
+    """
+
+    n: int
+    spent: Budget
+    method: str
+    kernel: Kernel | None
+    schema: Schema | None = None
+    unit: str = "row"
+    sigma: float = 0.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    simulated: bool = False
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        if self.simulated:
+            return "Simulated noise: this release is NOT private and must not be published."
+        return f"Privacy spent: {self.spent} (one {self.unit} replaced; the number is public)."

@@ -1,0 +1,96 @@
+"""Algorithm 2 as a release: noisy Fourier features, a reduced set, and draws for error bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.encoding import EncodedSample
+from privatest.kernels import Kernel
+from privatest.noise import NoiseSource
+from privatest.privacy import Budget
+from privatest.synthetic.fourier import NoisyFeatures, noisy_features
+from privatest.synthetic.reduced_set import Constraint, reduced_set
+from privatest.synthetic.shrinkage import Denoised, moments, signed_weights
+from privatest.synthetic.subspace import Subspace, span
+from privatest.synthetic.weights import Weights, nonnegative_weights
+
+__all__ = ["features_release"]
+
+_CONSTRAINTS: dict[Weights, Constraint] = {
+    "nonnegative": "simplex",
+    "bounded": "l1",
+    "equal": "equal",
+}
+_DRAWS = 32
+_PRIOR = 1.0  # weights vary by up to M^(-1/2)
+
+
+def features_release(
+    sample: EncodedSample,
+    *,
+    kernel: Kernel,
+    start: NDArray[np.float64],
+    n_points: int,
+    snap: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
+    n_frequencies: int,
+    weights: Weights,
+    weight_bound: float,
+    budget: Budget,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+    """Return points, weights, draws of weights, and the noise's standard deviation.
+
+    Notes
+    -----
+    **Sensitivity** Of the mean feature: docs/proofs/fourier-release.md.
+
+    **Privacy** The noisy mean feature is (epsilon, delta)-private; the rest is post-processing.
+    """
+    noisy = noisy_features(
+        sample.rows,
+        kernel=kernel,
+        domain=sample.domain,
+        n_frequencies=n_frequencies,
+        budget=budget,
+        rows_per_person=sample.rows_per_person,
+        rng=rng,
+        noise=noise,
+    )
+    points, fitted = reduced_set(
+        noisy,
+        domain=sample.domain,
+        n_points=n_points,
+        constraint=_CONSTRAINTS[weights],
+        weight_bound=weight_bound,
+        start=start,
+        snap=snap if weights != "equal" else None,
+        rng=rng,
+        progress=progress,
+    )
+    points = points if snap is None else snap(points)
+    space = span(points, kernel, sample.domain)
+    return points, fitted, _draws(space, noisy, fitted, weights, rng), noisy.scale
+
+
+def _draws(
+    space: Subspace,
+    noisy: NoisyFeatures,
+    fitted: NDArray[np.float64],
+    weights: Weights,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Move the weights as the noise might have: its projection on the released points' span."""
+    # points that were fitted to the noise cannot tell it from the data: hardly any shrinkage
+    known = moments(space.coordinates)
+    noise = Denoised(np.zeros(space.rank), noisy.scale, _PRIOR, _PRIOR, known)
+    moved = noise.draws(_DRAWS, rng)
+    if weights == "nonnegative":
+        targets = space.coordinates.T @ fitted
+        return nonnegative_weights(space.coordinates, targets[:, None] + moved)
+    mean = known.mean[:, None]
+    return fitted[:, None] + signed_weights(space.coordinates, mean + moved) - 1 / len(fitted)

@@ -1,0 +1,148 @@
+"""Conditions on columns, as text: "visits > 10 and idp == 1". Nothing is ever executed.
+
+The text is parsed into a tree; only the nodes listed here are understood.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.errors import ParameterError
+from privatest.schema import spelling
+
+__all__ = ["column_values", "selected"]
+
+_LONGEST = 1000
+_EXAMPLE = "for example \"visits > 10 and plan == 'basic'\""
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+Columns = Mapping[str, NDArray[Any]]
+
+
+def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
+    """Return which rows a condition holds for.
+
+    Columns, numbers and texts are compared with < <= > >= == != and ``in (…)``; comparisons
+    are joined with and, or, not and brackets; numbers may be added, subtracted, multiplied
+    and divided. A name that is not a Python name is written in quotes after ``column``:
+    column("my visits") > 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> selected("1 < x <= 3 and not y == 'b'", {"x": np.array([1, 2, 3]), "y": np.array([*"abc"])})
+    array([False, False,  True])
+    """
+    if not isinstance(condition, str) or len(condition) > _LONGEST:
+        raise ParameterError(f"region must be a short text, {_EXAMPLE}, or a function.")
+    try:
+        tree = ast.parse(condition.strip(), mode="eval").body
+        with np.errstate(all="ignore"):
+            chosen = _truth(tree, columns)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(f"region is not a condition; write {_EXAMPLE}.") from None
+    length = len(next(iter(columns.values())))
+    return np.broadcast_to(np.asarray(chosen, dtype=np.bool_), (length,))
+
+
+def column_values(name: object, columns: Columns) -> NDArray[Any]:
+    """Return a column, or say which there are."""
+    if not isinstance(name, str) or name not in columns:
+        raise ParameterError(
+            f"there is no column {str(name)[:60]!r}; the columns are: {', '.join(columns)}."
+        )
+    return columns[name]
+
+
+def _truth(node: ast.expr, columns: Columns) -> Any:
+    """Evaluate what is true or false."""
+    if isinstance(node, ast.BoolOp):
+        parts = [_truth(part, columns) for part in node.values]
+        function = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
+        return function.reduce(np.broadcast_arrays(*parts))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return np.logical_not(_truth(node.operand, columns))
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        links = [
+            _compared(left, link, right, columns)
+            for left, link, right in zip(sides, node.ops, sides[1:], strict=False)
+        ]
+        return np.logical_and.reduce(np.broadcast_arrays(*links))
+    raise _unknown(node)
+
+
+def _compared(left: ast.expr, link: ast.cmpop, right: ast.expr, columns: Columns) -> Any:
+    if isinstance(link, (ast.In, ast.NotIn)):
+        if not isinstance(right, (ast.Tuple, ast.List)) or not right.elts:
+            raise _unknown(right)
+        found = [_compared(left, ast.Eq(), item, columns) for item in right.elts]
+        any_found = np.logical_or.reduce(np.broadcast_arrays(*found))
+        return any_found if isinstance(link, ast.In) else np.logical_not(any_found)
+    if type(link) not in _COMPARISONS:
+        raise ParameterError("region may compare with <, <=, >, >=, ==, != and in only.")
+    values = [np.asarray(_value(side, columns)) for side in (left, right)]
+    kinds = {value.dtype.kind in "biuf" for value in values}
+    if kinds == {True}:
+        return _COMPARISONS[type(link)](*values)
+    if isinstance(link, (ast.Eq, ast.NotEq)):  # categories: 1 and "1" are the same
+        spelled = [np.vectorize(spelling, otypes=[object])(value.tolist()) for value in values]
+        return np.asarray(_COMPARISONS[type(link)](*spelled), dtype=np.bool_)
+    raise ParameterError("region may compare texts with ==, != and in only.")
+
+
+def _value(node: ast.expr, columns: Columns) -> Any:
+    """Evaluate a column, a constant or arithmetic on numbers."""
+    if isinstance(node, ast.Name):
+        return column_values(node.id, columns)
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
+        if isinstance(node.value, int) and abs(node.value) > 1 << 53:
+            return float(node.value)
+        return node.value
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand, columns)
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        sides = (_number(side, columns) for side in (node.left, node.right))
+        return _ARITHMETIC[type(node.op)](*sides)
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "column"
+        and len(node.args) == 1
+        and not node.keywords
+        and isinstance(node.args[0], ast.Constant)
+    ):
+        return column_values(str(node.args[0].value), columns)
+    raise _unknown(node)
+
+
+def _number(node: ast.expr, columns: Columns) -> NDArray[np.float64]:
+    value = np.asarray(_value(node, columns))
+    if value.dtype.kind not in "biuf":
+        raise ParameterError("region may add, subtract, multiply and divide numbers only.")
+    return value.astype(np.float64)
+
+
+def _unknown(node: ast.expr) -> ParameterError:
+    kind = type(node).__name__
+    return ParameterError(f"region has a part that is not understood ({kind}); write {_EXAMPLE}.")

@@ -1,0 +1,341 @@
+"""Release a private synthetic database (Balog, Tolstikhin and Schölkopf 2018)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.domain import Domain
+from privatest.encoding import Bounds, EncodedSample, encode_sample
+from privatest.errors import DataError, ParameterError
+from privatest.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
+from privatest.mechanisms import gaussian
+from privatest.noise import NoiseSource, noise_source
+from privatest.privacy import Amount, Budget, gaussian_scale
+from privatest.schema import Schema
+from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.facts import Facts
+from privatest.synthetic.features_release import features_release
+from privatest.synthetic.points import (
+    box_points,
+    check_points,
+    check_size,
+    column_names,
+    decode,
+    snapping,
+)
+from privatest.synthetic.shrinkage import Denoised, denoise, moments
+from privatest.synthetic.subspace import (
+    TOLERANCE,
+    coefficient_sensitivity,
+    coefficients,
+    kernel_sums,
+    span,
+)
+from privatest.synthetic.weights import Weights, best_points, weighted
+from privatest.validation import Rng, integer_at_least, number, one_of, public_generator, reject
+
+__all__ = ["release"]
+
+Method = Literal["subspace", "features"]
+_DEFAULT_POINTS = 500
+_UNBOUNDED = ("linear", "poly", "polynomial", "quadratic", "cosine", "sigmoid")
+
+
+def release(
+    x: object,
+    *,
+    bounds: Bounds = None,
+    public_points: object = None,
+    kernel: KernelFamily | Kernel = "gaussian",
+    bandwidth: float | None = None,
+    epsilon: Amount,
+    delta: Amount,
+    method: Method = "subspace",
+    n_points: int | None = None,
+    weights: Weights | None = None,
+    weight_bound: float = 1.0,
+    n_frequencies: int = 10_000,
+    tolerance: float = TOLERANCE,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> SyntheticData:
+    """Release weighted synthetic rows that stand for private ones.
+
+    Publish once; anybody may then compute means, probabilities, distances and models from the
+    result for ever, at no further cost.
+
+    Parameters
+    ----------
+    x : array, data frame or Arrow table
+        Private rows.
+    bounds : None, (lower, upper), (d, 2) array or Schema
+        Public bounds. With None numbers are taken as they are; ``public_points`` and
+        ``bandwidth`` must then be given.
+    public_points : array, data frame or table, optional
+        Rows that are PUBLIC already: of a published subset, of a similar data set, or made up.
+        They are in the release as they stand. Without them points are spread over the box.
+    kernel : {"gaussian", "laplace", "imq"} or Kernel
+        What counts as similar. Categories are handled by a product kernel.
+    bandwidth : float, optional
+        Of the kernel: exp(-|x-y|²/w²) and so on. In units of the box when there are bounds
+        (each column has length 1), else in the data's own units. By default from the number
+        of columns and points.
+    epsilon, delta : float
+        The budget. The mechanism needs delta > 0.
+    method : {"subspace", "features"}
+        "subspace" (Algorithm 1): public points, private weights. "features" (Algorithm 2):
+        points and weights are fitted to a noisy mean of random Fourier features.
+    n_points : int, optional
+        Rows to release, by default all public points, or 500. With more public points than
+        that, the best are chosen after the noise, and only as many as the noise lets see.
+    weights : {"signed", "bounded", "nonnegative", "equal"}, optional
+        "signed" (default of "subspace") is nearest in the RKHS. "bounded" has |w|₁ <=
+        ``weight_bound``. "nonnegative" (default of "features") adds up to 1: probabilities are
+        probabilities. "equal" repeats rows instead.
+    weight_bound : float
+        Bound of "bounded".
+    n_frequencies : int
+        Most frequencies of "features".
+    tolerance : float
+        A public point whose squared distance to the span of others is below this gets no
+        coefficient of its own.
+    rng : None, int or Generator
+        Public randomness: for error bars, and frequencies of "features".
+    noise : NoiseSource, optional
+        Secret randomness; by default SecureNoise.
+    progress : callable, optional
+        Called with (steps done, steps) while "features" searches.
+
+    Returns
+    -------
+    SyntheticData
+        Rows, weights and error bars.
+
+    Notes
+    -----
+    **Sensitivity** The embedding of n rows moves by at most c/n, c² = 2 (sup k - inf k) over
+    the box, and so does its projection on the span of public points, in l2 (the paper has
+    2/n); times the rows of a person, widened for rounding. Proof: docs/proofs/synthetic.md; for
+    "features" docs/proofs/fourier-release.md.
+
+    **Privacy** The coefficients plus analytic Gaussian noise are (epsilon, delta)-private.
+    Points, kernel and basis are public. Shrinkage, weights and error bars are computed from
+    the noisy coefficients: post-processing. The number of rows is public.
+
+    References
+    ----------
+    Balog, Tolstikhin and Schölkopf (2018), Differentially private database release via kernel
+    mean embeddings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privatest.synthetic import release
+    >>> x = np.random.default_rng(0).beta(2, 5, size=(20_000, 2))
+    >>> synthetic = release(x, bounds=(0, 1), epsilon=1, delta=1e-6)
+    >>> abs(float(synthetic.mean("x1")) - 2 / 7) < 0.05
+    True
+    """
+    budget = _budget(epsilon, delta)
+    one_of("method", method, get_args(Method))
+    chosen = _weights(method, weights)
+    number("weight_bound", weight_bound, above=0)
+    number("tolerance", tolerance, at_least=1e-10, below=1)
+    integer_at_least("n_frequencies", n_frequencies, 1)
+    generator, source = public_generator(rng), noise_source(noise)
+    plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
+    if method == "features":
+        points, fitted, draws, sigma = features_release(
+            plan.sample,
+            kernel=plan.kernel,
+            start=plan.points,
+            n_points=plan.n_points,
+            snap=snapping(plan.schema),
+            n_frequencies=n_frequencies,
+            weights=chosen,
+            weight_bound=weight_bound,
+            budget=budget,
+            rng=generator,
+            noise=source,
+            progress=progress,
+        )
+    else:
+        points, fitted, draws, sigma = _subspace(
+            plan, chosen, weight_bound, tolerance, budget, generator, source
+        )
+    facts = Facts(
+        n=len(plan.sample.rows),
+        spent=budget,
+        method=f"{method} ({plan.kernel.family} kernel)",
+        kernel=plan.kernel,
+        schema=plan.schema,
+        unit=plan.sample.unit,
+        sigma=sigma,
+        parameters={"weights": chosen, "n_points": plan.n_points, "tolerance": tolerance},
+        simulated=source.simulated,
+    )
+    return SyntheticData(decode(points, plan.names, plan.schema), fitted, draws, facts)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Plan:
+    """Everything that is decided before the data is looked at, and the data."""
+
+    sample: EncodedSample
+    names: tuple[str, ...]
+    schema: Schema | None
+    points: NDArray[np.float64]
+    n_points: int
+    kernel: Kernel
+
+
+def _plan(
+    x: object,
+    bounds: Bounds,
+    public_points: object,
+    n_points: int | None,
+    kernel: KernelFamily | Kernel,
+    bandwidth: float | None,
+    method: Method,
+) -> _Plan:
+    if n_points is not None:
+        n_points = integer_at_least("n_points", n_points, 1)
+    sample = encode_sample(x, bounds)
+    n, domain = len(sample.rows), sample.domain
+    if n < 1:
+        raise DataError("x must have at least one row.")
+    names = column_names(x, domain.dimension)
+    schema = _schema(bounds, names)
+    if schema is not None:
+        names = tuple(schema.columns)
+    if public_points is not None:
+        points = _given(public_points, names, schema)
+    elif schema is None:
+        raise ParameterError(
+            "public_points or bounds must be given: points may not be chosen from the data."
+        )
+    else:
+        wanted = min(_DEFAULT_POINTS, n) if n_points is None else n_points
+        check_size(wanted, n)
+        points = box_points(schema, wanted)
+    check_points(points, n)
+    size = len(points) if n_points is None else n_points
+    if method == "subspace":
+        size = min(size, len(points))
+    check_size(size, n)
+    return _Plan(sample, names, schema, points, size, _kernel(kernel, bandwidth, domain, size))
+
+
+def _given(
+    public_points: object, names: tuple[str, ...], schema: Schema | None
+) -> NDArray[np.float64]:
+    """Encode the user's public points; without a schema columns with names are found by them."""
+    points = encode_sample(public_points, schema, "public_points").rows
+    if schema is not None:
+        return points
+    own = column_names(public_points, points.shape[1])
+    if points.shape[1] != len(names):
+        raise DataError(f"public_points must have the columns of x: {', '.join(names)}.")
+    if set(own) == set(names):
+        return points[:, [own.index(name) for name in names]]
+    if not {f"x{index}" for index in range(1, len(names) + 1)} & {own[0], names[0]}:
+        raise DataError(f"public_points must have the columns of x: {', '.join(names)}.")
+    return points
+
+
+def _subspace(
+    plan: _Plan,
+    weights: Weights,
+    weight_bound: float,
+    tolerance: float,
+    budget: Budget,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+    """Algorithm 1: points, weights, draws of weights, and the noise's standard deviation."""
+    rows, n = plan.sample.rows, len(plan.sample.rows)
+    space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
+    sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
+    sigma = gaussian_scale(sensitivity.value, budget)
+    exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
+    noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
+    # from here on nothing sees the data
+    points, coordinates = plan.points, space.coordinates
+    known = moments(coordinates)
+    if plan.n_points < len(points) and weights != "equal":
+        kept = np.sort(best_points(coordinates, noisy, plan.n_points, sigma))
+        points, coordinates = points[kept], coordinates[kept]
+        # few points are all the shrinkage there is: the nearest in their span
+        denoised = Denoised(noisy, sigma, math.inf, math.inf, known)
+    else:
+        denoised = denoise(noisy, known, sigma)
+    chosen, fitted, draws = weighted(
+        coordinates,
+        denoised,
+        known if len(coordinates) == len(plan.points) else None,
+        kind=weights,
+        bound=weight_bound,
+        count=plan.n_points,
+        rng=rng,
+    )
+    return points[chosen], fitted, draws, sigma
+
+
+def _budget(epsilon: Amount, delta: Amount) -> Budget:
+    budget = Budget(epsilon, delta)
+    if budget.delta == 0:
+        raise ParameterError(
+            "delta must be above 0: a release adds Gaussian noise to many coefficients, which no "
+            "epsilon alone can cover. Choose it well below 1/n, for example 1e-6."
+        )
+    return budget
+
+
+def _weights(method: Method, weights: Weights | None) -> Weights:
+    if weights is None:
+        return "signed" if method == "subspace" else "nonnegative"
+    one_of("weights", weights, get_args(Weights))
+    if method == "features" and weights == "signed":
+        raise ParameterError("weights='signed' needs method='subspace'; 'bounded' is for both.")
+    return weights
+
+
+def _schema(bounds: Bounds, names: tuple[str, ...]) -> Schema | None:
+    """Return the description of the columns that bounds stand for."""
+    if bounds is None or isinstance(bounds, Schema):
+        return bounds
+    pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (len(names), 2))
+    return Schema.from_bounds(
+        {name: (low, high) for name, (low, high) in zip(names, pairs, strict=True)}
+    )
+
+
+def _kernel(
+    kernel: KernelFamily | Kernel, bandwidth: float | None, domain: Domain, n_points: int
+) -> Kernel:
+    if isinstance(kernel, Kernel):
+        if bandwidth is not None:
+            raise ParameterError("bandwidth must be None where kernel has one of its own.")
+        return kernel
+    if kernel in _UNBOUNDED:
+        families = ", ".join(repr(family) for family in KERNEL_FAMILIES)
+        raise ParameterError(
+            f"kernel {kernel!r} is not bounded: one row could move the release without limit. "
+            f"Take one of {families}."
+        )
+    one_of("kernel", kernel, KERNEL_FAMILIES)
+    if bandwidth is not None:
+        return Kernel(kernel, number("bandwidth", bandwidth, above=0))
+    if not domain.bounded:
+        reject("bandwidth", "given when bounds are not: choosing it from the data leaks", None)
+    size = domain.dimension
+    diameter = size if kernel == "laplace" else math.sqrt(size)
+    # as wide as the points lie apart, so that together they see the whole box
+    return Kernel(kernel, diameter * max(1 / 8, n_points ** (-1 / size)))

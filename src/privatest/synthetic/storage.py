@@ -1,0 +1,150 @@
+"""Releases as Parquet files, with their public facts beside the rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from privatest.errors import DataError, ParameterError, PrivatestError
+from privatest.kernels import Kernel, KernelFamily
+from privatest.privacy import Budget
+from privatest.schema import Schema
+from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.facts import Facts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["load", "save"]
+
+_KEY = b"privatest"
+_VERSION = 1
+_DRAWS = "draws"
+
+
+def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
+    """Write a release; the file replaces one of the same name only when it is complete."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    target = Path(path)
+    table = release.to_arrow()
+    draws = pa.FixedSizeListArray.from_arrays(
+        pa.array(release.draws.ravel()), release.draws.shape[1]
+    )
+    table = table.append_column(_name_of_draws(table), draws)
+    text = json.dumps({**_facts(release), "rows": _digest(table)}, sort_keys=True)
+    seal = hashlib.sha256(text.encode()).hexdigest()
+    table = table.replace_schema_metadata({_KEY: json.dumps({"facts": text, "seal": seal})})
+    part = target.with_name(f"{target.name}.part")
+    try:
+        pq.write_table(table, part, write_page_checksum=True)
+        part.replace(target)
+    except OSError as error:
+        raise ParameterError(f"path cannot be written: {error.strerror}.") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> SyntheticData:
+    """Read a release; a file that is damaged or something else is refused."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    name = Path(path).name
+    if not Path(path).is_file():
+        raise DataError(f"{name} cannot be read: there is no such file.")
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+        box = json.loads((table.schema.metadata or {})[_KEY])
+        text = box["facts"]
+        facts = json.loads(text)
+        intact = hashlib.sha256(text.encode()).hexdigest() == box["seal"]
+    except KeyError:
+        raise DataError(f"{name} is not a release: its public facts are missing.") from None
+    except Exception:  # a damaged file fails in every way that Arrow knows
+        raise DataError(f"{name} cannot be read: it is damaged or not a Parquet file.") from None
+    if isinstance(facts, dict) and facts.get("version", 0) > _VERSION:
+        raise DataError(f"{name} was written by a newer version of privatest.")
+    if not intact or facts.get("rows") != _digest(table):
+        raise DataError(f"{name} is damaged: its rows or its public facts were changed.")
+    try:
+        return _release(table, facts)
+    except (KeyError, TypeError, ValueError, PrivatestError):
+        raise DataError(f"{name} is damaged: its public facts do not fit its rows.") from None
+
+
+def _facts(release: SyntheticData) -> dict[str, Any]:
+    facts, kernel = release.facts, release.facts.kernel
+    return {
+        "version": _VERSION,
+        "n": facts.n,
+        "epsilon": str(facts.spent.epsilon),
+        "delta": str(facts.spent.delta),
+        "adjacency": "one",
+        "unit": facts.unit,
+        "method": facts.method,
+        "kernel": None
+        if kernel is None
+        else {
+            "family": kernel.family,
+            "bandwidth": kernel.bandwidth,
+            "mismatch": kernel.mismatch,
+        },
+        "schema": None if facts.schema is None else facts.schema.to_toml(),
+        "columns": list(release.columns),
+        "sigma": facts.sigma,
+        "parameters": dict(facts.parameters),
+        "simulated": facts.simulated,
+    }
+
+
+def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
+    names = [*facts["columns"]]
+    columns = {name: _array(table.column(name)) for name in names}
+    weight, draws = table.schema.names[len(names) :]
+    kernel = facts["kernel"]
+    public = Facts(
+        n=int(facts["n"]),
+        spent=Budget(facts["epsilon"], facts["delta"]),
+        method=str(facts["method"]),
+        kernel=None
+        if kernel is None
+        else Kernel(cast(KernelFamily, kernel["family"]), kernel["bandwidth"], kernel["mismatch"]),
+        schema=None if facts["schema"] is None else Schema.from_text(facts["schema"]),
+        unit=str(facts["unit"]),
+        sigma=float(facts["sigma"]),
+        parameters=dict(facts["parameters"]),
+        simulated=bool(facts["simulated"]),
+    )
+    matrix = np.array(table.column(draws).to_pylist(), dtype=np.float64)
+    return SyntheticData(
+        columns, table.column(weight).to_numpy(), matrix.reshape(table.num_rows, -1), public
+    )
+
+
+def _array(column: pa.ChunkedArray) -> Any:
+    values = np.array(column.to_pylist())
+    array = values if values.dtype.kind in "biuf" else values.astype(object)
+    array.flags.writeable = False
+    return array
+
+
+def _digest(table: pa.Table) -> str:
+    """Digest of all values, whatever the chunks and the encoding in the file."""
+    digest = hashlib.sha256()
+    for name in table.schema.names:
+        digest.update(name.encode())
+        digest.update(json.dumps(table.column(name).to_pylist()).encode())
+    return digest.hexdigest()
+
+
+def _name_of_draws(table: pa.Table) -> str:
+    name = _DRAWS
+    while name in table.schema.names:
+        name += "_"
+    return name

@@ -1,0 +1,177 @@
+"""The span of public points in a kernel's RKHS, and the coefficients of data in it.
+
+Balog et al. (2018), Algorithm 1, lines 3 to 6. Proof: docs/proofs/synthetic.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.domain import Domain
+from privatest.errors import ParameterError
+from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
+from privatest.privacy import Sensitivity
+from privatest.statistics.bins import parallel
+
+__all__ = [
+    "TOLERANCE",
+    "Subspace",
+    "coefficient_sensitivity",
+    "coefficients",
+    "kernel_sums",
+    "span",
+]
+
+TOLERANCE = 1e-6
+"""Squared RKHS distance to the span below which a public point adds no direction."""
+
+SUM_BITS = 36  # kernel values are rounded to multiples of 2^-36, whose sums have no error
+_MOST_ROWS = 1 << 26  # sums of so many stay below 2^62
+_TILE_ENTRIES = 1 << 17  # stays in the processor's cache
+_EXTENDED_ROUNDOFF = float(np.finfo(np.longdouble).eps) / 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subspace:
+    """Public points, their coordinates in an orthonormal basis of their span, and the basis.
+
+    Attributes
+    ----------
+    points : ndarray
+        Encoded public points, one a row.
+    coordinates : ndarray
+        M × F: row m holds the coordinates of phi(z_m), up to the tolerance.
+    pivots : ndarray
+        The F points that the basis is made of; their coordinates are a triangular matrix.
+    """
+
+    points: NDArray[np.float64]
+    coordinates: NDArray[np.float64]
+    pivots: NDArray[np.intp]
+    kernel: Kernel
+    domain: Domain
+
+    @property
+    def rank(self) -> int:
+        """Number of coordinates."""
+        return len(self.pivots)
+
+    @property
+    def triangle(self) -> NDArray[np.float64]:
+        """T with T T' = the pivots' Gram matrix."""
+        triangle: NDArray[np.float64] = self.coordinates[self.pivots]
+        return triangle
+
+
+def span(
+    points: NDArray[np.float64], kernel: Kernel, domain: Domain, tolerance: float = TOLERANCE
+) -> Subspace:
+    """Find a basis by pivoted Cholesky: the point furthest from the span comes next.
+
+    Everything here is public. Columns of the Gram matrix are computed one at a time.
+    """
+    count = len(points)
+    left = np.ones(count)  # squared distances to the span; k(z, z) = 1
+    factor = np.zeros((count, min(count, 128)), order="F")
+    pivots: list[int] = []
+    while len(pivots) < count:
+        pivot, size = int(np.argmax(left)), len(pivots)
+        if left[pivot] <= tolerance:
+            break
+        if size == factor.shape[1]:
+            factor = np.hstack([factor, np.zeros((count, min(size, count - size)))])
+            factor = np.asfortranarray(factor)
+        column = gram(kernel, points, points[pivot : pivot + 1], domain)[:, 0]
+        column -= factor[:, :size] @ factor[pivot, :size]
+        column /= math.sqrt(left[pivot])
+        column[pivots] = 0.0
+        column[pivot] = math.sqrt(left[pivot])
+        factor[:, size] = column
+        left -= column * column
+        pivots.append(pivot)
+        left[pivots] = 0.0
+    chosen = np.ascontiguousarray(factor[:, : len(pivots)])
+    return Subspace(points, chosen, np.array(pivots, dtype=np.intp), kernel, domain)
+
+
+def kernel_sums(
+    space: Subspace, rows: NDArray[np.float64], order: NDArray[np.intp] | None = None
+) -> NDArray[np.int64]:
+    """Sum 2^36 k(pivot, row) over the rows, each rounded to an integer; one blocked pass.
+
+    Integers below 2^53 add up without error in any order: a row's rounding error stays its
+    own and is divided by N with it, and sums of parts of the data can be merged. ``order`` is
+    the secret order in which rows are gone through: the last bit of a kernel value may depend
+    on a row's place in its block.
+    """
+    if len(rows) > _MOST_ROWS:
+        raise ParameterError(f"x must have at most {_MOST_ROWS:,} rows.")
+    pivots = space.points[space.pivots]
+    size = max(16, min(4096, _TILE_ENTRIES // max(len(pivots), 1)))
+
+    def tile(start: int) -> NDArray[np.int64]:
+        place = slice(start, start + size)
+        block = rows[place] if order is None else rows[order[place]]
+        matrix = gram(space.kernel, block, pivots, space.domain)
+        np.multiply(matrix, 2.0**SUM_BITS, out=matrix)
+        np.rint(matrix, out=matrix)
+        total: NDArray[np.float64] = np.ones(len(matrix)) @ matrix
+        return total.astype(np.int64)
+
+    sums = np.zeros(len(pivots), dtype=np.int64)
+    for part in parallel(tile, range(0, len(rows), size), len(rows) * len(pivots)):
+        sums += part
+    return sums
+
+
+def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    """Return the coordinates T^-1 (sums/n) of the projected mean embedding (line 6).
+
+    Forward substitution in extended precision: a basis may magnify rounding errors by more
+    than the share of one row.
+    """
+    triangle = space.triangle.astype(np.longdouble)
+    solved = np.zeros(len(sums), dtype=np.longdouble)
+    for index, total in enumerate(sums.astype(np.longdouble)):
+        done = triangle[index, :index] @ solved[:index]
+        solved[index] = (total - done) / triangle[index, index]
+    solved /= np.longdouble(n)
+    return np.ldexp(solved, -SUM_BITS).astype(np.float64)
+
+
+def coefficient_sensitivity(space: Subspace, n: int, rows_per_person: int = 1) -> Sensitivity:
+    """How far :func:`coefficients` moves in l2 when one person's rows are replaced.
+
+    Notes
+    -----
+    **Sensitivity** c/n with c the kernel's spread, times the rows of a person: the embedding
+    of the data moves by that much and a projection is a contraction. Widened for rounding.
+    Proof: docs/proofs/synthetic.md.
+    """
+    rank = space.rank
+    inverse = _inverse_norm(space.triangle)
+    entry = gram_roundings((space.kernel,), space.domain)[0]
+    # T T' is the pivots' Gram matrix up to the rounding of entries and of the factorization
+    distance = rank * (1.01 * (rank + 4) * UNIT_ROUNDOFF + entry)
+    stretch = math.sqrt(1 + inverse**2 * distance)
+    row = inverse * math.sqrt(rank) * (entry + 2.0 ** -(SUM_BITS + 1))
+    solving = 2.1 * (rank + 6) * _EXTENDED_ROUNDOFF * inverse * math.sqrt(rank)
+    moved = rows_per_person / n * (space.kernel.spread(space.domain) * stretch + 2 * row)
+    return Sensitivity((moved + 2 * (solving + 2 * UNIT_ROUNDOFF)) * (1 + 1e-12), "l2")
+
+
+def _inverse_norm(triangle: NDArray[np.float64]) -> float:
+    """Bound the Frobenius norm of the inverse of a triangular matrix."""
+    from scipy.linalg import solve_triangular  # noqa: PLC0415
+
+    rank = len(triangle)
+    inverse = float(np.linalg.norm(solve_triangular(triangle, np.eye(rank), lower=True)))
+    # computed W has |W T - I| <= rank u |W||T|, and |T| <= sqrt(rank)
+    lost = 1.01 * rank * UNIT_ROUNDOFF * inverse * math.sqrt(rank)
+    if lost > 0.01:
+        raise ParameterError("tolerance is too small for these public points: raise it.")
+    return inverse / (1 - lost)
