@@ -48,6 +48,8 @@ LAYERS: list[tuple[str, ...]] = [
         "one_sample_laws",
         "rank_release",
         "moment_release",
+        "bingham",
+        "covariance_ed",
     ),
     (
         "two_sample",

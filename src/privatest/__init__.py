@@ -2,21 +2,47 @@
 
 from privatest.any_test import sarrm_test, test_of_tests
 from privatest.custom import permutation_test
-from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
+from privatest.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+    PrivatestError,
+)
 from privatest.family import ks_family
 from privatest.goodness_of_fit import ks_1samp
 from privatest.independence import hsic_test
+from privatest.means import (
+    CovarianceEstimate,
+    MeanEstimate,
+    hotelling_1samp,
+    hotelling_test,
+    private_covariance,
+    private_mean,
+    ttest_1samp,
+    ttest_ind,
+)
 from privatest.paired import sign_test, symmetry_test, wilcoxon
 from privatest.privacy import Adjacency, Budget, PermutationSensitivity
 from privatest.results import Decision, Outcome
 from privatest.schema import Schema
+from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
+from privatest.synthetic import Estimate, SyntheticData, release
 from privatest.two_sample import (
     ipm_test,
     kruskal,
     ks_2samp,
     mannwhitneyu,
+    me_permutation_test,
+    me_test,
     median_test,
     mmd_test,
+    optimise_frequencies,
+    optimise_locations,
+    scf_permutation_test,
+    scf_test,
+    speaking_features,
 )
 
 __version__ = "0.1.0"
@@ -24,14 +50,26 @@ __version__ = "0.1.0"
 __all__ = [
     "Adjacency",
     "Budget",
+    "BudgetError",
+    "CovarianceEstimate",
     "DataError",
     "Decision",
+    "Estimate",
+    "LedgerError",
+    "MeanEstimate",
     "Outcome",
     "ParameterError",
     "PermutationSensitivity",
     "PrivacyError",
     "PrivatestError",
     "Schema",
+    "Share",
+    "SharePlan",
+    "SyntheticData",
+    "compare",
+    "compare_all",
+    "hotelling_1samp",
+    "hotelling_test",
     "hsic_test",
     "ipm_test",
     "kruskal",
@@ -39,12 +77,26 @@ __all__ = [
     "ks_2samp",
     "ks_family",
     "mannwhitneyu",
+    "me_permutation_test",
+    "me_test",
     "median_test",
     "mmd_test",
+    "optimise_frequencies",
+    "optimise_locations",
     "permutation_test",
+    "plan_share",
+    "private_covariance",
+    "private_mean",
+    "release",
     "sarrm_test",
+    "scf_permutation_test",
+    "scf_test",
+    "share",
     "sign_test",
+    "speaking_features",
     "symmetry_test",
     "test_of_tests",
+    "ttest_1samp",
+    "ttest_ind",
     "wilcoxon",
 ]

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from privatest.errors import ParameterError
 
+_NOISE_BRANCH = 0x6E6F6973
+
 __all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source"]
 
 
@@ -108,7 +110,10 @@ class SimulatedNoise:
         return True
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
-        self._rng = np.random.default_rng(seed)
+        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        # a branch of its own: default_rng(seed), the public randomness, must not be its stream
+        branch = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _NOISE_BRANCH))
+        self._rng = np.random.default_rng(branch)
 
     def laplace(self, value: float, scale: float) -> float:
         """Return ``value`` plus Laplace noise."""

@@ -18,7 +18,7 @@ from privatest.validation import reject
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_schema", "read_table"]
+__all__ = ["check_columns", "read_schema", "read_table"]
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SUFFIXES = (*_DELIMITERS, ".parquet")
@@ -52,10 +52,7 @@ def read_table(
     file, suffix = _open(path)
     names = _names(file, suffix)
     wanted = names if columns is None else _checked(columns)
-    for name in wanted:
-        if names.count(name) != 1:
-            problem = "more than one column" if name in names else "no column"
-            raise DataError(f"{file.name} has {problem} {name!r}; it has: {', '.join(names)}.")
+    _require(file, names, wanted)
     if suffix == ".parquet":
         table = _read_parquet(file, wanted)
     else:
@@ -63,6 +60,19 @@ def read_table(
     if table.num_rows == 0:
         raise DataError(f"{file.name} has no rows.")
     return table
+
+
+def check_columns(path: str | os.PathLike[str], columns: Sequence[str]) -> None:
+    """Refuse a file that is not there or lacks a column; rows are not looked at."""
+    file, suffix = _open(path)
+    _require(file, _names(file, suffix), _checked(columns))
+
+
+def _require(file: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+    for name in wanted:
+        if names.count(name) != 1:
+            problem = "more than one column" if name in names else "no column"
+            raise DataError(f"{file.name} has {problem} {name!r}; it has: {', '.join(names)}.")
 
 
 def read_schema(path: str | os.PathLike[str]) -> pa.Schema:

@@ -229,8 +229,12 @@ def program(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_program(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write("a.csv", table())
-    run = program("two-sample", path, *GROUP, *CLEAR, "--json")
+    book = ["--ledger", "book.db"]
+    assert program("ledger", "init", "a", "--epsilon", "1500", *book).returncode == 0
+    run = program("two-sample", path, *GROUP, *CLEAR, *book, "--json")
     assert released(Run(run.returncode, run.stdout, run.stderr))["reject"] is True
+    again = program("two-sample", path, *GROUP, *CLEAR, *book)
+    refused(Run(again.returncode, again.stdout, again.stderr), "budget")
     run = program("two-sample", path, *GROUP, "--epsilon", "0")
     refused(Run(run.returncode, run.stdout, run.stderr), "epsilon")
     assert program("--version").stdout == f"privatest {privatest.__version__}\n"

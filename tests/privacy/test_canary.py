@@ -113,6 +113,7 @@ def test_results_have_the_declared_fields_and_no_others():
     assert {field.name for field in dataclasses.fields(Outcome)} == FIELDS | {
         "pvalue",
         "statistic",
+        "estimates",
     }
     outcome = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9)
     decision = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9, release="decision")

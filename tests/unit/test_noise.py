@@ -115,3 +115,14 @@ def test_what_is_accepted_as_a_source():
     for other in (0, "secure", SecureNoise, np.random.default_rng(0), object()):
         with pytest.raises(ParameterError, match="noise must be None"):
             noise_source(other)  # type: ignore[arg-type]
+
+
+def test_simulated_noise_is_not_the_stream_of_the_same_public_seed():
+    """rng=7 with SimulatedNoise(7) is what people write; the two must be independent."""
+    noise = SimulatedNoise(7).gaussian(np.zeros(2000), 1.0, -40)
+    public = np.random.default_rng(7).normal(size=2000)
+    assert abs(np.corrcoef(noise, public)[0, 1]) < 0.15  # 6 standard errors
+    again = SimulatedNoise(np.random.SeedSequence(7)).gaussian(np.zeros(2000), 1.0, -40)
+    np.testing.assert_array_equal(noise, again)
+    (child,) = np.random.SeedSequence(7).spawn(1)
+    assert not np.array_equal(noise, SimulatedNoise(child).gaussian(np.zeros(2000), 1.0, -40))

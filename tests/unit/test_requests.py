@@ -19,8 +19,8 @@ SCHEMA = Schema(
     {
         "visits": NumericColumn(0, 80),
         "age": NumericColumn(0, 100),
-        "plan": CategoricalColumn(["basic", "plus"]),
-        "region": CategoricalColumn(["north", "south"], membership="public"),
+        "plan": CategoricalColumn(("basic", "plus")),
+        "region": CategoricalColumn(("north", "south"), membership="public"),
     }
 )
 TABLE = pa.table(

@@ -15,12 +15,18 @@ from typing import Annotated
 import typer
 
 from privatest import __version__
+from privatest.cli.curator import curator as curator_app
 from privatest.cli.demo import demo
 from privatest.cli.fit import fit
 from privatest.cli.independence import independence
+from privatest.cli.ledger import app as ledger_app
+from privatest.cli.mean import mean
 from privatest.cli.output import print_error
 from privatest.cli.paired import paired
+from privatest.cli.query import query
+from privatest.cli.release import release
 from privatest.cli.schema import schema
+from privatest.cli.shares import compare, plan_share, share
 from privatest.cli.two_sample import two_sample
 from privatest.errors import PrivatestError
 
@@ -36,6 +42,14 @@ app.command("two-sample")(two_sample)
 app.command("independence")(independence)
 app.command("paired")(paired)
 app.command("fit")(fit)
+app.command("mean")(mean)
+app.command("release")(release)
+app.command("query")(query)
+app.command("plan-share")(plan_share)
+app.command("share")(share)
+app.command("compare")(compare)
+app.add_typer(ledger_app, name="ledger")
+app.add_typer(curator_app, name="curator")
 app.command("schema")(schema)
 app.command("demo")(demo)
 

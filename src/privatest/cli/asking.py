@@ -5,33 +5,65 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import print_result, working
+from privatest.cli.pictures import check_picture, draw
+from privatest.cli.spending import Purse, print_spent, spending
 from privatest.errors import ParameterError
 from privatest.schema import Schema, parse_bounds
 
 if TYPE_CHECKING:
     from privatest.requests import Request
 
-__all__ = ["answer", "describe"]
+__all__ = ["answer", "describe", "read_locations"]
 
 
 def answer(
-    request: Request, files: Sequence[Path], described: Schema | None, *, as_json: bool
+    request: Request,
+    files: Sequence[Path],
+    described: Schema | None,
+    purse: Purse,
+    *,
+    as_json: bool,
+    plot: Path | None = None,
 ) -> None:
-    """Check the request, read the files, test and print."""
+    """Check the request, reserve its budget, read the files, test, record and print."""
     from privatest.requests import prepare  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.sources import check_columns, read_table  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
-    with working("Reading the data and testing ..."):
+    if plot is not None:
+        check_picture(plot, request.method)
+    for file in files:  # a mistyped name should not cost anything
+        check_columns(file, prepared.names)
+    gaussian = request.entry.gaussian
+    with (
+        spending(purse, request.budget, files, gaussian=gaussian) as record,
+        working("Reading the data and testing ..."),
+    ):
         tables = [read_table(file, prepared.names, text=prepared.text) for file in files]
         result = prepared.run(*tables)
+        left = record(result.to_dict())
     words = prepared.words
     if len(files) > 1:
         words = f"{words}: {' and '.join(map(str, files))}"
     print_result(result, compared=words, as_json=as_json, label=prepared.label)
+    print_spent(left, purse, as_json=as_json)
+    if plot is not None:
+        draw(result, plot)
+
+
+def read_locations(file: Path | None, drawn: int | None) -> dict[str, list[Any]] | int | None:
+    """Return public locations from a file, or how many to spread over the bounds."""
+    if file is not None and drawn is not None:
+        raise ParameterError("pass --locations or --draw-locations, not both.")
+    if file is None:
+        return drawn
+    from privatest.sources import read_table  # noqa: PLC0415
+
+    columns: dict[str, list[Any]] = read_table(file).to_pydict()
+    return columns
 
 
 def describe(path: Path | None, bounds: Sequence[str], rows: int | None) -> Schema | None:

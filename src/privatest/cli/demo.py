@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, cast
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_result, working
+from privatest.cli.spending import Purse, open_ledger, spending
 from privatest.data import Example, randhie
 from privatest.privacy import Budget
 
@@ -27,6 +31,11 @@ _QUESTION = (
 _HIDDEN = (
     "A whole person: their visits, and also which plan they had. A person has up to 5 rows, one "
     "a year, so the noise is made 5 times as large as it would be for hiding one row."
+)
+_NAME, _WHOLE = "randhie", "3"
+_LEDGER = (
+    "A ledger keeps count: it was charged before the data was read, and it refuses the test "
+    "that would go beyond the budget. The demo's ledger was a temporary one; yours is a file."
 )
 _CAUTION = (
     "One caution: the p-value takes rows as independent. Rows of the same person are not quite, "
@@ -51,9 +60,9 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
         page.section("The data", _DATA)
         page.section("The question", _QUESTION)
         page.section("What is hidden", _HIDDEN)
-        page.commands("The command that does the same", _command(example, epsilon))
+        page.commands("The commands that do the same", *_commands(example, epsilon))
     with working("Reading the data and testing ..."):
-        result, words = _test(example, budget)
+        result, words, left = _test(example, budget)
     if as_json:
         print_result(result, compared=words, as_json=True)
         return
@@ -62,6 +71,9 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
     page.line("")
     page.section("What it says", _reading(result), _CAUTION)
     page.section("What it cost", _cost(budget))
+    page.line("The budget", style="bold")
+    page.line(f"  {left}")
+    page.section("", _LEDGER)
     page.commands(
         "What to try next",
         "privatest demo --epsilon 0.01     far more noise: is the answer still clear?",
@@ -70,7 +82,9 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
     )
 
 
-def _test(example: Example, budget: Budget) -> tuple[Outcome, str]:
+def _test(example: Example, budget: Budget) -> tuple[Outcome, str, str]:
+    """Test, and return the result, what was compared, and the budget as a bar."""
+    from privatest.cli.ledger import bar  # noqa: PLC0415
     from privatest.requests import Request, prepare  # noqa: PLC0415
     from privatest.schema import Schema  # noqa: PLC0415
     from privatest.sources import read_table  # noqa: PLC0415
@@ -78,13 +92,22 @@ def _test(example: Example, budget: Budget) -> tuple[Outcome, str]:
     parts = {"columns": ["mdvis"], "group": "idp"}
     request = Request("two-sample", "mmd", budget, parts=parts)
     prepared = prepare(request, Schema.from_toml(example.schema))
-    outcome = prepared.run(read_table(example.data, prepared.names, text=prepared.text))
-    return cast("Outcome", outcome), prepared.words
+    with TemporaryDirectory() as folder:
+        purse = Purse(str(Path(folder) / "ledger.db"), _NAME, without=False)
+        with open_ledger(purse.ledger, create=True) as ledger:
+            ledger.create_dataset(_NAME, Budget(max(Decimal(_WHOLE), budget.epsilon)))
+        with spending(purse, budget, [example.data]) as record:
+            outcome = prepared.run(read_table(example.data, prepared.names, text=prepared.text))
+            record(outcome.to_dict())
+        with open_ledger(purse.ledger) as ledger:
+            left = bar(_NAME, ledger.totals(_NAME).account)
+    return cast("Outcome", outcome), prepared.words, left
 
 
-def _command(example: Example, epsilon: str) -> str:
+def _commands(example: Example, epsilon: str) -> tuple[str, str]:
     words = ["privatest", "two-sample", str(example.data), "--schema", str(example.schema)]
-    return shlex.join([*words, "--group", "idp", "--columns", "mdvis", "--epsilon", epsilon])
+    asked = [*words, "--group", "idp", "--columns", "mdvis", "--epsilon", epsilon]
+    return f"privatest ledger init {_NAME} --epsilon {_WHOLE}", shlex.join(asked)
 
 
 def _reading(result: Outcome) -> str:

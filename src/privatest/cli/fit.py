@@ -8,6 +8,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
+from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.errors import ParameterError
 from privatest.privacy import Budget
 
@@ -61,6 +62,9 @@ def fit(
     rows_per_person: options.RowsPerPerson = None,
     alpha: options.Alpha = "0.05",
     statistic: Statistic = "ks",
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    no_ledger: NoLedger = False,
     as_json: options.Json = False,
 ) -> None:
     """Test whether a column follows a given distribution, or one of a family.
@@ -92,4 +96,4 @@ def fit(
             f"--rows-per-person needs a description of the column: --bounds {column}=LOW:HIGH "
             "or a schema."
         )
-    answer(request, [data], described, as_json=as_json)
+    answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
+from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.privacy import Budget
 
 __all__ = ["independence"]
@@ -27,6 +28,9 @@ def independence(
     bandwidths: options.Bandwidths = None,
     estimator: options.Estimator = None,
     subtest: options.Subtest = None,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    no_ledger: NoLedger = False,
     as_json: options.Json = False,
 ) -> None:
     """Test whether two sides of the same rows are independent.
@@ -57,4 +61,5 @@ def independence(
             "subtest": subtest,
         },
     )
-    answer(request, [data], describe(schema, bounds or [], rows_per_person), as_json=as_json)
+    described = describe(schema, bounds or [], rows_per_person)
+    answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

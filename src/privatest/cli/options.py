@@ -137,12 +137,42 @@ RowsPerPerson = Annotated[
     ),
 ]
 Release = Annotated[
-    Literal["pvalue", "decision"] | None,
+    Literal["pvalue", "decision", "moments", "statistic"] | None,
     typer.Option(
         "--release",
-        help="What is published: a p-value, or only the decision, which needs less noise.",
+        metavar="WHAT",
+        help="What is published: a pvalue, or only the decision, which needs less noise; for me "
+        "and scf moments (estimates; needs --delta) or one statistic.",
         rich_help_panel=_PRIVACY,
-        show_default="pvalue",
+        show_default="pvalue; moments or statistic",
+    ),
+]
+LocationsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--locations",
+        metavar="FILE",
+        help="File with public rows at which me compares, or frequencies for scf.",
+        rich_help_panel=_TEST,
+    ),
+]
+DrawLocations = Annotated[
+    int | None,
+    typer.Option(
+        "--draw-locations",
+        metavar="J",
+        min=1,
+        help="Compare at J points spread over the bounds instead.",
+        rich_help_panel=_TEST,
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the estimates that were released to a .png, .svg or .pdf file.",
+        rich_help_panel=_OUTPUT,
     ),
 ]
 Alpha = Annotated[
@@ -197,6 +227,12 @@ TwoSampleMethod = Annotated[
         "mann-whitney",
         "kruskal",
         "median",
+        "me",
+        "scf",
+        "me-permutation",
+        "scf-permutation",
+        "hotelling",
+        "ttest",
         "tot",
         "sarrm",
     ],
@@ -205,7 +241,8 @@ TwoSampleMethod = Annotated[
         metavar="TEST",
         help="How samples are compared: mmd (kernel), mean, wasserstein, tv (categories), "
         "kolmogorov, ks or kuiper (one column, exact p-values), by ranks (mann-whitney, kruskal, "
-        "median), or a --subtest made private by tot or sarrm.",
+        "median), me or scf (at --locations or frequencies, also as -permutation), hotelling or "
+        "ttest (means), or a --subtest made private by tot or sarrm.",
         rich_help_panel=_TEST,
     ),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
+from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.errors import ParameterError
 from privatest.privacy import Budget
 
@@ -23,6 +24,9 @@ def paired(
     alpha: options.Alpha = "0.05",
     method: options.PairedMethod = "ks",
     alternative: options.AlternativeOption = None,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    no_ledger: NoLedger = False,
     as_json: options.Json = False,
 ) -> None:
     """Test whether something changed between two measurements of the same rows.
@@ -48,4 +52,5 @@ def paired(
     )
     if rows_per_person is not None and schema is None and not bounds:
         raise ParameterError("--rows-per-person needs the columns described: pass --bounds too.")
-    answer(request, [data], describe(schema, bounds or [], rows_per_person), as_json=as_json)
+    described = describe(schema, bounds or [], rows_per_person)
+    answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from privatest.cli import options
-from privatest.cli.asking import answer, describe
+from privatest.cli.asking import answer, describe, read_locations
+from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.privacy import Budget
 
 __all__ = ["two_sample"]
@@ -33,7 +34,13 @@ def two_sample(
     estimator: options.Estimator = None,
     norm: options.Norm = None,
     alternative: options.AlternativeOption = None,
+    locations: options.LocationsFile = None,
+    draw_locations: options.DrawLocations = None,
     subtest: options.Subtest = None,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    no_ledger: NoLedger = False,
+    plot: options.Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Test whether two samples come from the same distribution.
@@ -70,8 +77,11 @@ def two_sample(
             "estimator": estimator,
             "norm": norm,
             "alternative": alternative,
+            "locations": read_locations(locations, draw_locations),
             "subtest": subtest,
         },
     )
     files = [data] if other is None else [data, other]
-    answer(request, files, describe(schema, bounds or [], rows_per_person), as_json=as_json)
+    described = describe(schema, bounds or [], rows_per_person)
+    purse = Purse(ledger, dataset, no_ledger)
+    answer(request, files, described, purse, as_json=as_json, plot=plot)

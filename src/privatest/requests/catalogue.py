@@ -34,15 +34,21 @@ class Method:
         Arguments that it always gets.
     public_groups : str
         Why it needs public group sizes, or "" if it can do without.
-    needs_delta : bool
-        Whether delta = 0 is refused.
+    gaussian : bool
+        Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
+    needed : tuple of str
+        Options that must be given.
+    releases : tuple of str
+        What the option ``release`` may be.
     """
 
     function: str
     options: Mapping[str, str] = field(default_factory=dict)
     preset: Mapping[str, Any] = field(default_factory=dict)
     public_groups: str = ""
-    needs_delta: bool = False
+    gaussian: bool = False
+    needed: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ("pvalue", "decision")
 
     def load(self) -> Callable[..., Any]:
         """Import the function."""
@@ -59,6 +65,7 @@ _PERMUTED = _same("release", permutations="n_permutations")
 _SUBTEST = {"subtest": "pvalue", "permutations": "n_permutations"}
 _BY_PARTS = "it cuts each group into parts by its size"
 _BY_RANKS = "its p-value needs the group sizes"
+_BY_SIZES = "its noise and its statistic need the group sizes"
 
 
 def _ipm(distance: str, *options: str) -> Method:
@@ -79,6 +86,28 @@ def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
     return Method(f"any_test.{function}", _SUBTEST, preset, public_groups=_BY_PARTS)
 
 
+def _embedding(function: str, places: str, *options: str) -> Method:
+    named = _same("release", *options, locations=places, bandwidths="bandwidth")
+    return Method(
+        f"two_sample.{function}",
+        named,
+        public_groups=_BY_SIZES,
+        gaussian=True,
+        needed=("locations",),
+        releases=("moments", "statistic"),
+    )
+
+
+def _embedding_permuted(function: str, places: str, *options: str) -> Method:
+    named = _PERMUTED | _same(*options, locations=places, bandwidths="bandwidth")
+    return Method(
+        f"two_sample.embedding_permutation.{function}",
+        named,
+        public_groups=_BY_SIZES,
+        needed=("locations",),
+    )
+
+
 METHODS: Mapping[str, Mapping[str, Method]] = {
     "two-sample": {
         "mmd": Method(
@@ -94,6 +123,16 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "mann-whitney": _rank("ranks.mannwhitneyu", "alternative"),
         "kruskal": _rank("kruskal.kruskal"),
         "median": _rank("ranks.median_test", "alternative"),
+        "me": _embedding("embedding.me_test", "locations", "kernel"),
+        "scf": _embedding("embedding.scf_test", "frequencies"),
+        "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
+        "scf-permutation": _embedding_permuted("scf_permutation_test", "frequencies"),
+        "hotelling": Method(
+            "means.hotelling.hotelling_test", public_groups=_BY_SIZES, gaussian=True
+        ),
+        "ttest": Method(
+            "means.ttest.ttest_ind", _same("alternative"), public_groups=_BY_SIZES, gaussian=True
+        ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
     },

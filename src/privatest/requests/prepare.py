@@ -103,7 +103,15 @@ def chosen_columns(
 
 
 def _options(request: Request) -> dict[str, Any]:
-    return {request.entry.options[name]: value for name, value in request.options.items()}
+    """Name options as the function does."""
+    named = {request.entry.options[name]: value for name, value in request.options.items()}
+    if isinstance(named.get("bandwidth"), list):
+        if len(named["bandwidth"]) != 1:
+            raise ParameterError(f"--method {request.method} takes one bandwidth.")
+        (named["bandwidth"],) = named["bandwidth"]
+    if isinstance(named.get("frequencies"), Mapping):  # a table: one row for each frequency
+        named["frequencies"] = list(zip(*named["frequencies"].values(), strict=True))
+    return named
 
 
 def _two_sample(request: Request, described: Schema | None, samples: int) -> Prepared:

@@ -66,9 +66,12 @@ class Request:
         for name in options:
             if name not in entry.options:
                 raise ParameterError(f"--{name} does not go with --method {self.method}.")
-        if entry.needs_delta and not self.budget.delta:
+        for name in entry.needed:
+            if name not in options:
+                raise ParameterError(f"--method {self.method} needs --{name}.")
+        if options.get("release", entry.releases[0]) not in entry.releases:
             raise ParameterError(
-                f"--method {self.method} needs --delta above 0, such as 1e-6, for Gaussian noise."
+                f"--release must be {' or '.join(entry.releases)} for --method {self.method}."
             )
         object.__setattr__(self, "parts", MappingProxyType(parts))
         object.__setattr__(self, "options", MappingProxyType(options))
@@ -126,4 +129,6 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

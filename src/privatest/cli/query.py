@@ -1,0 +1,246 @@
+"""``privatest query``: ask a release for means, probabilities, quantiles and distances."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from privatest.cli import options
+from privatest.cli.output import Page, working
+from privatest.cli.release import check_picture, draw, facts, print_strained, progress
+from privatest.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from privatest.synthetic import Estimate, SyntheticData
+
+__all__ = ["query"]
+
+Question = Literal["about", "mean", "probability", "quantile", "compare", "plot"]
+
+_SHARES = ("probability", "quantile")  # signed weights serve these badly
+_FORMS = {
+    "about": "",
+    "mean": "COLUMN",
+    "probability": "CONDITION",
+    "quantile": "COLUMN Q",
+    "compare": "PUBLIC_FILE",
+    "plot": "-o PICTURE",
+}
+_BAR = (
+    "The bar is one standard deviation of the privacy noise. It does not cover the choice of "
+    "people, nor how well the synthetic rows can stand for the data."
+)
+_DISTANCE_BAR = (
+    "Distances (MMD, in the release's kernel) go from 0, alike, to 1.41. The bar is the size of "
+    "the privacy noise: it moves the distance by no more than about that."
+)
+_FREE = "Asking cost nothing more."
+
+ReleaseFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="Release, as privatest release wrote it.", show_default=False
+    ),
+]
+QuestionArgument = Annotated[
+    Question,
+    typer.Argument(
+        metavar="QUESTION",
+        help="about, mean COLUMN, probability CONDITION, quantile COLUMN Q, compare PUBLIC_FILE, "
+        "or plot -o PICTURE.",
+    ),
+]
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="WORDS", help="What the question is about.", show_default=False),
+]
+WeightsOption = Annotated[
+    Literal["released", "nonnegative"] | None,
+    typer.Option(
+        "--weights",
+        metavar="KIND",
+        help="released (as they are), or nonnegative (the nearest that can be probabilities).",
+        show_default="nonnegative for probability and quantile, and where those released nearly "
+        "cancel; else released",
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Picture of plot: a .png, .svg or .pdf file."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a picture that is there.")]
+
+
+def query(
+    file: ReleaseFile,
+    question: QuestionArgument = "about",
+    words: Words = None,
+    *,
+    weights: WeightsOption = None,
+    output: Output = None,
+    force: Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Ask a release a question. No private data is needed, and nothing is spent.
+
+    Each estimate has an error bar: one standard deviation of the privacy
+    noise. A condition compares columns with numbers and texts by < <= > >= ==
+    != and in, joined by and, or, not. With compare, the other file must be
+    PUBLIC: what is computed from its rows is not protected.
+
+    \b
+    Example:
+      privatest release visits.csv --bounds visits=0:80 --bounds age=0:100 \\
+        --epsilon 1 --delta 1e-6 --points 50 -o synthetic.parquet
+      privatest query synthetic.parquet mean visits
+      privatest query synthetic.parquet probability "visits > 10 and age < 50"
+      privatest query synthetic.parquet quantile visits 0.9
+    """
+    given = _words(question, words or [], output)
+    if question == "plot":
+        if output is None:
+            raise ParameterError("plot needs a file for the picture: -o FILE.png.")
+        check_picture(output, "--output", force)
+
+    from privatest.synthetic import SyntheticData  # noqa: PLC0415
+
+    with working("Reading the release ..."):
+        made = SyntheticData.load(file)
+    if question == "about":
+        _print_about(made, as_json=as_json)
+    elif question == "plot" and output is not None:
+        draw(made, output)
+        _print_written(output, made, as_json=as_json)
+    else:
+        chosen = weights or ("nonnegative" if question in _SHARES else "released")
+        estimate, used = _asked(made, question, given, chosen, strict=weights is not None)
+        answer = _print_json if as_json else _print_estimate
+        answer(estimate, question, given, used, made)
+
+
+def _words(question: Question, words: Sequence[str], output: Path | None) -> list[str]:
+    """Refuse a question that has too few or too many words."""
+    form = _FORMS[question]
+    if question == "plot":
+        expected = 0
+    else:
+        expected = len(form.split())
+        if output is not None:
+            raise ParameterError("--output is for plot only.")
+    if len(words) != expected:
+        raise ParameterError(f"write it as: privatest query FILE {question} {form}".rstrip() + ".")
+    return list(words)
+
+
+def _asked(
+    made: SyntheticData, question: Question, words: Sequence[str], weights: str, *, strict: bool
+) -> tuple[Estimate, SyntheticData]:
+    """Return the estimate, and the release with the weights it was made with."""
+    if weights == "nonnegative":
+        with working("Looking for weights that are not negative ..."):
+            fitted = made.nonnegative()
+        return _answer(fitted, question, words), fitted
+    try:
+        return _answer(made, question, words), made
+    except DataError as error:
+        if question == "compare":
+            raise
+        if strict:  # the weights nearly cancel; the message speaks of functions
+            cause = str(error).partition(". ")[0]
+            raise DataError(f"{cause}; try --weights nonnegative.") from None
+    return _asked(made, question, words, "nonnegative", strict=strict)
+
+
+def _answer(made: SyntheticData, question: Question, words: Sequence[str]) -> Estimate:
+    answers: dict[str, Callable[..., Estimate]] = {
+        "mean": made.mean,
+        "probability": made.probability,
+        "quantile": lambda column, q: made.quantile(column, _share(q)),
+        "compare": lambda path: _compare(made, path),
+    }
+    return answers[question](*words)
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError("Q must be a number between 0 and 1.") from None
+
+
+def _compare(made: SyntheticData, path: str) -> Estimate:
+    """Measure the distance to the rows of a public file."""
+    from privatest.sources import read_table  # noqa: PLC0415
+
+    schema = made.facts.schema
+    text = () if schema is None else schema.categorical_names
+    rows = read_table(path, list(made.columns), text=text)
+    with progress("Comparing", True) as step:
+        return made.mmd(rows, progress=step)
+
+
+def _print_json(
+    estimate: Estimate,
+    question: Question,
+    words: Sequence[str],
+    used: SyntheticData,
+    made: SyntheticData,
+) -> None:
+    document: dict[str, Any] = {
+        "question": question,
+        "words": list(words),
+        "value": estimate.value,
+        # a release without draws has no error bar, and JSON no word for that but null
+        "error": estimate.error if math.isfinite(estimate.error) else None,
+        "weights": "released" if used is made else "nonnegative",
+        "release": facts(made),
+    }
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _print_estimate(
+    estimate: Estimate,
+    question: Question,
+    words: Sequence[str],
+    used: SyntheticData,
+    made: SyntheticData,
+) -> None:
+    page = Page()
+    page.line(f"{_name(question, words)}: {estimate}", style="bold")
+    page.line(_DISTANCE_BAR if question == "compare" else _BAR)
+    if used is not made:
+        print_strained(made, page, used)
+    if made.facts.simulated:
+        page.line(made.facts.guarantee)
+    page.line(_FREE)
+
+
+def _name(question: Question, words: Sequence[str]) -> str:
+    if question == "quantile":
+        return f"{words[1]} quantile of {words[0]}"
+    forms = {"mean": "mean of {}", "probability": "probability of {}", "compare": "distance to {}"}
+    return forms[question].format(words[0])
+
+
+def _print_about(made: SyntheticData, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"question": "about", "release": facts(made)}, indent=2, allow_nan=False))
+        return
+    page = Page()
+    for line in str(made).splitlines():
+        page.line(line)
+
+
+def _print_written(output: Path, made: SyntheticData, *, as_json: bool) -> None:
+    if as_json:
+        document = {"question": "plot", "file": str(output), "release": facts(made)}
+        print(json.dumps(document, indent=2, allow_nan=False))
+    else:
+        Page().line(f"Wrote {output}.")

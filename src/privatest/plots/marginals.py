@@ -1,0 +1,228 @@
+"""Each column of a private release, with bands for the privacy noise."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.errors import DataError
+from privatest.schema import CategoricalColumn, NumericColumn
+from privatest.synthetic import SyntheticData
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Marginal", "marginals", "plot_marginals", "strained"]
+
+_BINS = 20
+_TAIL = 0.01  # share at either end that may be left out of a narrow column's bins
+_NARROW = 0.5  # of the bounds: below this the rest would be empty
+_CATEGORIES = 12  # more of them are too many to name
+_FILL, _LINE, _BAND = "#cfe0f1", "#1f5c99", "#e0913a"
+_STRAINED = 4.0  # error bars; noise alone is hardly ever so far off
+_NOTICED = 0.01  # of a column's range; less is no matter, however short the bar
+_EXPLAINED = (
+    "Orange: two standard deviations of the privacy noise each way. It does not cover how well "
+    "the synthetic rows can stand for the data."
+)
+_POOR = " Columns with * are poorly represented."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginal:
+    """Shares of one column, and the standard deviation of the noise in each.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    labels : tuple of str or None
+        The categories; None for numbers.
+    integer : bool
+        Whether the numbers are integers.
+    edges : ndarray
+        Edges of the bins; those of categories are -0.5, 0.5, ...
+    shares, errors : ndarray
+        One for each bin.
+    """
+
+    name: str
+    labels: tuple[str, ...] | None
+    integer: bool
+    edges: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+def marginals(release: SyntheticData) -> list[Marginal]:
+    """Return the shares of every column of a release: post-processing.
+
+    Numbers are put in at most 20 bins of the public bounds; where all but 2% of the released
+    weight lies in less than half of them, of that part. The weights are the nearest ones that
+    are not negative, since shares are not.
+    """
+    if release.facts.kernel is not None:
+        release = release.nonnegative()
+    return [_marginal(release, name) for name in release.columns]
+
+
+def strained(release: SyntheticData, fitted: SyntheticData | None = None) -> list[str]:
+    """Name the columns that non-negative weights of these rows cannot represent.
+
+    A mean, or a category's share, is then many error bars from what the weights as released
+    say: there are too few synthetic rows where the data lies. Weights that were released
+    non-negative do not tell. ``fitted`` is ``release.nonnegative()``, where it is known.
+    """
+    if release.facts.kernel is None or release.weights.min() >= 0:
+        return []
+    if fitted is None:
+        fitted = replace(release, draws=release.draws[:, :0]).nonnegative()  # without bars
+    try:
+        return [name for name in release.columns if _misses(release, fitted, name)]
+    except DataError:  # the weights nearly cancel: no bar is too short for that
+        return []
+
+
+def _misses(release: SyntheticData, fitted: SyntheticData, name: str) -> bool:
+    labels, values = _categories(release, name), release.columns[name]
+    spelled = values.astype(str)
+    asked = [values] if labels is None else [spelled == label for label in labels]
+    for feature in asked:
+        free, fit = (each.mean(partial(_given, feature)) for each in (release, fitted))
+        least = _NOTICED * (float(feature.max()) - float(feature.min()))
+        if abs(fit.value - free.value) > max(least, _STRAINED * free.error):
+            return True
+    return False
+
+
+def _given(values: NDArray[Any], _: object) -> NDArray[Any]:
+    return values
+
+
+def plot_marginals(release: SyntheticData) -> Figure:
+    """Draw every column of a release, with bands for the privacy noise.
+
+    Parameters
+    ----------
+    release : SyntheticData
+        Of :func:`privatest.release`.
+
+    Returns
+    -------
+    matplotlib Figure
+        Heights are shares of rows in percent. The band is two standard deviations of the
+        privacy noise each way; it does not cover how well the synthetic rows can stand for
+        the data.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
+
+    fitted = release if release.facts.kernel is None else release.nonnegative()
+    found = marginals(fitted)
+    wide = len(found) if len(found) <= 3 else 2 if len(found) == 4 else 3
+    high = math.ceil(len(found) / wide)
+    figure = Figure(figsize=(max(3.4 * wide, 5.6), 2.5 * high + 0.9), layout="constrained")
+    every: Any = np.atleast_1d(figure.subplots(high, wide, squeeze=False)).ravel()
+    poor = strained(release, fitted)
+    for axes, marginal in zip(every, found, strict=False):
+        _draw(axes, marginal)
+        axes.set_title(marginal.name + " *" * (marginal.name in poor), fontsize=10)
+    for axes in every[len(found) :]:
+        axes.set_visible(False)
+    for axes in every[::wide]:
+        axes.set_ylabel("share, %")
+    facts = release.facts
+    figure.suptitle(
+        f"{len(release):,} synthetic rows for {facts.n:,} private ones: {facts.spent}", fontsize=11
+    )
+    note = facts.guarantee if facts.simulated else _EXPLAINED + _POOR * bool(poor)
+    letters = int(15 * figure.get_figwidth())  # of this size that fit in a line
+    figure.supxlabel(textwrap.fill(note, letters), fontsize=8)
+    return figure
+
+
+def _marginal(release: SyntheticData, name: str) -> Marginal:
+    values, labels = release.columns[name], _categories(release, name)
+    if labels is None:
+        edges = _edges(release, name)
+        places = np.searchsorted(edges, values, side="right") - 1
+        places[values == edges[-1]] = len(edges) - 2  # the last bin has both its ends
+    else:
+        edges = np.arange(len(labels) + 1, dtype=np.float64) - 0.5
+        codes = {label: code for code, label in enumerate(labels)}
+        places = np.array([codes[str(value)] for value in values], dtype=np.intp)
+    inside = np.arange(len(edges) - 1)[:, None] == places
+    shares = inside @ release.weights / release.weights.sum()
+    moved = inside @ release.draws / release.draws.sum(axis=0) - shares[:, None]
+    errors = np.sqrt((moved**2).mean(axis=1)) if moved.size else np.zeros(len(shares))
+    integer = getattr(_described(release, name), "integer", False)
+    return Marginal(name, labels, integer, edges, shares, errors)
+
+
+def _categories(release: SyntheticData, name: str) -> tuple[str, ...] | None:
+    """Return the categories of a column: the schema's, else those that were released."""
+    values = release.columns[name]
+    column = _described(release, name)
+    if isinstance(column, CategoricalColumn):
+        return tuple(map(str, column.categories))
+    if values.dtype.kind in "iuf":
+        return None
+    return tuple(sorted({str(value) for value in values}))
+
+
+def _edges(release: SyntheticData, name: str) -> NDArray[np.float64]:
+    """Return edges of bins over the public bounds, or over the part that holds nearly all."""
+    values = release.columns[name].astype(np.float64)
+    column = _described(release, name)
+    bounded = isinstance(column, NumericColumn)
+    low, high = (column.lower, column.upper) if bounded else (values.min(), values.max())
+    inner = release.quantile(name, _TAIL).value, release.quantile(name, 1 - _TAIL).value
+    if inner[1] - inner[0] < _NARROW * (high - low):
+        low, high = inner
+    if bounded and column.integer:
+        step = math.ceil((high - low + 1) / _BINS)  # every bin holds as many integers
+        count = math.ceil((high - low + 1) / step)
+        return np.asarray(low - 0.5 + step * np.arange(count + 1), dtype=np.float64)
+    return np.linspace(low, high if high > low else low + 1, _BINS + 1, dtype=np.float64)
+
+
+def _described(release: SyntheticData, name: str) -> Any:
+    schema = release.facts.schema
+    return None if schema is None else schema.columns[name]
+
+
+def _draw(axes: Axes, marginal: Marginal) -> None:
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
+
+    shares, band = 100 * marginal.shares, 200 * marginal.errors
+    low, high = np.maximum(shares - band, 0.0), shares + band
+    if marginal.labels is None:
+        axes.stairs(shares, marginal.edges, fill=True, color=_FILL)
+        axes.stairs(high, marginal.edges, baseline=low, fill=True, color=_BAND, alpha=0.45)
+        axes.stairs(shares, marginal.edges, color=_LINE, linewidth=1.2)
+        axes.set_xlim(marginal.edges[0], marginal.edges[-1])
+        if marginal.integer:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        beyond = 100 - shares.sum()
+        if beyond > 0.05:
+            text = f"{beyond:.1f}% beyond"
+            axes.text(0.98, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=8)
+    else:
+        places = np.arange(len(shares))
+        axes.bar(places, shares, width=0.7, color=_FILL, edgecolor=_LINE, linewidth=1.2)
+        axes.bar(places, high - low, bottom=low, width=0.7, color=_BAND, alpha=0.45)
+        if len(places) <= _CATEGORIES:
+            axes.set_xticks(places, [_short(label) for label in marginal.labels])
+        axes.set_xlim(-0.6, len(shares) - 0.4)
+    axes.set_ylim(bottom=0.0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 12 else f"{label[:11]}…"

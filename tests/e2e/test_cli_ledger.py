@@ -1,0 +1,170 @@
+"""The command line spends from a ledger, and says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from privatest.cli.spending import default_ledger, open_ledger
+from privatest.privacy import Budget
+from tests.e2e.command_line import GROUP, refused, table, write
+
+BOOK = ("--ledger", "book.db")
+ASKED = ("two-sample", "visits.csv", *GROUP, "--permutations", "99")
+
+
+@pytest.fixture
+def budget_of_one(cli):
+    """A data set that may be asked for epsilon 1 in all."""
+    write("visits.csv", table())
+    run = cli("ledger", "init", "visits", "--epsilon", "1", *BOOK)
+    assert run.code == 0
+    assert "epsilon = 1 in all" in run.out
+    return cli
+
+
+def spent() -> str:
+    with open_ledger("book.db") as ledger:
+        return f"{ledger.totals('visits').account.spent.epsilon.normalize():f}"
+
+
+def test_a_budget_is_spent_and_then_refused(budget_of_one):
+    cli = budget_of_one
+    for used in ("40%", "80%"):
+        run = cli(*ASKED, "--epsilon", "0.4", *BOOK)
+        assert run.code == 0
+        assert f"Ledger: {used} of the budget of visits spent." in run.out
+    refused(cli(*ASKED, "--epsilon", "0.4", *BOOK), "budget")
+    assert spent() == "0.8"
+    assert cli(*ASKED, "--epsilon", "0.2", *BOOK).code == 0
+    assert spent() == "1"
+
+
+def test_json_stands_alone(budget_of_one):
+    run = budget_of_one(*ASKED, "--epsilon", "0.4", *BOOK, "--json")
+    assert run.err == ""
+    assert json.loads(run.out)["epsilon"] == 0.4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        ((*ASKED, "--epsilon", "0.4", "--adjacency", "one"), "membership"),
+        ((*ASKED, "--epsilon", "-1"), "epsilon"),
+        (("two-sample", "gone.csv", *GROUP, "--epsilon", "1", "--dataset", "visits"), "not exist"),
+        (
+            ("two-sample", "visits.csv", *GROUP, "--bounds", "height=0:3", "--epsilon", "1"),
+            "no column 'height'",
+        ),
+    ],
+)
+def test_mistakes_cost_nothing(budget_of_one, arguments, fragment):
+    refused(budget_of_one(*arguments, *BOOK), fragment)
+    assert spent() == "0"
+
+
+def test_what_fails_after_the_data_was_read_is_spent(budget_of_one):
+    write("visits.csv", table(visits=[None, *range(79)]))
+    refused(budget_of_one(*ASKED, "--epsilon", "0.4", *BOOK), "missing")
+    assert spent() == "0.4"
+    run = budget_of_one("ledger", "history", "visits", *BOOK)
+    assert "failed" in run.out
+    assert "DataError" in run.out
+
+
+def test_an_unknown_data_set_and_a_missing_ledger_say_what_to_do(budget_of_one):
+    write("other.csv", table())
+    asked = ("two-sample", "other.csv", *GROUP, "--epsilon", "0.1")
+    refused(budget_of_one(*asked, *BOOK), "ledger init other --epsilon 3", "--no-ledger")
+    refused(budget_of_one(*asked, "--ledger", "none.db"), "no ledger yet", "ledger init")
+    assert not Path("none.db").exists()
+    assert budget_of_one(*asked, *BOOK, "--dataset", "visits").code == 0
+    assert spent() == "0.1"
+
+
+def test_without_a_ledger_it_says_what_that_means(budget_of_one):
+    run = budget_of_one(*ASKED, "--epsilon", "5", "--no-ledger")
+    assert run.code == 0
+    assert "recorded nowhere" in run.err
+    assert spent() == "0"
+    refused(budget_of_one(*ASKED, "--epsilon", "1", "--no-ledger", *BOOK), "--no-ledger")
+
+
+def test_two_files_are_two_data_sets(cli):
+    write("a.csv", table().slice(0, 40))
+    write("b.csv", table().slice(40))
+    cli("ledger", "init", "a", "--epsilon", "1", *BOOK)
+    asked = ("two-sample", "a.csv", "b.csv", "--bounds", "visits=0:80", "--epsilon", "0.5", *BOOK)
+    refused(cli(*asked), "data set 'b'")
+    cli("ledger", "init", "b", "--epsilon", "0.5", *BOOK)
+    assert "50% of the budget of a and 100% of the budget of b spent" in cli(*asked).out
+    refused(cli(*asked), "budget")  # b cannot pay, so a is not charged
+    with open_ledger("book.db") as ledger:
+        assert ledger.totals("a").account.spent.epsilon == Budget("0.5").epsilon
+
+
+def test_show_draws_bars(budget_of_one):
+    budget_of_one(*ASKED, "--epsilon", "0.5", *BOOK)
+    run = budget_of_one("ledger", "show", *BOOK)
+    assert "visits" in run.out
+    assert "████████████░░░░░░░░░░░░" in run.out
+    assert "50.0%" in run.out
+    assert "epsilon 0.5 of 1" in run.out
+    (account,) = json.loads(budget_of_one("ledger", "show", *BOOK, "--json").out)
+    assert account["dataset"] == "visits"
+    assert account["spent"]["epsilon"] == "0.5"
+
+
+def test_history_is_a_table(budget_of_one):
+    budget_of_one(*ASKED, "--epsilon", "0.5", *BOOK)
+    run = budget_of_one("ledger", "history", "visits", *BOOK)
+    kinds = [line.split()[3] for line in run.out.splitlines()[1:]]
+    assert kinds == ["committed", "reserved", "created"]
+    rows = json.loads(budget_of_one("ledger", "history", "visits", *BOOK, "--json").out)
+    assert [row["kind"] for row in rows] == kinds
+    assert rows[0]["body"]["released"]["epsilon"] == 0.5
+    refused(budget_of_one("ledger", "history", "nobody", *BOOK), "nobody")
+
+
+def test_verify_and_export(budget_of_one):
+    budget_of_one(*ASKED, "--epsilon", "0.5", *BOOK)
+    assert "as it was written" in budget_of_one("ledger", "verify", *BOOK).out
+    heads = json.loads(budget_of_one("ledger", "verify", *BOOK, "--json").out)["heads"]
+    assert heads["visits"]["sequence"] == 3
+    assert "3 entries" in budget_of_one("ledger", "export", "all.jsonl", *BOOK).out
+    assert len(Path("all.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+    refused(budget_of_one("ledger", "export", "all.jsonl", *BOOK), "export")
+
+
+def test_a_second_init_changes_nothing(budget_of_one):
+    assert budget_of_one("ledger", "init", "visits", "--epsilon", "1", *BOOK).code == 0
+    refused(budget_of_one("ledger", "init", "visits", "--epsilon", "2", *BOOK), "budget")
+    refused(budget_of_one("ledger", "init", "x", "--epsilon", "0", *BOOK), "epsilon")
+
+
+def test_a_damaged_ledger_is_refused(budget_of_one):
+    Path("book.db").write_bytes(b"this is not a database" * 100)
+    for arguments in ((*ASKED, "--epsilon", "0.1"), ("ledger", "show"), ("ledger", "verify")):
+        refused(budget_of_one(*arguments, *BOOK))
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", "XDG_STATE_HOME", "folder/privatest/ledger.db"),
+        ("linux", "", ".local/state/privatest/ledger.db"),
+        ("darwin", "", "Library/Application Support/privatest/ledger.db"),
+        ("win32", "LOCALAPPDATA", "folder/privatest/ledger.db"),
+    ],
+)
+def test_where_the_ledger_is(monkeypatch, platform, variable, expected):
+    for name in ("PRIVATEST_LEDGER", "XDG_STATE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "folder")
+    monkeypatch.setattr("sys.platform", platform)
+    assert default_ledger().endswith(expected)
+    monkeypatch.setenv("PRIVATEST_LEDGER", "mine.db")
+    assert default_ledger() == "mine.db"
