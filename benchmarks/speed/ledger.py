@@ -23,6 +23,7 @@ from privatest.ledger.sums import Spent, Sums
 from privatest.privacy import Budget
 
 PAIRS = 400
+MANY_PAIRS = 4000  # of several clients, so that opening the ledger does not count
 LONG = 1_000_000
 EACH = Pure("0.001")
 MEMORY = Path("/dev/shm")
@@ -57,10 +58,10 @@ def rate(location: str, clients: int, datasets: int) -> float:
         pairs(location, names[0], 10)
         return PAIRS / best_time(lambda: pairs(location, names[0], PAIRS), 2)
     with multiprocessing.get_context("spawn").Pool(clients) as pool:
-        work = [(location, names[i % datasets], PAIRS // clients) for i in range(clients)]
+        work = [(location, names[i % datasets], MANY_PAIRS // clients) for i in range(clients)]
         pool.starmap(pairs, [(location, name, 2) for _, name, _ in work], chunksize=1)  # imports
         seconds = best_time(lambda: pool.starmap(pairs, work, chunksize=1), 2)
-    return PAIRS / seconds
+    return MANY_PAIRS / seconds
 
 
 def long_ledger(path: Path) -> None:

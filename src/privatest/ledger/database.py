@@ -70,8 +70,6 @@ class Database:
         process, and the next flush takes it along, but a power cut may lose it.
         """
         with self._transaction(write=True, flush=flush) as connection:
-            if not flush and self.kind == "postgresql":
-                connection.exec_driver_sql("SET LOCAL synchronous_commit TO off")
             yield connection
 
     def _own_connections(self) -> None:

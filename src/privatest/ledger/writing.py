@@ -37,7 +37,9 @@ def now() -> str:
 
 def locked(connection: Connection, name: str) -> Row[Any]:
     """Lock a data set against all others and read it."""
-    found = connection.execute(statements().lock, {"of_name": name}).one_or_none()
+    found = connection.execute(
+        statements(connection.dialect.name).lock, {"of_name": name}
+    ).one_or_none()
     if found is None:
         raise ParameterError(f"dataset must be one that the ledger holds; got {name!r}.")
     return found
@@ -115,12 +117,12 @@ def reserve(
     sums = _granted(f"data set {name!r}", dataset, event, spent)
     if analyst is not None:
         whose = {"of_dataset": dataset.id, "whose": analyst}
-        own = connection.execute(statements().analyst, whose).one_or_none()
+        own = connection.execute(statements(connection.dialect.name).analyst, whose).one_or_none()
         if own is None:
             raise ParameterError(f"analyst must be one that data set {name!r} has; enter it first.")
         own_sums = _granted(f"analyst {analyst!r} on data set {name!r}", own, event, spent)
         whose["new_sums"] = canonical(own_sums.to_dict())
-        connection.execute(statements().spend_of_analyst, whose)
+        connection.execute(statements(connection.dialect.name).spend_of_analyst, whose)
     reservation = Reservation(uuid.uuid4().hex, name, analyst, dataset.sequence + 1)
     fields = {
         "event": event_to_dict(event),
@@ -153,7 +155,9 @@ def close(connection: Connection, reservation: str, kind: str, fields: Mapping[s
     """Record how a reservation ended: committed or failed, once."""
     from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
-    dataset = connection.execute(statements().lock_open, {"reservation": reservation}).one_or_none()
+    dataset = connection.execute(
+        statements(connection.dialect.name).lock_open, {"reservation": reservation}
+    ).one_or_none()
     if dataset is None:
         raise LedgerError("The ledger holds no such reservation; nothing may be released.")
     request = {} if dataset.request is None else {"request": dataset.request}
@@ -206,11 +210,12 @@ def _append(
         "body": body,
         "hash": digest(dataset.hash, body),
     }
-    connection.execute(statements().append, entry)
     head = {"sequence": entry["sequence"], "hash": entry["hash"], "time": time, **(changes or {})}
     kept = {name: getattr(dataset, name) for name in ("sums", "epsilon", "delta", "limits")}
     new = {f"new_{name}": value for name, value in (kept | head).items()}
-    connection.execute(statements().move_head, {"of_dataset": dataset.id, **new})
+    values = entry | {"of_dataset": dataset.id, **new}
+    for statement in statements(connection.dialect.name).append:
+        connection.execute(statement, values)
 
 
 def _limits(budget: Budget, settings: Mapping[str, Any]) -> Limits:
