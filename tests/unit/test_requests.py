@@ -155,3 +155,20 @@ def test_methods_that_need_sizes_say_why(method):
 def test_what_does_not_fit_the_schema_is_refused_before_data(request_, fragment):
     with pytest.raises(ParameterError, match=fragment):
         prepare(request_, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "expected"),
+    [
+        ("me", {"delta": "1e-6", "locations": 3}, True),
+        ("me", {"delta": "1e-6", "locations": 3, "release": "moments"}, True),
+        ("me", {"delta": "1e-6", "locations": 3, "release": "statistic"}, False),
+        ("me", {"locations": 3}, False),
+        ("hotelling", {"delta": "1e-6"}, True),
+        ("hotelling", {}, False),
+        ("mmd", {"delta": "1e-6"}, False),
+    ],
+)
+def test_only_gaussian_mechanisms_are_charged_as_such(method, more, expected):
+    """Laplace noise that were charged as Gaussian would cost too little under zCDP."""
+    assert asked(method=method, group="region", **more).gaussian is expected

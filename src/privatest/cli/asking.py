@@ -37,9 +37,8 @@ def answer(
         check_picture(plot, request.method)
     for file in files:  # a mistyped name should not cost anything
         check_columns(file, prepared.names)
-    gaussian = request.entry.gaussian
     with (
-        spending(purse, request.budget, files, gaussian=gaussian) as record,
+        spending(purse, request.budget, files, gaussian=request.gaussian) as record,
         working("Reading the data and testing ..."),
     ):
         tables = [read_table(file, prepared.names, text=prepared.text) for file in files]

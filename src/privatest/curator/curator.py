@@ -261,7 +261,7 @@ def _event(request: Request, dataset: DatasetConfig, part: str | None) -> Event:
     budget = request.budget
     if not budget.delta:
         return Pure(budget.epsilon, part=part)
-    if request.entry.gaussian and dataset.composition == "tight":
+    if request.gaussian and dataset.composition == "tight":
         return Gaussian(1 / gaussian_scale(1.0, budget), part=part)
     return Approximate(budget.epsilon, budget.delta, part=part)
 

@@ -81,6 +81,15 @@ class Request:
         """The catalogue's entry."""
         return find(self.question, self.method)
 
+    @property
+    def gaussian(self) -> bool:
+        """Whether the answer is one analytic Gaussian mechanism at this budget.
+
+        A statistic of the same method has Laplace noise, which costs more when composed.
+        """
+        laplace = self.options.get("release") == "statistic"
+        return self.entry.gaussian and bool(self.budget.delta) and not laplace
+
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Request:
         """Read a flat document such as ``{"question": "two-sample", "method": "mmd", ...}``."""
