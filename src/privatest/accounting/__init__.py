@@ -10,6 +10,7 @@ from privatest.accounting.events import (
     Pure,
     covers,
     event_from_dict,
+    event_of,
     event_to_dict,
     price,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "compose",
     "covers",
     "event_from_dict",
+    "event_of",
     "event_to_dict",
     "fits",
     "gaussian_epsilon",

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import Any
 
 from privatest.errors import ParameterError
-from privatest.privacy import Amount, Budget, gaussian_delta
+from privatest.privacy import Amount, Budget, gaussian_delta, gaussian_scale
 from privatest.validation import reject
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Pure",
     "covers",
     "event_from_dict",
+    "event_of",
     "event_to_dict",
     "price",
 ]
@@ -197,6 +198,24 @@ def covers(budget: Budget, event: Event) -> bool:
         return gaussian_delta(float(1 / event.mu) * (1 - 1e-14), epsilon) <= delta
     alone = price(event)
     return alone.epsilon <= budget.epsilon and alone.delta <= budget.delta
+
+
+def event_of(budget: Budget, *, gaussian: bool = False, part: str | None = None) -> Event:
+    """Return the event of a release that was calibrated to a budget.
+
+    ``gaussian`` says that it is one analytic Gaussian mechanism, which composes better than
+    what its (epsilon, delta) alone would allow.
+
+    Examples
+    --------
+    >>> event_of(Budget("0.5"))
+    Pure(epsilon=Decimal('0.5'), part=None)
+    """
+    if not budget.delta:
+        return Pure(budget.epsilon, part=part)
+    if gaussian:
+        return Gaussian(1 / gaussian_scale(1.0, budget), part=part)
+    return Approximate(budget.epsilon, budget.delta, part=part)
 
 
 def _fill(event: object, **values: object) -> None:

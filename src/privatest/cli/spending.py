@@ -128,10 +128,12 @@ def spending(
             raise ParameterError("--no-ledger does not go with --ledger or --dataset.")
         yield lambda _: _UNRECORDED
         return
+    from privatest.accounting import event_of  # noqa: PLC0415
+
     names = purse.datasets_of(files)
     with open_ledger(purse.ledger) as ledger:
         _require(ledger, names)
-        event = _event(budget, gaussian)
+        event = event_of(budget, gaussian=gaussian)
         # two files: spend nothing on the first where the second cannot afford it
         names.sort(key=lambda name: ledger.affords(name, event, budget=budget))
         reservations = [ledger.reserve(name, event, budget=budget) for name in names]
@@ -158,17 +160,6 @@ def print_spent(sentence: str, purse: Purse, *, as_json: bool) -> None:
         print_note(sentence)
     elif not as_json:
         Page().line(sentence)
-
-
-def _event(budget: Budget, gaussian: bool) -> Any:
-    from privatest.accounting import Approximate, Gaussian, Pure  # noqa: PLC0415
-    from privatest.privacy import gaussian_scale  # noqa: PLC0415
-
-    if not budget.delta:
-        return Pure(budget.epsilon)
-    if gaussian:  # one analytic Gaussian mechanism; composes better than its (epsilon, delta)
-        return Gaussian(1 / gaussian_scale(1.0, budget))
-    return Approximate(budget.epsilon, budget.delta)
 
 
 def _commit(ledger: Ledger, reservations: Sequence[Reservation], released: Any) -> str:

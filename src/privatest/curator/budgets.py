@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from privatest.accounting import Approximate, Pure
+from privatest.accounting import event_of
 from privatest.curator.inquiry import categories_of, schema_digest
 from privatest.curator.registration import Registration, load_registrations
 from privatest.errors import LedgerError
@@ -88,9 +88,7 @@ def not_ready(
 def _settings(dataset: DatasetConfig) -> dict[str, Any]:
     """Return what never changes about a data set."""
     each, parts = dataset.each, dataset.partition
-    event = None
-    if each is not None:
-        event = Approximate(each.epsilon, each.delta) if each.delta else Pure(each.epsilon)
+    event = None if each is None else event_of(each)
     return {
         "composition": dataset.composition,
         "each": event,

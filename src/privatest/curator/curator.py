@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from privatest.accounting import Approximate, Event, Gaussian, Pure
+from privatest.accounting import Event, event_of
 from privatest.curator.answering import look, quietly, result_from_dict
 from privatest.curator.answers import Answer, Price
 from privatest.curator.budgets import enter, not_ready, open_ledger
@@ -27,7 +27,7 @@ from privatest.curator.registration import (
 from privatest.errors import BudgetError, ParameterError, PrivacyError, PrivatestError
 from privatest.ledger import Ledger, request_digest
 from privatest.noise import NoiseSource, SecureNoise
-from privatest.privacy import Budget, gaussian_scale
+from privatest.privacy import Budget
 from privatest.requests import Request
 from privatest.results import Decision
 
@@ -258,12 +258,8 @@ class Curator:
 
 def _event(request: Request, dataset: DatasetConfig, part: str | None) -> Event:
     """Return what will happen to the data, as far as the test promises it."""
-    budget = request.budget
-    if not budget.delta:
-        return Pure(budget.epsilon, part=part)
-    if request.gaussian and dataset.composition == "tight":
-        return Gaussian(1 / gaussian_scale(1.0, budget), part=part)
-    return Approximate(budget.epsilon, budget.delta, part=part)
+    gaussian = request.gaussian and dataset.composition == "tight"
+    return event_of(request.budget, gaussian=gaussian, part=part)
 
 
 def _answer(case: _Case, result: Decision, number: str | None) -> Answer:
