@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privatest.cli.release import progress
+from privatest.cli.released import progress
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from tests.e2e.command_line import CANARY, Cli, Run, refused, table, write
@@ -306,8 +306,13 @@ def test_poor_fits_are_named(cli):
     run = cli("release", path, *wide, *BUDGET, "--points", "40", "-o", "t.parquet")
     assert run.code == 0
     assert "Poorly represented: c0" in run.out
-    assert "Poorly represented: c0" in cli("query", "t.parquet", "quantile", "c0", "0.5").out
-    assert "Poorly" not in cli("query", "t.parquet", "mean", "c0").out
+    asked = ("query", "t.parquet", "mean", "c0", "--weights", "nonnegative")
+    out = cli(*asked).out
+    assert "(poorly represented)" in out
+    assert "Poorly represented: weights of these rows" in out
+    found = document(cli(*asked, "--json"))
+    assert 0 < 0.95 * found["error"] < found["misfit"] <= found["error"]
+    assert abs(found["value"] - 1) < 2 * found["error"]  # the bar is long enough
 
 
 def test_progress_is_shown_to_people_only(monkeypatch, capsys):

@@ -19,6 +19,7 @@ from tests.e2e.test_tutorials import blocks, run, shape_of
 pytestmark = pytest.mark.e2e
 
 PAGE = "tutorials/synthetic-data.md"
+POOR = re.compile(r" \(poorly represented\)|^Poorly represented: .*\n", re.M)
 SPACES = re.compile(r"\s+")
 
 
@@ -32,8 +33,11 @@ def tutorial(tmp_path_factory) -> tuple[dict[str, Any], list[tuple[str, str]]]:
 
 
 def shape(text: str) -> str:
-    """Words without numbers; a number of another length moves the spaces beside it."""
-    return SPACES.sub(" ", shape_of(text))
+    """Words without numbers; a number of another length moves the spaces beside it.
+
+    In one of 60 releases an estimate was marked as poor.
+    """
+    return SPACES.sub(" ", POOR.sub("", shape_of(text)))
 
 
 def test_it_prints_what_it_says(tutorial):

@@ -169,7 +169,7 @@ def test_nothing_of_the_data_is_in_an_error(name):
 
 
 def test_synthetic_data_has_the_declared_fields_and_no_others():
-    assert set(SyntheticData.__slots__) == {"columns", "weights", "draws", "facts"}
+    assert set(SyntheticData.__slots__) == {"columns", "weights", "draws", "facts", "before"}
     synthetic = release(TABLE, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=9)
     assert not hasattr(synthetic, "__dict__")
     assert set(synthetic.facts.parameters) == {"weights", "n_points", "tolerance"}

@@ -59,9 +59,9 @@ def test_shares_are_the_release_s_own(synthetic):
         assert marginal.shares.min() >= 0
 
 
-def test_less_noise_has_narrower_bands(synthetic):
-    noisy = made(epsilon=0.3)
-    for wide, narrow in zip(marginals(noisy), marginals(synthetic), strict=True):
+def test_less_noise_has_narrower_bands():
+    noisy, quiet = made(epsilon=0.1), made(epsilon=2)  # of 10, most of the band is misfit
+    for wide, narrow in zip(marginals(noisy), marginals(quiet), strict=True):
         assert wide.errors.mean() > 2 * narrow.errors.mean()
 
 
@@ -108,7 +108,7 @@ def test_strained_columns_are_named(synthetic):
     assert {title.removesuffix(" *") for title in titles if title.endswith(" *")} == set(
         strained(poor)
     )
-    assert strained(poor.nonnegative()) == []
+    assert strained(poor.nonnegative()) == strained(poor)
 
 
 def test_picture(synthetic, tmp_path):
@@ -123,7 +123,7 @@ def test_picture(synthetic, tmp_path):
     assert "NOT private" in figure.get_supxlabel()
     real = replace(synthetic, facts=replace(synthetic.facts, simulated=False))
     words = plot_marginals(real).get_supxlabel().replace("\n", " ")
-    assert "two standard deviations of the privacy noise" in words
+    assert "two error bars each way, for the privacy noise and" in words
     assert "does not cover" in words
     figure.savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 0

@@ -250,6 +250,39 @@ def test_snapped_points_get_new_weights():
     assert distance(points, weights, clusters()) < distance(points, np.full(40, 1 / 40), clusters())
 
 
+def test_snapped_points_of_equal_weights():
+    """There is nothing left to search for once the points are snapped."""
+
+    def snap(points):
+        return np.rint(points * 4) / 4
+
+    points, weights = reduced_set(
+        release(clusters()), domain=BOX, n_points=30, constraint="equal", snap=snap, rng=0
+    )
+    assert np.array_equal(points, snap(points))
+    assert np.all(weights == 1 / 30)
+
+
+def test_rows_are_gone_through_in_a_secret_order(monkeypatch):
+    """Without bounds a place in a block may turn an angle: a stored order must not count."""
+    asked, draw = [], SimulatedNoise.permutation
+
+    def permutation(self, size):
+        asked.append(size)
+        return draw(self, size)
+
+    monkeypatch.setattr(SimulatedNoise, "permutation", permutation)
+    far, domain = 1e15 * clusters(40), Domain((0, 0), bounded=False)
+    release(far, domain=domain, kernel=Kernel("gaussian", 3.0))
+    assert asked == [40]
+    public = spectrum(KERNEL, BOX, 500, np.random.default_rng(0), "auto")
+    ordered = clusters(60)
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_array_equal(
+        mean_features(ordered, public, order), mean_features(ordered[order], public)
+    )
+
+
 def test_without_bounds_public_points_are_needed():
     domain, kernel = Domain((0, 0), bounded=False), Kernel("gaussian", 3.0)
     rows = 10 * clusters() + 1e6  # far from 0: angles of a million

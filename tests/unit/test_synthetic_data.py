@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from privatest.noise import SimulatedNoise
 from privatest.privacy import Budget
 from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic import Estimate, Facts, SyntheticData, release
+from privatest.synthetic.estimates import Weighting
 
 SCHEMA = Schema(
     {
@@ -107,6 +109,136 @@ def test_quantiles():
 def test_weights_that_cancel_are_refused():
     with pytest.raises(DataError, match="more noise than data"):
         small((0.5, -0.5, 0.01)).mean("visits")
+
+
+def test_draws_that_cancel_are_not():
+    """Only the weights themselves decide: a draw's own sum is never divided by."""
+    one = small()
+    moved = one.weights + np.array([0.1, -0.1, 0])
+    draws = np.column_stack([one.weights * 0, -one.weights, moved])
+    wild = SyntheticData(one.columns, one.weights, draws, one.facts)
+    for estimate in (
+        wild.mean("visits"),
+        wild.probability("visits > 3"),
+        wild.quantile("visits", 0.6),
+    ):
+        assert math.isfinite(estimate.error)
+    # the first two draws change the sum alone, not the mean
+    assert wild.mean("visits").error == pytest.approx(0.8 / math.sqrt(3))
+
+
+def test_releases_of_little_data_answer():
+    """80 rows, epsilon 1, 50 points: answered whenever the weights do not cancel."""
+    rng = np.random.default_rng(0)
+    answered = 0
+    for seed in range(40):
+        noise = SimulatedNoise(seed)
+        rows = rng.beta(2, 5, size=(80, 2))
+        made = release(rows, bounds=(0, 1), epsilon=1, delta=1e-6, n_points=50, noise=noise, rng=0)
+        if made.weights.sum() >= 0.1:
+            assert made.mean("x1").error > 0
+            answered += 1
+    assert answered >= 35
+
+
+# --- how well the rows stand for the data ----------------------------------------------------
+
+
+def test_a_misfit_is_told_by_hand():
+    """The signed weights say 6.8, bars of noise are 0.8: of the 2 between them 0.4 is left."""
+    one = small()
+    free = small((0.25, 0.55, 0.2))
+    fitted = replace(one, before=Weighting(free.weights, free.draws))
+    mean = fitted.mean("visits")
+    assert mean.value == pytest.approx(4.8)
+    assert mean.misfit == pytest.approx(2 - 2 * 0.8)
+    assert mean.error == pytest.approx(math.hypot(0.8, 0.4))
+    assert not mean.poor
+    assert str(mean) == "4.80 ± 0.89"
+    assert one.mean("visits").misfit == 0
+    assert free.mean("visits").misfit == 0
+
+
+def test_weights_that_do_not_add_up_to_one_miss_something():
+    """A fifth of the constant 1 is missing: as much may be of the range of visits, 8."""
+    synthetic = small((0.4, 0.24, 0.16))
+    mean = synthetic.mean("visits")
+    assert mean.value == pytest.approx(4.8)
+    assert mean.misfit == pytest.approx(0.2 * 8)
+    assert synthetic.probability("visits < 0").error == pytest.approx(0.2)  # where no row is
+    quantile = synthetic.quantile("visits", 0.45)
+    assert quantile.value == 2
+    assert quantile.misfit == 2  # 0.65 of the weight reaches 4
+
+
+def test_bars_are_long_where_the_points_stand_badly():
+    """All rows in one corner of six columns: every mean is many bars of noise away."""
+    names = [f"c{index}" for index in range(6)]
+    rows = np.random.default_rng(0).uniform(0, 3, size=(4000, 6))
+    for weights in ("signed", "nonnegative", "bounded"):
+        made = release(
+            dict(zip(names, rows.T, strict=True)),
+            bounds=Schema.from_bounds(dict.fromkeys(names, (0, 100))),
+            epsilon=10,
+            delta=1e-6,
+            n_points=40,
+            weights=weights,
+            noise=SimulatedNoise(0),
+            rng=0,
+        )
+        for name in names:
+            for mean in (made.mean(name), made.nonnegative().mean(name)):
+                assert mean.poor
+                assert "(poorly represented)" in str(mean)
+                assert abs(mean.value - 1.5) < 2.5 * mean.error
+                noise = math.sqrt(mean.error**2 - mean.misfit**2)
+                assert abs(mean.value - 1.5) > 2.5 * noise  # which alone would be too short
+
+
+def test_good_releases_have_no_misfit():
+    signed = real()
+    for made in (signed, signed.nonnegative()):
+        for name in ("visits", "weight"):
+            mean = made.mean(name)
+            assert mean.misfit < mean.error / 2
+            assert not mean.poor
+
+
+def test_distances_know_the_misfit():
+    signed = small((0.8, 0.4, -0.2))
+    signed = SyntheticData(signed.columns, signed.weights, signed.weights[:, None], signed.facts)
+    fitted = signed.nonnegative()
+    public = {"visits": [2, 10], "plan": ["basic", "plus"], "weight": [50.0, 70.0]}
+    moved = abs(fitted.mmd(public).value - signed.mmd(public).value)
+    assert 0 < moved <= fitted.mmd(public).misfit + 1e-12
+
+
+def test_quantiles_of_signed_weights_are_not_the_first_crossing():
+    """Shares 0.6, 0.1, 1: the first crossing of a half is 0, the nearest rising curve's is 2."""
+    facts = replace(FACTS, kernel=None, schema=None)
+    weights = np.array([0.6, -0.5, 0.9])
+    made = SyntheticData({"x": np.array([0, 1, 2])}, weights, weights[:, None], facts)
+    assert made.quantile("x", 0.5).value == 2
+    assert made.quantile("x", 0.3).value == 0
+
+
+def test_medians_of_signed_weights_are_not_low():
+    """The mean of 12 releases, 0.55 ± 0.03; the first crossing gave 0.19, the truth is 0.545."""
+    rng = np.random.default_rng(1)
+    rows = np.where(rng.random((3000, 1)) < 0.6, 1.0, 0.1) * rng.beta(8, 4, size=(3000, 5))
+    found = []
+    for seed in range(12):
+        noise = SimulatedNoise(seed)
+        made = release(rows, bounds=(0, 1), epsilon=1, delta=1e-6, n_points=300, noise=noise)
+        found.append(made.quantile("x1", 0.5).value)
+    assert np.mean(found) == pytest.approx(np.median(rows[:, 0]), abs=0.15)
+
+
+def test_the_bar_of_a_quantile_covers_the_gap_to_the_next_row():
+    one = small()
+    still = SyntheticData(one.columns, one.weights, one.weights[:, None], one.facts)
+    assert still.quantile("weight", 0.6).error == pytest.approx(20 / math.sqrt(12))
+    assert still.quantile("visits", 0.1).error == pytest.approx(1 / math.sqrt(12))  # 3 is between
 
 
 @pytest.mark.parametrize(
@@ -218,6 +350,8 @@ def test_parts_have_to_fit():
         small((0.5, 0.5, math.nan))
     with pytest.raises(DataError, match="fit together"):
         SyntheticData({"a": np.arange(2)}, np.ones(3), np.ones((3, 1)), FACTS)
+    with pytest.raises(DataError, match="fit together"):
+        replace(small(), before=Weighting(np.ones(2), np.ones((2, 1))))
 
 
 @pytest.mark.parametrize(
@@ -244,9 +378,17 @@ def same(first, second):
     assert np.array_equal(first.weights, second.weights)
     assert np.array_equal(first.draws, second.draws)
     assert first.facts == second.facts
+    assert (first.before is None) == (second.before is None)
+    if first.before is not None:
+        assert np.array_equal(first.before.weights, second.before.weights)
+        assert np.array_equal(first.before.draws, second.before.draws)
 
 
-@pytest.mark.parametrize("make", [small, real], ids=["small", "real"])
+@pytest.mark.parametrize(
+    "make",
+    [small, real, lambda: real().nonnegative(), lambda: real(weights="equal")],
+    ids=["small", "real", "nonnegative", "equal"],
+)
 def test_what_is_saved_is_loaded(make, tmp_path):
     synthetic = make()
     synthetic.save(tmp_path / "a.parquet")

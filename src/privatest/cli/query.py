@@ -12,7 +12,8 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.output import Page, working
-from privatest.cli.release import check_picture, draw, facts, print_strained, progress
+from privatest.cli.pictures import PICTURES, check_picture
+from privatest.cli.released import check_new, draw, facts, progress
 from privatest.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ _FORMS = {
 }
 _BAR = (
     "The bar is one standard deviation of the privacy noise. It does not cover the choice of "
-    "people, nor how well the synthetic rows can stand for the data."
+    "people, and only in part how well the synthetic rows can stand for the data."
+)
+_POOR = (
+    "Poorly represented: weights of these rows that are not negative cannot follow what was "
+    "released, and the bar is long for it. A release of fewer columns, or with --public-points "
+    "where people are, would say more."
 )
 _DISTANCE_BAR = (
     "Distances (MMD, in the release's kernel) go from 0, alike, to 1.41. The bar is the size of "
@@ -107,7 +113,10 @@ def query(
     if question == "plot":
         if output is None:
             raise ParameterError("plot needs a file for the picture: -o FILE.png.")
-        check_picture(output, "--output", force)
+        if output.suffix not in PICTURES:
+            raise ParameterError(f"--output must end in {', '.join(PICTURES)}.")
+        check_picture(output)
+        check_new(output, "--output", force)
 
     from privatest.synthetic import SyntheticData  # noqa: PLC0415
 
@@ -121,8 +130,10 @@ def query(
     else:
         chosen = weights or ("nonnegative" if question in _SHARES else "released")
         estimate, used = _asked(made, question, given, chosen, strict=weights is not None)
-        answer = _print_json if as_json else _print_estimate
-        answer(estimate, question, given, used, made)
+        if as_json:
+            _print_json(estimate, question, given, used, made)
+        else:
+            _print_estimate(estimate, question, given, made)
 
 
 def _words(question: Question, words: Sequence[str], output: Path | None) -> list[str]:
@@ -199,6 +210,7 @@ def _print_json(
         "value": estimate.value,
         # a release without draws has no error bar, and JSON no word for that but null
         "error": estimate.error if math.isfinite(estimate.error) else None,
+        "misfit": estimate.misfit,
         "weights": "released" if used is made else "nonnegative",
         "release": facts(made),
     }
@@ -206,17 +218,13 @@ def _print_json(
 
 
 def _print_estimate(
-    estimate: Estimate,
-    question: Question,
-    words: Sequence[str],
-    used: SyntheticData,
-    made: SyntheticData,
+    estimate: Estimate, question: Question, words: Sequence[str], made: SyntheticData
 ) -> None:
     page = Page()
     page.line(f"{_name(question, words)}: {estimate}", style="bold")
     page.line(_DISTANCE_BAR if question == "compare" else _BAR)
-    if used is not made:
-        print_strained(made, page, used)
+    if estimate.poor:
+        page.line(_POOR)
     if made.facts.simulated:
         page.line(made.facts.guarantee)
     page.line(_FREE)

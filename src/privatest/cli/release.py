@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from privatest.cli import options
 from privatest.cli.asking import describe
 from privatest.cli.output import Page, working
+from privatest.cli.pictures import check_picture
+from privatest.cli.release_options import (
+    Bandwidth,
+    Columns,
+    Delta,
+    Force,
+    Kernel,
+    MethodOption,
+    Output,
+    Picture,
+    Points,
+    PublicPoints,
+    WeightsOption,
+)
+from privatest.cli.released import check_new, draw, facts, progress
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
@@ -33,114 +43,7 @@ if TYPE_CHECKING:
     from privatest.schema import Schema
     from privatest.synthetic import SyntheticData
 
-__all__ = ["check_picture", "draw", "facts", "print_strained", "progress", "release"]
-
-_PICTURES = (".png", ".svg", ".pdf")
-
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        metavar="NAMES",
-        help="Columns to release, with commas between; by default all that are described.",
-        rich_help_panel="Data",
-    ),
-]
-Points = Annotated[
-    int | None,
-    typer.Option(
-        "--points",
-        metavar="COUNT",
-        min=1,
-        help="Synthetic rows to release.",
-        rich_help_panel="Release",
-        show_default="500, or the number of rows if that is less",
-    ),
-]
-PublicPoints = Annotated[
-    Path | None,
-    typer.Option(
-        "--public-points",
-        metavar="FILE",
-        help="Rows that are public already, such as a published part of the data or made-up "
-        "rows: they are in the release as they stand. Never private rows.",
-        rich_help_panel="Data",
-        show_default="points spread over the bounds",
-    ),
-]
-MethodOption = Annotated[
-    Literal["subspace", "features"],
-    typer.Option(
-        "--method",
-        metavar="METHOD",
-        help="subspace (public points, private weights) or features (private points and weights, "
-        "found by a search).",
-        rich_help_panel="Release",
-    ),
-]
-WeightsOption = Annotated[
-    Literal["signed", "bounded", "nonnegative", "equal"] | None,
-    typer.Option(
-        "--weights",
-        metavar="KIND",
-        help="signed (nearest to the data), bounded (in sum of sizes), nonnegative (as "
-        "probabilities are), or equal (rows are repeated instead).",
-        rich_help_panel="Release",
-        show_default="signed; nonnegative for features",
-    ),
-]
-Kernel = Annotated[
-    Literal["gaussian", "laplace", "imq"],
-    typer.Option(
-        "--kernel",
-        metavar="KERNEL",
-        help="How likeness falls off with distance: gaussian, laplace or imq.",
-        rich_help_panel="Release",
-    ),
-]
-Bandwidth = Annotated[
-    float | None,
-    typer.Option(
-        "--bandwidth",
-        metavar="NUMBER",
-        help="Width of the kernel, where each column's bounds are 0 and 1.",
-        rich_help_panel="Release",
-        show_default="as wide as the points lie apart",
-    ),
-]
-Delta = Annotated[
-    str,
-    typer.Option(
-        "--delta",
-        metavar="NUMBER",
-        help="Probability with which the guarantee may fail: above 0, and well below 1 divided "
-        "by the number of rows.",
-        rich_help_panel="Privacy",
-    ),
-]
-Output = Annotated[
-    Path,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Where to write it: a .parquet file.",
-        rich_help_panel="Output",
-    ),
-]
-Picture = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Draw each column of the release to a .png, .svg or .pdf file.",
-        rich_help_panel="Output",
-    ),
-]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Overwrite files that are there.", rich_help_panel="Output"),
-]
+__all__ = ["release"]
 
 
 def release(
@@ -220,79 +123,6 @@ def _publish(rows: pa.Table, budget: Budget, settings: dict[str, Any]) -> Synthe
         return publish(rows, **cost, **settings, progress=told)
 
 
-def facts(made: SyntheticData) -> dict[str, Any]:
-    """Return what is public about a release, for JSON documents and the ledger."""
-    public = made.facts
-    kernel = public.kernel
-    return {
-        "rows": len(made),
-        "columns": list(made.columns),
-        "n": public.n,
-        "epsilon": float(public.spent.epsilon),
-        "delta": float(public.spent.delta),
-        "adjacency": "one",
-        "unit": public.unit,
-        "method": public.method,
-        "bandwidth": None if kernel is None else kernel.bandwidth,
-        "parameters": dict(public.parameters),
-        "simulated": public.simulated,
-    }
-
-
-@contextmanager
-def progress(what: str, counted: bool) -> Iterator[Callable[[float], None] | None]:
-    """Show work: a bar where its share can be told, else that something is going on.
-
-    Gives what the finished share, from 0 to 1, is told to; None where nobody wants to know.
-    """
-    if not counted or not sys.stderr.isatty():
-        with working(f"{what} ..."):
-            yield None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import Progress  # noqa: PLC0415
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
-
-
-def check_picture(path: Path, option: str, force: bool) -> None:
-    """Refuse a picture that could not be drawn, before anything is spent on it."""
-    from importlib.util import find_spec  # noqa: PLC0415
-
-    if path.suffix.lower() not in _PICTURES:
-        raise ParameterError(f"{option} must end in {', '.join(_PICTURES)}.")
-    if find_spec("matplotlib") is None:
-        raise ParameterError("pictures need matplotlib: install privatest with its extra 'plot'.")
-    _check_new(path, option, force)
-
-
-def draw(made: SyntheticData, path: Path) -> None:
-    """Write the picture of a release."""
-    from privatest.plots.marginals import plot_marginals  # noqa: PLC0415
-
-    with working("Drawing ..."):
-        figure = plot_marginals(made)
-        try:
-            figure.savefig(path)
-        except OSError as error:
-            raise ParameterError(f"{path.name} cannot be written: {error.strerror}.") from None
-
-
-def print_strained(made: SyntheticData, page: Page, fitted: SyntheticData | None = None) -> None:
-    """Warn of columns that the synthetic rows cannot represent."""
-    from privatest.plots.marginals import strained  # noqa: PLC0415
-
-    with working("Checking how well the rows stand for the data ..."):
-        poor = strained(made, fitted)
-    if poor:
-        page.line(
-            f"Poorly represented: {', '.join(poor)}. Shares and quantiles there are off by more "
-            "than their bars; release fewer columns, or --public-points where people are."
-        )
-
-
 def _print(made: SyntheticData, output: Path, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"file": str(output)} | facts(made), indent=2, allow_nan=False))
@@ -300,8 +130,21 @@ def _print(made: SyntheticData, output: Path, *, as_json: bool) -> None:
     page = Page()
     for line in str(made).splitlines():
         page.line(line)
-    print_strained(made, page)
+    _print_strained(made, page)
     page.line(f"Wrote {output}. Asking it costs nothing more: privatest query {output} mean COLUMN")
+
+
+def _print_strained(made: SyntheticData, page: Page) -> None:
+    """Warn of columns that the synthetic rows cannot represent."""
+    from privatest.plots.marginals import strained  # noqa: PLC0415
+
+    with working("Checking how well the rows stand for the data ..."):
+        poor = strained(made)
+    if poor:
+        page.line(
+            f"Poorly represented: {', '.join(poor)}. Shares and quantiles there have long bars; "
+            "release fewer columns, or --public-points where people are."
+        )
 
 
 def _budget(epsilon: str, delta: str) -> Budget:
@@ -333,21 +176,16 @@ def _check_files(
         raise ParameterError("--output must not be the private data itself.")
     if output.suffix.lower() != ".parquet":
         raise ParameterError("--output must end in .parquet.")
-    _check_new(output, "--output", force)
+    check_new(output, "--output", force)
     check_writable(output)
     if plot is not None:
-        check_picture(plot, "--plot", force)
+        check_picture(plot)
+        check_new(plot, "--plot", force)
         check_writable(plot)
 
 
 def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
-
-
-def _check_new(path: Path, option: str, force: bool) -> None:
-    """Refuse to overwrite: a release that is lost has been paid for."""
-    if path.exists() and not force:
-        raise ParameterError(f"{option} must be a new file: {str(path)!r} exists; pass --force.")
 
 
 def _read(path: Path, described: Schema) -> pa.Table:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import DataError
 from privatest.schema import CategoricalColumn, NumericColumn
 from privatest.synthetic import SyntheticData
+from privatest.synthetic.estimates import Weighting, mean_estimate
+from privatest.synthetic.facts import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,18 +26,17 @@ _TAIL = 0.01  # share at either end that may be left out of a narrow column's bi
 _NARROW = 0.5  # of the bounds: below this the rest would be empty
 _CATEGORIES = 12  # more of them are too many to name
 _FILL, _LINE, _BAND = "#cfe0f1", "#1f5c99", "#e0913a"
-_STRAINED = 4.0  # error bars; noise alone is hardly ever so far off
 _NOTICED = 0.01  # of a column's range; less is no matter, however short the bar
 _EXPLAINED = (
-    "Orange: two standard deviations of the privacy noise each way. It does not cover how well "
-    "the synthetic rows can stand for the data."
+    "Orange: two error bars each way, for the privacy noise and for what weights that are not "
+    "negative cannot follow. It does not cover what no synthetic row can show."
 )
 _POOR = " Columns with * are poorly represented."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
-    """Shares of one column, and the standard deviation of the noise in each.
+    """Shares of one column, and the error bar of each.
 
     Attributes
     ----------
@@ -73,37 +72,32 @@ def marginals(release: SyntheticData) -> list[Marginal]:
     return [_marginal(release, name) for name in release.columns]
 
 
-def strained(release: SyntheticData, fitted: SyntheticData | None = None) -> list[str]:
+def strained(release: SyntheticData) -> list[str]:
     """Name the columns that non-negative weights of these rows cannot represent.
 
-    A mean, or a category's share, is then many error bars from what the weights as released
-    say: there are too few synthetic rows where the data lies. Weights that were released
-    non-negative do not tell. ``fitted`` is ``release.nonnegative()``, where it is known.
+    A mean, or a category's share, is then much further from what was released than noise
+    explains: there are too few synthetic rows where the data lies.
     """
-    if release.facts.kernel is None or release.weights.min() >= 0:
-        return []
-    if fitted is None:
-        fitted = replace(release, draws=release.draws[:, :0]).nonnegative()  # without bars
-    try:
-        return [name for name in release.columns if _misses(release, fitted, name)]
-    except DataError:  # the weights nearly cancel: no bar is too short for that
-        return []
+    if release.facts.kernel is not None:
+        release = release.nonnegative()
+    return [name for name in release.columns if _misses(release, name)]
 
 
-def _misses(release: SyntheticData, fitted: SyntheticData, name: str) -> bool:
+def _misses(release: SyntheticData, name: str) -> bool:
     labels, values = _categories(release, name), release.columns[name]
     spelled = values.astype(str)
     asked = [values] if labels is None else [spelled == label for label in labels]
     for feature in asked:
-        free, fit = (each.mean(partial(_given, feature)) for each in (release, fitted))
-        least = _NOTICED * (float(feature.max()) - float(feature.min()))
-        if abs(fit.value - free.value) > max(least, _STRAINED * free.error):
+        found = _mean(release, feature)
+        if found.poor and found.misfit > _NOTICED * float(np.ptp(feature.astype(np.float64))):
             return True
     return False
 
 
-def _given(values: NDArray[Any], _: object) -> NDArray[Any]:
-    return values
+def _mean(release: SyntheticData, feature: NDArray[Any]) -> Estimate:
+    used = Weighting(release.weights, release.draws)
+    reach = 1.0 if feature.dtype == bool else None
+    return mean_estimate(feature.astype(np.float64), used, release.before, reach)
 
 
 def plot_marginals(release: SyntheticData) -> Figure:
@@ -117,9 +111,8 @@ def plot_marginals(release: SyntheticData) -> Figure:
     Returns
     -------
     matplotlib Figure
-        Heights are shares of rows in percent. The band is two standard deviations of the
-        privacy noise each way; it does not cover how well the synthetic rows can stand for
-        the data.
+        Heights are shares of rows in percent. The band is two error bars each way (see
+        :class:`privatest.synthetic.Estimate`).
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
 
@@ -129,7 +122,7 @@ def plot_marginals(release: SyntheticData) -> Figure:
     high = math.ceil(len(found) / wide)
     figure = Figure(figsize=(max(3.4 * wide, 5.6), 2.5 * high + 0.9), layout="constrained")
     every: Any = np.atleast_1d(figure.subplots(high, wide, squeeze=False)).ravel()
-    poor = strained(release, fitted)
+    poor = strained(fitted)
     for axes, marginal in zip(every, found, strict=False):
         _draw(axes, marginal)
         axes.set_title(marginal.name + " *" * (marginal.name in poor), fontsize=10)
@@ -158,9 +151,9 @@ def _marginal(release: SyntheticData, name: str) -> Marginal:
         codes = {label: code for code, label in enumerate(labels)}
         places = np.array([codes[str(value)] for value in values], dtype=np.intp)
     inside = np.arange(len(edges) - 1)[:, None] == places
-    shares = inside @ release.weights / release.weights.sum()
-    moved = inside @ release.draws / release.draws.sum(axis=0) - shares[:, None]
-    errors = np.sqrt((moved**2).mean(axis=1)) if moved.size else np.zeros(len(shares))
+    found = [_mean(release, each) for each in inside]
+    shares = np.array([each.value for each in found])
+    errors = np.nan_to_num([each.error for each in found])  # without draws there is no bar
     integer = getattr(_described(release, name), "integer", False)
     return Marginal(name, labels, integer, edges, shares, errors)
 

@@ -22,6 +22,13 @@ from privatest.synthetic.distance import (
     mean_kernel,
     point_means,
 )
+from privatest.synthetic.estimates import (
+    Weighting,
+    beyond,
+    check_total,
+    mean_estimate,
+    quantile_estimate,
+)
 from privatest.synthetic.facts import Estimate, Facts
 from privatest.synthetic.points import domain_of
 from privatest.synthetic.queries import column_values, selected
@@ -37,7 +44,7 @@ __all__ = ["SyntheticData"]
 
 Columns = Mapping[str, NDArray[Any]]
 
-_SMALLEST_TOTAL = 0.1  # of the weights, below which a mean would be a quotient of noise
+_FITTED_DRAWS = 32  # each of these is a search
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,7 +53,7 @@ class SyntheticData:
 
     Everything in it was paid for when it was released: it may be published, kept for ever
     and asked anything. Estimates are weighted means over the rows; each has an error bar
-    from the known noise (see :class:`Estimate` for what the bar covers).
+    (see :class:`Estimate` for what the bar covers).
 
     Attributes
     ----------
@@ -58,29 +65,33 @@ class SyntheticData:
         Rows × draws: weights as they might have been, for the error bars.
     facts : Facts
         What is public about the release.
+    before : Weighting or None
+        Signed weights of these rows, as near to what was released as they come, where
+        ``weights`` had to keep a constraint: the distance between them tells how well the rows
+        can stand for the data.
     """
 
     columns: Columns
     weights: NDArray[np.float64]
     draws: NDArray[np.float64]
     facts: Facts
+    before: Weighting | None = None
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, and freeze them."""
-        weights = np.array(self.weights, dtype=np.float64)
-        draws = np.array(self.draws, dtype=np.float64)
+        own, before = Weighting(self.weights, self.draws), self.before
         lengths = {len(values) for values in self.columns.values()}
-        finite = np.isfinite(weights).all() and np.isfinite(draws).all()
-        if lengths != {len(weights)} or draws.shape[:1] != weights.shape or not finite:
+        same = before is None or (before.fits and len(before.weights) == len(own.weights))
+        if lengths != {len(own.weights)} or not own.fits or not same:
             raise DataError("columns, weights and draws of a release must fit together.")
-        for name, array in (("weights", weights), ("draws", draws)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        object.__setattr__(self, "weights", own.weights)
+        object.__setattr__(self, "draws", own.draws)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling, which a mapping proxy does not."""
-        return type(self), (dict(self.columns), self.weights, self.draws, self.facts)
+        parts = (dict(self.columns), self.weights, self.draws, self.facts, self.before)
+        return type(self), parts
 
     def __len__(self) -> int:
         """Return the number of synthetic rows."""
@@ -94,7 +105,7 @@ class SyntheticData:
     def __str__(self) -> str:
         """Print what a reader has to know."""
         facts = self.facts
-        first = f"{len(self):,} synthetic rows for {facts.n:,} private ones ({facts.method})"
+        first = f"{len(self):,} synthetic rows for {facts.n:,} private ones: {facts.method}"
         return "\n".join([first, f"  columns   {', '.join(self.columns)}", facts.guarantee])
 
     @property
@@ -124,7 +135,7 @@ class SyntheticData:
             values = self._numbers(what(self.columns), "the function")
         else:
             values = self._numbers(column_values(what, self.columns), f"column {what!r}")
-        return self._estimate(lambda weights: (values @ weights) / _total(weights))
+        return self._mean(values)
 
     def probability(self, region: str | Callable[[Columns], Any]) -> Estimate:
         """Estimate the probability of a region.
@@ -142,26 +153,21 @@ class SyntheticData:
         keeps probabilities between 0 and 1 and is nearly always nearer.
         """
         chosen = region(self.columns) if callable(region) else selected(region, self.columns)
-        values = self._numbers(chosen, "region")
-        return self._estimate(lambda weights: (values @ weights) / _total(weights))
+        return self._mean(self._numbers(chosen, "region"), reach=1.0)
 
     def quantile(self, column: str, q: float) -> Estimate:
-        """Estimate the smallest value of a column that a share ``q`` does not exceed."""
+        """Estimate the smallest value of a column that a share ``q`` does not exceed.
+
+        Shares of signed weights may fall; the nearest rising ones then take their place. The
+        bar covers the gap to the next rows that have weight, too.
+        """
         q = number("q", q, at_least=0)
         if q > 1:
             raise ParameterError("q must be between 0 and 1.")
         values = self._numbers(column_values(column, self.columns), f"column {column!r}")
-        order = np.argsort(values, kind="stable")
-        ordered = values[order]
-
-        def one(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-            shares = np.cumsum(weights[order], axis=0) / _total(weights)
-            rising = np.maximum.accumulate(shares, axis=0)  # signed weights may go down again
-            place = np.minimum((rising < q - 1e-12).sum(axis=0), len(ordered) - 1)
-            found: NDArray[np.float64] = ordered[place]
-            return found
-
-        return self._estimate(one)
+        check_total(self.weights)
+        step = 0.0 if self.columns[column].dtype.kind == "f" else 1.0
+        return quantile_estimate(values, q, self._weighting, self.before, step)
 
     def mmd(self, y: object, *, progress: Progress | None = None) -> Estimate:
         """Estimate the RKHS distance (MMD) between the private rows and PUBLIC rows ``y``.
@@ -177,8 +183,8 @@ class SyntheticData:
         Returns
         -------
         Estimate
-            The error is the RKHS size of the noise: by the triangle inequality the noise
-            moves the distance by no more.
+            The error is the RKHS size of the noise, and of what the weights' constraint took:
+            by the triangle inequality they move the distance by no more.
         """
         kernel, domain, points = self._embedding()
         rows = encode_sample(y, self.facts.schema, "y").rows
@@ -187,21 +193,31 @@ class SyntheticData:
         own = mean_kernel(rows, kernel, domain, progress)
         means = point_means(points, rows, kernel, domain)
         value = embedding_distance(self.weights, points, means, own, kernel, domain)
-        moved = self.draws - self.weights[:, None]
-        squares = np.einsum("ij,ij->j", moved, gram(kernel, points, points, domain) @ moved)
-        return Estimate(value, math.sqrt(max(float(squares.mean()), 0.0)))
+        matrix = gram(kernel, points, points, domain)
+        weights = self.weights[:, None]
+        noise, misfit = _size(matrix, self.draws - weights), 0.0
+        if self.before is not None:
+            free = self.before.weights[:, None]
+            free_noise = _size(matrix, self.before.draws - free)
+            misfit = beyond(_size(matrix, free - weights), free_noise)
+        return Estimate(value, math.hypot(noise, misfit), misfit)
 
     # --- other forms ---------------------------------------------------------------------
 
     def nonnegative(self) -> SyntheticData:
-        """Return the nearest release, in the RKHS, whose weights are >= 0 and add up to 1."""
+        """Return the nearest release, in the RKHS, whose weights are >= 0 and add up to 1.
+
+        Where no such weights of these rows come near, the bars of its estimates tell.
+        """
         if self.weights.min() >= 0 and abs(float(self.weights.sum()) - 1) < 1e-9:
             return self
         kernel, domain, points = self._embedding()
         coordinates = span(points, kernel, domain).coordinates
-        targets = coordinates.T @ np.column_stack([self.weights, self.draws[:, :32]])
+        own = self._weighting if self.before is None else self.before
+        free = Weighting(own.weights, own.draws[:, :_FITTED_DRAWS])
+        targets = coordinates.T @ np.column_stack([free.weights, free.draws])
         weights = nonnegative_weights(coordinates, targets)
-        return replace(self, weights=weights[:, 0], draws=weights[:, 1:])
+        return replace(self, weights=weights[:, 0], draws=weights[:, 1:], before=free)
 
     def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
         """Apply a function to every row; the weights follow (kernel probabilistic programming).
@@ -270,11 +286,13 @@ class SyntheticData:
 
     # --- inside --------------------------------------------------------------------------
 
-    def _estimate(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Estimate:
-        """Apply a function of weights (columns) to the release and to its draws."""
-        value = float(function(self.weights[:, None])[0])
-        moved = function(self.draws) - value
-        return Estimate(value, math.sqrt(float(np.mean(moved**2))) if moved.size else math.nan)
+    @property
+    def _weighting(self) -> Weighting:
+        return Weighting(self.weights, self.draws)
+
+    def _mean(self, values: NDArray[np.float64], reach: float | None = None) -> Estimate:
+        check_total(self.weights)
+        return mean_estimate(values, self._weighting, self.before, reach)
 
     def _numbers(self, values: Any, name: str) -> NDArray[np.float64]:
         array = np.asarray(values)
@@ -299,14 +317,10 @@ class SyntheticData:
         return self.facts.kernel, domain_of(schema, len(self.columns)), points
 
 
-def _total(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    totals: NDArray[np.float64] = weights.sum(axis=0)
-    if totals.min(initial=1.0) < _SMALLEST_TOTAL:
-        raise DataError(
-            "the weights nearly cancel: there is more noise than data. Use nonnegative(), "
-            "or release with fewer points, more rows or a larger epsilon."
-        )
-    return totals
+def _size(matrix: NDArray[np.float64], moved: NDArray[np.float64]) -> float:
+    """Root mean square RKHS norm of columns of weights."""
+    squares = np.einsum("ij,ij->j", moved, matrix @ moved)
+    return math.sqrt(max(float(squares.mean()), 0.0)) if squares.size else math.nan
 
 
 def _table(columns: Columns) -> pa.Table:

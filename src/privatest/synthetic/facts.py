@@ -13,6 +13,8 @@ from privatest.schema import Schema
 
 __all__ = ["Estimate", "Facts"]
 
+_MOST = 0.95  # of an error bar: the misfit is then three times the noise
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -23,23 +25,36 @@ class Estimate:
     value : float
         The estimate.
     error : float
-        One standard deviation of what the privacy noise does to it. The bar does not cover
-        how well the public points can stand for the data.
+        One standard deviation of what the privacy noise does to it, and ``misfit`` added in
+        squares.
+    misfit : float
+        How far off the answer may be because the rows stand badly for the data, as far as the
+        release itself shows it: the distance to the answer of signed weights, and the share by
+        which the sum of signed weights misses 1, of the range of the values. Only what noise
+        does not explain counts. 0 does not prove a good fit: what no row can show, such as a
+        function that is rougher than the kernel, no bar covers.
     """
 
     value: float
     error: float
+    misfit: float = 0.0
 
     def __float__(self) -> float:
         """Return the value."""
         return self.value
 
+    @property
+    def poor(self) -> bool:
+        """Whether most of the bar is there because the rows cannot stand for the data."""
+        return self.misfit > _MOST * self.error
+
     def __str__(self) -> str:
         """Return the value with its error, both to the digits that matter."""
+        warning = " (poorly represented)" * self.poor
         if self.error <= 0 or not math.isfinite(self.error):
-            return f"{self.value:.6g} ± {self.error:g}"
+            return f"{self.value:.6g} ± {self.error:g}{warning}"
         digits = max(0, 1 - math.floor(math.log10(self.error)))
-        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
+        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}{warning}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,4 +98,6 @@ class Facts:
         """The sentence on privacy."""
         if self.simulated:
             return "Simulated noise: this release is NOT private and must not be published."
-        return f"Privacy spent: {self.spent} (one {self.unit} replaced; the number is public)."
+        return (
+            f"Privacy spent: {self.spent} (one {self.unit} replaced; the number of rows is public)."
+        )

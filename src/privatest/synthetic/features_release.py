@@ -11,6 +11,7 @@ from privatest.encoding import EncodedSample
 from privatest.kernels import Kernel
 from privatest.noise import NoiseSource
 from privatest.privacy import Budget
+from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features
 from privatest.synthetic.reduced_set import Constraint, reduced_set
 from privatest.synthetic.shrinkage import Denoised, moments, signed_weights
@@ -42,8 +43,8 @@ def features_release(
     rng: np.random.Generator,
     noise: NoiseSource,
     progress: Callable[[int, int], None] | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
-    """Return points, weights, draws of weights, and the noise's standard deviation.
+) -> tuple[NDArray[np.float64], Weighting, float]:
+    """Return points, weights with draws, and the noise's standard deviation.
 
     Notes
     -----
@@ -68,13 +69,13 @@ def features_release(
         constraint=_CONSTRAINTS[weights],
         weight_bound=weight_bound,
         start=start,
-        snap=snap if weights != "equal" else None,
+        snap=snap,
         rng=rng,
         progress=progress,
     )
-    points = points if snap is None else snap(points)
     space = span(points, kernel, sample.domain)
-    return points, fitted, _draws(space, noisy, fitted, weights, rng), noisy.scale
+    draws = _draws(space, noisy, fitted, weights, rng)
+    return points, Weighting(fitted, draws), noisy.scale
 
 
 def _draws(

@@ -111,9 +111,8 @@ def noisy_features(
     features = spectrum(kernel, domain, n_frequencies, public_generator(rng), frequencies)
     sensitivity = mean_features_sensitivity(features, len(rows), rows_per_person)
     scale = gaussian_scale(sensitivity.value, budget)  # refuses delta = 0 before the long work
-    mean = gaussian(
-        mean_features(rows, features), sensitivity=sensitivity, budget=budget, noise=source
-    )
+    exact = mean_features(rows, features, source.permutation(len(rows)))
+    mean = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=source)
     constant = ~features.frequencies.any(axis=0)
     # the frequency 0 has no row in it: its mean is known
     mean[0, constant], mean[1, constant] = features.amplitudes[constant], 0.0
@@ -158,17 +157,25 @@ def mean_features_sensitivity(
     return Sensitivity((moved + 2 * slack) * (1 + 1e-14), norm="l2")
 
 
-def mean_features(rows: NDArray[np.float64], features: Spectrum) -> NDArray[np.float64]:
+def mean_features(
+    rows: NDArray[np.float64], features: Spectrum, order: NDArray[np.intp] | None = None
+) -> NDArray[np.float64]:
     """Return the mean of a_j cos(w_j · x) and of a_j sin(w_j · x) over rows: 2 × J, not private.
 
     exp(i w · x) is a product over two groups of columns. The frequencies of a lattice have few
-    different parts in each group, so a matrix product replaces nearly all cosines.
+    different parts in each group, so a matrix product replaces nearly all cosines. ``order`` is
+    the secret order in which rows are gone through: the last bit of an angle may depend on a
+    row's place in its block, and without bounds that bit may be a whole turn.
     """
     left, right = _parts(features.frequencies)
-    strips = [rows[start : start + _STRIP] for start in range(0, len(rows), _STRIP)]
     total = np.zeros((left.values.shape[1], right.values.shape[1]), dtype=np.complex128)
     work = len(rows) * len(features.amplitudes)
-    for part in parallel(lambda strip: _summed(strip, left, right), strips, work):
+
+    def strip(start: int) -> NDArray[np.complex128]:
+        place = slice(start, start + _STRIP)
+        return _summed(rows[place] if order is None else rows[order[place]], left, right)
+
+    for part in parallel(strip, range(0, len(rows), _STRIP), work):
         total += part
     sums = total[left.index, right.index] * features.amplitudes / len(rows)
     return np.stack([sums.real, sums.imag])

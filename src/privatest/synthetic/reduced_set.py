@@ -243,6 +243,9 @@ class _Search:
         self, points: Floats, movable: list[int], progress: Callable[[int, int], None] | None
     ) -> tuple[Floats, Floats]:
         """Move the ``movable`` columns and the weights."""
+        parameters = self._parameters(len(points))
+        if not movable and not len(parameters):  # nothing to search for, which SciPy refuses
+            return points, self._weights(parameters, len(points))
         from scipy.optimize import minimize  # noqa: PLC0415
 
         moved, split, steps = points.copy(), points[:, movable].size, 0
@@ -253,7 +256,7 @@ class _Search:
             if progress is not None:
                 progress(steps, self.max_iterations)
 
-        parameters, unit = self._parameters(len(points)), self.noisy.kernel.bandwidth
+        unit = self.noisy.kernel.bandwidth
         limits = (0.0, 1 / unit) if self.domain.bounded else (None, None)
         found = minimize(
             lambda variables: self._value(variables, moved, movable),

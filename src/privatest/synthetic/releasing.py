@@ -19,6 +19,7 @@ from privatest.noise import NoiseSource, noise_source
 from privatest.privacy import Amount, Budget, gaussian_scale
 from privatest.schema import Schema
 from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.facts import Facts
 from privatest.synthetic.features_release import features_release
 from privatest.synthetic.points import (
@@ -152,7 +153,7 @@ def release(
     generator, source = public_generator(rng), noise_source(noise)
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     if method == "features":
-        points, fitted, draws, sigma = features_release(
+        points, fitted, sigma = features_release(
             plan.sample,
             kernel=plan.kernel,
             start=plan.points,
@@ -166,8 +167,9 @@ def release(
             noise=source,
             progress=progress,
         )
+        before = None
     else:
-        points, fitted, draws, sigma = _subspace(
+        points, fitted, before, sigma = _subspace(
             plan, chosen, weight_bound, tolerance, budget, generator, source
         )
     facts = Facts(
@@ -181,7 +183,8 @@ def release(
         parameters={"weights": chosen, "n_points": plan.n_points, "tolerance": tolerance},
         simulated=source.simulated,
     )
-    return SyntheticData(decode(points, plan.names, plan.schema), fitted, draws, facts)
+    rows = decode(points, plan.names, plan.schema)
+    return SyntheticData(rows, fitted.weights, fitted.draws, facts, before)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -258,8 +261,8 @@ def _subspace(
     budget: Budget,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
-    """Algorithm 1: points, weights, draws of weights, and the noise's standard deviation."""
+) -> tuple[NDArray[np.float64], Weighting, Weighting | None, float]:
+    """Algorithm 1: points, weights, signed ones beside them, the noise's standard deviation."""
     rows, n = plan.sample.rows, len(plan.sample.rows)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
@@ -276,7 +279,7 @@ def _subspace(
         denoised = Denoised(noisy, sigma, math.inf, math.inf, known)
     else:
         denoised = denoise(noisy, known, sigma)
-    chosen, fitted, draws = weighted(
+    chosen, fitted, before = weighted(
         coordinates,
         denoised,
         known if len(coordinates) == len(plan.points) else None,
@@ -285,7 +288,7 @@ def _subspace(
         count=plan.n_points,
         rng=rng,
     )
-    return points[chosen], fitted, draws, sigma
+    return points[chosen], fitted, before, sigma
 
 
 def _budget(epsilon: Amount, delta: Amount) -> Budget:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.errors import DataError, ParameterError, PrivatestError
 from privatest.kernels import Kernel, KernelFamily
 from privatest.privacy import Budget
 from privatest.schema import Schema
 from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.facts import Facts
 
 if TYPE_CHECKING:
@@ -34,10 +36,10 @@ def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
 
     target = Path(path)
     table = release.to_arrow()
-    draws = pa.FixedSizeListArray.from_arrays(
-        pa.array(release.draws.ravel()), release.draws.shape[1]
-    )
-    table = table.append_column(_name_of_draws(table), draws)
+    table = _with(table, _DRAWS, _lists(release.draws))
+    if release.before is not None:
+        table = _with(table, "signed", pa.array(release.before.weights))
+        table = _with(table, f"signed_{_DRAWS}", _lists(release.before.draws))
     text = json.dumps({**_facts(release), "rows": _digest(table)}, sort_keys=True)
     seal = hashlib.sha256(text.encode()).hexdigest()
     table = table.replace_schema_metadata({_KEY: json.dumps({"facts": text, "seal": seal})})
@@ -106,7 +108,7 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
 def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     names = [*facts["columns"]]
     columns = {name: _array(table.column(name)) for name in names}
-    weight, draws = table.schema.names[len(names) :]
+    weight, draws, *signed = table.schema.names[len(names) :]
     kernel = facts["kernel"]
     public = Facts(
         n=int(facts["n"]),
@@ -121,10 +123,14 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
         parameters=dict(facts["parameters"]),
         simulated=bool(facts["simulated"]),
     )
+    own = _weighting(table, weight, draws)
+    before = _weighting(table, *signed) if signed else None
+    return SyntheticData(columns, own.weights, own.draws, public, before)
+
+
+def _weighting(table: pa.Table, weight: str, draws: str) -> Weighting:
     matrix = np.array(table.column(draws).to_pylist(), dtype=np.float64)
-    return SyntheticData(
-        columns, table.column(weight).to_numpy(), matrix.reshape(table.num_rows, -1), public
-    )
+    return Weighting(table.column(weight).to_numpy(), matrix.reshape(table.num_rows, -1))
 
 
 def _array(column: pa.ChunkedArray) -> Any:
@@ -143,8 +149,14 @@ def _digest(table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def _name_of_draws(table: pa.Table) -> str:
-    name = _DRAWS
+def _lists(draws: NDArray[np.float64]) -> pa.FixedSizeListArray:
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.FixedSizeListArray.from_arrays(pa.array(draws.ravel()), draws.shape[1])
+
+
+def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    """Append a column under the name, or one like it where the rows have such a column."""
     while name in table.schema.names:
         name += "_"
-    return name
+    return table.append_column(name, values)

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.shrinkage import Denoised, Moments, signed_weights
 
 __all__ = [
@@ -42,8 +43,10 @@ def weighted(
     bound: float,
     count: int,
     rng: np.random.Generator,
-) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-    """Return which points to release (with repeats), their weights, and draws of weights.
+) -> tuple[NDArray[np.intp], Weighting, Weighting | None]:
+    """Return which points to release (with repeats), and their weights with draws.
+
+    Weights that keep a constraint come with the signed ones of the same points, which do not.
 
     Parameters
     ----------
@@ -60,25 +63,26 @@ def weighted(
     """
     draws = denoised.draws(_DRAWS if kind in ("signed", "equal") else _CONSTRAINED_DRAWS, rng)
     targets = np.column_stack([denoised.values, draws])
-    everything = np.arange(len(coordinates))
+    chosen = np.arange(len(coordinates))
     if kind == "equal":
         chosen = equal_weights(coordinates, denoised.values, count)
-        picked = coordinates[chosen]
+        coordinates, points = coordinates[chosen], None
+    free = signed_weights(coordinates, targets, points)
+    if kind == "signed":
+        return chosen, _weighting(free), None
+    if kind == "equal":
         # equal weights cannot show the noise: the draws are signed ones around them
-        moved = signed_weights(picked, draws - denoised.values[:, None] + _mean(picked))
-        return chosen, np.full(count, 1 / count), moved
+        moved = free - free[:, :1] + 1 / count
+        return chosen, _weighting(moved), _weighting(free)
     if kind == "nonnegative":
         matrix = nonnegative_weights(coordinates, targets)
     else:
-        matrix = signed_weights(coordinates, targets, points)
-        if kind == "bounded":
-            matrix = bounded_weights(coordinates, targets, matrix, bound)
-    return everything, matrix[:, 0], matrix[:, 1:]
+        matrix = bounded_weights(coordinates, targets, free, bound)
+    return chosen, _weighting(matrix), _weighting(free)
 
 
-def _mean(coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
-    mean: NDArray[np.float64] = coordinates.mean(axis=0)
-    return mean[:, None]
+def _weighting(matrix: NDArray[np.float64]) -> Weighting:
+    return Weighting(matrix[:, 0], matrix[:, 1:])
 
 
 def nonnegative_weights(
