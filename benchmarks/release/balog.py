@@ -33,7 +33,7 @@ from privatest.mechanisms import gaussian
 from privatest.noise import SimulatedNoise
 from privatest.privacy import Budget, gaussian_scale
 from privatest.synthetic.distance import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.shrinkage import Moments, denoise, moments, signed_weights
+from privatest.synthetic.shrinkage import denoise, nested_moments, signed_weights
 from privatest.synthetic.subspace import (
     coefficient_sensitivity,
     coefficients,
@@ -65,7 +65,7 @@ class Releases:
         self.space = span(points, KERNEL, DOMAIN)
         self.exact = coefficients(self.space, kernel_sums(self.space, rows), self.n)
         self.sensitivity = coefficient_sensitivity(self.space, self.n)
-        self.moments: Moments = moments(self.space.coordinates)
+        self.moments, *self.fewer = nested_moments(self.space.coordinates)
 
     def distances(self, epsilon: float, seed: int, sizes: list[int]) -> list[float]:
         """Distances of one release, for each number of released points."""
@@ -80,7 +80,7 @@ class Releases:
             target = noisy[:, None]
         else:
             best = np.arange(len(self.points))
-            target = denoise(noisy, self.moments, sigma).values[:, None]
+            target = denoise(noisy, self.moments, sigma, self.fewer).values[:, None]
         for size in sizes:
             kept = best[:size]
             known = self.moments if len(kept) == len(self.points) else None

@@ -41,7 +41,7 @@ def unshrunk(monkeypatch):
     """Shrinkage is post-processing, which can only hide a loss: these attacks go before it."""
     monkeypatch.setattr(
         "privatest.synthetic.releasing.denoise",
-        lambda noisy, points, sigma: Denoised(noisy, sigma, math.inf, math.inf, points),
+        lambda noisy, points, sigma, fewer=(): Denoised(noisy, sigma, math.inf, math.inf, points),
     )
 
 

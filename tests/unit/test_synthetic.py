@@ -402,3 +402,27 @@ def test_a_release_is_synthetic_data():
     synthetic = run()
     assert isinstance(synthetic, SyntheticData)
     assert repr(synthetic) == "SyntheticData(60 rows of x1, x2; epsilon = 1, delta = 1e-06)"
+
+
+def test_many_points_that_hold_only_noise_do_not_hurt():
+    """A prior on a quarter of the points is a rule as well; the better one is taken."""
+    from privatest.synthetic.shrinkage import denoise, moments, nested_moments
+
+    rng = np.random.default_rng(5)
+    near = np.zeros((500, 60))
+    near[:, :5] = rng.normal(size=(500, 5))  # where the truth is
+    far = rng.normal(size=(1500, 60))
+    coordinates = np.vstack([near, far])
+    known, *fewer = nested_moments(coordinates)
+    assert len(fewer) == 1
+    truth = near[0]
+    errors = []
+    for _ in range(40):
+        noisy = truth + rng.normal(scale=0.3, size=60)
+        alone, nested = denoise(noisy, known, 0.3), denoise(noisy, known, 0.3, fewer)
+        assert nested.widest == alone.widest  # error bars go by all points
+        errors.append([np.linalg.norm(found.values - truth) for found in (alone, nested)])
+    alone_error, nested_error = np.mean(errors, axis=0)
+    assert nested_error < 0.8 * alone_error
+    assert len(nested_moments(coordinates[:1999])) == 1
+    np.testing.assert_array_equal(moments(coordinates).mean, known.mean)

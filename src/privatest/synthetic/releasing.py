@@ -30,13 +30,13 @@ from privatest.synthetic.points import (
     decode,
     snapping,
 )
-from privatest.synthetic.shrinkage import Denoised, denoise, moments
+from privatest.synthetic.shrinkage import Denoised, denoise, nested_moments
 from privatest.synthetic.subspace import (
-    TOLERANCE,
     coefficient_sensitivity,
     coefficients,
     kernel_sums,
     span,
+    usual_tolerance,
 )
 from privatest.synthetic.weights import Weights, best_points, weighted
 from privatest.validation import Rng, integer_at_least, number, one_of, public_generator, reject
@@ -62,7 +62,7 @@ def release(
     weights: Weights | None = None,
     weight_bound: float = 1.0,
     n_frequencies: int = 10_000,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -104,9 +104,9 @@ def release(
         Bound of "bounded".
     n_frequencies : int
         Most frequencies of "features".
-    tolerance : float
+    tolerance : float, optional
         A public point whose squared distance to the span of others is below this gets no
-        coefficient of its own.
+        coefficient of its own; by default 1e-6, and 1e-5 for more than 1000 points.
     rng : None, int or Generator
         Public randomness: for error bars, and frequencies of "features".
     noise : NoiseSource, optional
@@ -148,10 +148,12 @@ def release(
     one_of("method", method, get_args(Method))
     chosen = _weights(method, weights)
     number("weight_bound", weight_bound, above=0)
-    number("tolerance", tolerance, at_least=1e-10, below=1)
+    if tolerance is not None:
+        number("tolerance", tolerance, at_least=1e-10, below=1)
     integer_at_least("n_frequencies", n_frequencies, 1)
     generator, source = public_generator(rng), noise_source(noise)
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
+    tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
     if method == "features":
         points, fitted, sigma = features_release(
             plan.sample,
@@ -271,14 +273,14 @@ def _subspace(
     noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
     # from here on nothing sees the data
     points, coordinates = plan.points, space.coordinates
-    known = moments(coordinates)
+    known, *fewer = nested_moments(coordinates)
     if plan.n_points < len(points) and weights != "equal":
         kept = np.sort(best_points(coordinates, noisy, plan.n_points, sigma))
         points, coordinates = points[kept], coordinates[kept]
         # few points are all the shrinkage there is: the nearest in their span
         denoised = Denoised(noisy, sigma, math.inf, math.inf, known)
     else:
-        denoised = denoise(noisy, known, sigma)
+        denoised = denoise(noisy, known, sigma, fewer)
     chosen, fitted, before = weighted(
         coordinates,
         denoised,

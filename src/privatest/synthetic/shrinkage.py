@@ -6,14 +6,16 @@ Post-processing of noisy coefficients: no private data, no cost.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Denoised", "Moments", "denoise", "moments", "signed_weights"]
+__all__ = ["Denoised", "Moments", "denoise", "moments", "nested_moments", "signed_weights"]
 
 _NO_DIRECTION = 1e-13  # eigenvalues below this share of the largest are rounding errors
+_FEWEST = 500  # points of a nested prior
 _SCALES = np.logspace(-9, 9, 55)  # of the prior; infinity, which is no shrinkage, comes too
 
 
@@ -68,7 +70,23 @@ class Denoised:
         return self.values[:, None] + self.points.eigenvectors @ normal
 
 
-def denoise(noisy: NDArray[np.float64], points: Moments, sigma: float) -> Denoised:
+def nested_moments(coordinates: NDArray[np.float64]) -> list[Moments]:
+    """Return the moments of all public points, then of the first quarter, sixteenth, ...
+
+    Many points span directions that hold more noise than signal; a shrinkage that looks at fewer
+    of them may do better, so that more points never hurt.
+    """
+    count = len(coordinates)
+    found = [moments(coordinates)]
+    while count // 4 >= _FEWEST:
+        count //= 4
+        found.append(moments(coordinates[:count]))
+    return found
+
+
+def denoise(
+    noisy: NDArray[np.float64], points: Moments, sigma: float, fewer: Sequence[Moments] = ()
+) -> Denoised:
     """Shrink noisy coefficients towards the public points' mean by the best of many rules.
 
     Parameters
@@ -79,6 +97,9 @@ def denoise(noisy: NDArray[np.float64], points: Moments, sigma: float) -> Denois
         Of the public points' coordinates.
     sigma : float
         Standard deviation of the noise.
+    fewer : sequence of Moments
+        Those of some of the points only, as further rules (:func:`nested_moments`). Error bars
+        go by all points.
 
     Notes
     -----
@@ -87,17 +108,29 @@ def denoise(noisy: NDArray[np.float64], points: Moments, sigma: float) -> Denois
     unbiased estimate of the squared error, |(I - A)(noisy - a)|² + 2 sigma² tr A - F sigma²,
     picks t from a public grid that ends with infinity, which keeps everything.
     """
-    values, vectors = points.eigenvalues, points.eigenvectors
-    rotated = vectors.T @ (noisy - points.mean)
-    scales = [*(_SCALES * sigma**2 / max(float(values.mean()), 1e-300)).tolist(), math.inf]
-    risks = [_risk(rotated, _kept(values, scale, sigma), sigma) for scale in scales]
-    smallest = min(risks)
-    best = scales[risks.index(smallest)]
+    scales, risks = _risks(noisy, points, sigma)
+    smallest, chosen, best = min(risks), points, scales[risks.index(min(risks))]
     # the estimated risks are off by about sigma² sqrt(2F)
     alike = smallest + sigma**2 * math.sqrt(2 * len(noisy))
     widest = max(scale for scale, risk in zip(scales, risks, strict=True) if risk <= alike)
-    shrunk = points.mean + vectors @ (_kept(values, best, sigma) * rotated)
+    for some in fewer:
+        scales, risks = _risks(noisy, some, sigma)
+        if min(risks) < smallest:
+            smallest, chosen, best = min(risks), some, scales[risks.index(min(risks))]
+    rotated = chosen.eigenvectors.T @ (noisy - chosen.mean)
+    kept = _kept(chosen.eigenvalues, best, sigma)
+    shrunk = chosen.mean + chosen.eigenvectors @ (kept * rotated)
     return Denoised(shrunk, sigma, best, widest, points)
+
+
+def _risks(
+    noisy: NDArray[np.float64], points: Moments, sigma: float
+) -> tuple[list[float], list[float]]:
+    """Return the scales of the prior and the estimated risk of each."""
+    values = points.eigenvalues
+    rotated = points.eigenvectors.T @ (noisy - points.mean)
+    scales = [*(_SCALES * sigma**2 / max(float(values.mean()), 1e-300)).tolist(), math.inf]
+    return scales, [_risk(rotated, _kept(values, scale, sigma), sigma) for scale in scales]
 
 
 def _risk(rotated: NDArray[np.float64], kept: NDArray[np.float64], sigma: float) -> float:

@@ -18,15 +18,16 @@ from privatest.privacy import Sensitivity
 from privatest.statistics.bins import parallel
 
 __all__ = [
-    "TOLERANCE",
     "Subspace",
     "coefficient_sensitivity",
     "coefficients",
     "kernel_sums",
     "span",
+    "usual_tolerance",
 ]
 
-TOLERANCE = 1e-6
+_TOLERANCES = (1e-6, 1e-5)  # up to so many points, and above: many directions hold only noise
+_MANY_POINTS = 1000
 """Squared RKHS distance to the span below which a public point adds no direction."""
 
 SUM_BITS = 36  # kernel values are rounded to multiples of 2^-36, whose sums have no error
@@ -67,14 +68,22 @@ class Subspace:
         return triangle
 
 
+def usual_tolerance(count: int) -> float:
+    """Return the tolerance for so many public points."""
+    return _TOLERANCES[count > _MANY_POINTS]
+
+
 def span(
-    points: NDArray[np.float64], kernel: Kernel, domain: Domain, tolerance: float = TOLERANCE
+    points: NDArray[np.float64], kernel: Kernel, domain: Domain, tolerance: float | None = None
 ) -> Subspace:
     """Find a basis by pivoted Cholesky: the point furthest from the span comes next.
 
-    Everything here is public. Columns of the Gram matrix are computed one at a time.
+    Everything here is public, the usual tolerance too: it goes by the number of points. Columns
+    of the Gram matrix are computed one at a time.
     """
     count = len(points)
+    if tolerance is None:
+        tolerance = usual_tolerance(count)
     left = np.ones(count)  # squared distances to the span; k(z, z) = 1
     factor = np.zeros((count, min(count, 128)), order="F")
     pivots: list[int] = []
