@@ -172,3 +172,10 @@ def test_what_does_not_fit_the_schema_is_refused_before_data(request_, fragment)
 def test_only_gaussian_mechanisms_are_charged_as_such(method, more, expected):
     """Laplace noise that were charged as Gaussian would cost too little under zCDP."""
     assert asked(method=method, group="region", **more).gaussian is expected
+
+
+@pytest.mark.parametrize("method", ["ks", "kuiper", "mann-whitney", "kruskal", "median", "ttest"])
+@pytest.mark.parametrize("columns", [["visits", "age"], ["plan"]])
+def test_methods_of_one_column_say_so_before_anything_is_spent(method, columns):
+    with pytest.raises(ParameterError, match="one numeric column"):
+        prepare(asked(method=method, group="region", columns=columns), SCHEMA)

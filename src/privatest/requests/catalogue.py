@@ -36,6 +36,8 @@ class Method:
         Why it needs public group sizes, or "" if it can do without.
     gaussian : bool
         Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
+    one_column : bool
+        Whether it compares one numeric column only.
     needed : tuple of str
         Options that must be given.
     releases : tuple of str
@@ -47,6 +49,7 @@ class Method:
     preset: Mapping[str, Any] = field(default_factory=dict)
     public_groups: str = ""
     gaussian: bool = False
+    one_column: bool = False
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
 
@@ -74,11 +77,13 @@ def _ipm(distance: str, *options: str) -> Method:
 
 def _ks(statistic: str) -> Method:
     options = {"permutations": "n_permutations"}
-    return Method("two_sample.ks.ks_2samp", options, {"statistic": statistic})
+    return Method("two_sample.ks.ks_2samp", options, {"statistic": statistic}, one_column=True)
 
 
 def _rank(function: str, *options: str) -> Method:
-    return Method(f"two_sample.{function}", _same(*options), public_groups=_BY_RANKS)
+    return Method(
+        f"two_sample.{function}", _same(*options), public_groups=_BY_RANKS, one_column=True
+    )
 
 
 def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
@@ -131,7 +136,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "means.hotelling.hotelling_test", public_groups=_BY_SIZES, gaussian=True
         ),
         "ttest": Method(
-            "means.ttest.ttest_ind", _same("alternative"), public_groups=_BY_SIZES, gaussian=True
+            "means.ttest.ttest_ind",
+            _same("alternative"),
+            public_groups=_BY_SIZES,
+            gaussian=True,
+            one_column=True,
         ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),

@@ -132,6 +132,11 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
             "--method mmd or kolmogorov."
         )
     schema = chosen_columns(described, request.parts.get("columns"), group)
+    if request.entry.one_column and (len(schema.columns) > 1 or schema.categorical_names):
+        raise ParameterError(
+            f"--method {request.method} compares one numeric column: name it with --columns. "
+            "--method mmd takes several, and categories."
+        )
     names, text = list(schema.columns), list(schema.categorical_names)
     words = ", ".join(names)
     if grouping is not None:
