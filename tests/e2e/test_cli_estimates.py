@@ -74,6 +74,10 @@ def test_released_moments_say_where(cli):
         (["--method", "mmd", "--epsilon", "1", "--release", "moments"], ("pvalue or decision",)),
         (["--method", "mmd", "--epsilon", "1", "--plot", "a.png"], ("no estimates",)),
         (["--method", "hotelling", "--epsilon", "1", "--plot", "a.exe"], (".png",)),
+        (
+            ["--method", "me", "--epsilon", "1", "--draw-locations", "3", "--plot", "a.png"],
+            ("--release moments", "--delta"),
+        ),
         (["--method", "hotelling", "--epsilon", "1", "--permutations", "9"], ("hotelling",)),
         (
             ["--method", "me", "--epsilon", "1", "--draw-locations", "3", "--bandwidths", "1,2"],

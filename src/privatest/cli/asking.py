@@ -35,6 +35,10 @@ def answer(
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:
         check_picture(plot, request.method)
+        if request.method in ("me", "scf") and not request.gaussian:
+            raise ParameterError(
+                "--plot needs --release moments, and so --delta: a statistic alone has no picture."
+            )
     for file in files:  # a mistyped name should not cost anything
         check_columns(file, prepared.names)
     with (
