@@ -23,13 +23,14 @@ DOCS = ROOT / "docs"
 
 # A module imports from its own row or the rows above it. Not all of these exist yet.
 LAYERS: list[tuple[str, ...]] = [
-    ("errors", "privacy", "results", "validation"),
+    ("errors", "estimate_text", "privacy", "results", "validation"),
     (
         "domain",
         "schema",
         "schema_template",
         "columns",
         "encoding",
+        "tables",
         "reference_cdf",
         "kernels",
         "features",

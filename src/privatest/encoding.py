@@ -6,10 +6,9 @@ The caller's data is never changed, and temporary arrays are small.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,22 +25,23 @@ from privatest.columns import (
 from privatest.domain import Domain
 from privatest.errors import DataError, ParameterError
 from privatest.schema import CategoricalColumn, Column, NumericColumn, Schema
-from privatest.validation import reject
-
-if TYPE_CHECKING:
-    pass
+from privatest.tables import Table, arranged, label_of, read_data
+from privatest.validation import listed
 
 __all__ = [
     "Bounds",
     "EncodedSample",
     "EncodedSamples",
+    "Unnamed",
+    "described",
     "encode_pairs",
     "encode_sample",
     "encode_samples",
     "encode_table",
 ]
 
-Bounds: TypeAlias = Schema | Sequence[float] | Sequence[Sequence[float]] | NDArray[Any] | None
+Unnamed: TypeAlias = Schema | Sequence[float] | Sequence[Sequence[float]] | NDArray[Any] | None
+Bounds: TypeAlias = Unnamed | Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -53,6 +53,7 @@ class EncodedSamples:
     domain: Domain
     unit: str = "row"
     rows_per_person: int = 1
+    names: tuple[str, ...] | None = None  # of the columns, where the schema or the data has them
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -63,16 +64,7 @@ class EncodedSample:
     domain: Domain
     unit: str = "row"
     rows_per_person: int = 1
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Table:
-    """Columns of any origin, fetched one at a time."""
-
-    names: tuple[str, ...] | None
-    width: int
-    column: Callable[[int], Any]
-    array: NDArray[Any] | None = None  # all columns, where they are one NumPy array
+    names: tuple[str, ...] | None = None  # of the columns, where the schema or the data has them
 
 
 def encode_samples(x: object, y: object, bounds: Bounds) -> EncodedSamples:
@@ -83,10 +75,10 @@ def encode_samples(x: object, y: object, bounds: Bounds) -> EncodedSamples:
     x, y : array, data frame, series or Arrow table
         One row per observation; one dimension is one column. NumPy, nested lists, pandas,
         Polars, Arrow, and mappings of names to columns.
-    bounds : None, (lower, upper), (d, 2) array or Schema
-        Public bounds of all columns, of each, or a description. A schema finds the columns of
-        a frame by name and those of an array by position. With None numbers are taken as they
-        are and must be finite.
+    bounds : None, (lower, upper), (d, 2) array, mapping of names to (lower, upper), or Schema
+        Public bounds of all columns, of each, or a description. A mapping or a schema finds the
+        columns of a frame by name; a schema those of an array by position. With None numbers
+        are taken as they are and must be finite.
 
     Returns
     -------
@@ -94,19 +86,21 @@ def encode_samples(x: object, y: object, bounds: Bounds) -> EncodedSamples:
         New arrays; with ``bounds=None`` read-only views where the data has the right form.
         There may be no rows.
     """
-    first, second = _read(x, "x"), _read(y, "y")
+    bounds = described(bounds, x, y)
+    first, second = read_data(x, "x"), read_data(y, "y")
     if isinstance(bounds, Schema):
         left, right = _by_schema(first, bounds, "x"), _by_schema(second, bounds, "y")
-        return EncodedSamples(left, right, bounds.domain, bounds.unit, bounds.rows_per_person)
+        return EncodedSamples(left, right, **_facts(bounds))
     if first.width != second.width:
         raise DataError(
             f"x and y must have the same columns: x has {first.width}, y has {second.width}."
         )
     if first.names is not None and second.names is not None:
-        second = _arranged(second, first.names, "y")
+        second = arranged(second, first.names, "y")
     pairs = None if bounds is None else _pairs(bounds, first.width)
     left, right = _by_bounds(first, pairs, "x"), _by_bounds(second, pairs, "y")
-    return EncodedSamples(left, right, Domain((0,) * first.width, bounded=pairs is not None))
+    domain = Domain((0,) * first.width, bounded=pairs is not None)
+    return EncodedSamples(left, right, domain, names=first.labels or second.labels)
 
 
 def encode_pairs(
@@ -131,18 +125,50 @@ def encode_pairs(
 
 def encode_sample(data: object, bounds: Bounds, name: str = "x") -> EncodedSample:
     """Encode one sample; ``name`` is what messages call it."""
-    source = _read(data, name)
+    bounds = described(bounds, data)
+    source = read_data(data, name)
     if isinstance(bounds, Schema):
-        rows = _by_schema(source, bounds, name)
-        return EncodedSample(rows, bounds.domain, bounds.unit, bounds.rows_per_person)
+        return EncodedSample(_by_schema(source, bounds, name), **_facts(bounds))
     pairs = None if bounds is None else _pairs(bounds, source.width)
     domain = Domain((0,) * source.width, bounded=pairs is not None)
-    return EncodedSample(_by_bounds(source, pairs, name), domain)
+    return EncodedSample(_by_bounds(source, pairs, name), domain, names=source.labels)
+
+
+def described(bounds: Bounds, *data: object) -> Unnamed:
+    """Return bounds by name as the schema that they are; other bounds as they are.
+
+    Call it first where bounds are used for more than encoding ``data``. Data without names is
+    refused: the order of a mapping is not meant to be that of columns.
+    """
+    if not isinstance(bounds, Mapping):
+        return bounds
+    schema = Schema.from_bounds(bounds)
+    for source in (read_data(each, "data") for each in data):
+        if source.labels is None:
+            raise ParameterError(
+                "bounds must be (lower, upper), a pair for each column, or a Schema: bounds by "
+                "name are for a data frame, a table or a named series, not for plain arrays."
+            )
+        if source.title is not None and tuple(schema.columns) != source.labels:
+            raise ParameterError(
+                f"bounds must be {{{source.title!r}: (lower, upper)}}, the name of the series, "
+                "or just (lower, upper)."
+            )
+    return schema
+
+
+def _facts(schema: Schema) -> dict[str, Any]:
+    return {
+        "domain": schema.domain,
+        "unit": schema.unit,
+        "rows_per_person": schema.rows_per_person,
+        "names": tuple(schema.columns),
+    }
 
 
 def encode_table(schema: Schema, table: object) -> NDArray[np.float64]:
     """Encode the columns that ``schema`` names; see :meth:`Schema.encode`."""
-    source = _read(table, "table")
+    source = read_data(table, "table")
     if source.names is None:
         raise DataError("table must have named columns: a data frame, a table or a mapping.")
     return _by_schema(source, schema, "")
@@ -162,93 +188,29 @@ def _pairs(bounds: object, width: int) -> NDArray[np.float64]:
     pairs = np.broadcast_to(pairs.astype(np.float64), (width, 2))
     with np.errstate(over="ignore", invalid="ignore"):
         size = pairs[:, 1] - pairs[:, 0]
-    if not (np.isfinite(size) & (size > 0)).all():
-        reject("bounds", "finite numbers, each lower below its upper", pairs.tolist())
+    good = np.isfinite(size) & (size > 0)
+    if not good.all():
+        where = f" (see column {int(np.argmin(good)) + 1})" if width > 1 else ""
+        raise ParameterError(
+            f"bounds must be two finite numbers, the lower below the upper{where}."
+        )
     return pairs
 
 
-# --- reading ---------------------------------------------------------------------------------
-
-
-def _read(data: Any, name: str) -> _Table:
-    """Find the columns of whatever was passed."""
-    pandas = sys.modules.get("pandas")  # not imported: whoever passes a frame has done so
-    if pandas is not None and isinstance(data, pandas.Series):
-        return _Table(None, 1, lambda _: data)
-    if pandas is not None and isinstance(data, pandas.DataFrame):
-        names = tuple(str(label) for label in data.columns)
-        table = _Table(names, len(names), lambda index: data.iloc[:, index])
-    elif isinstance(data, Mapping):
-        table = _Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__)
-    elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        table = _read_arrow(data)
-    else:
-        table = _read_array(data, name)
-    if table.width == 0:
-        raise DataError(f"{name} must have at least one column.")
-    return table
-
-
-def _read_arrow(data: Any) -> _Table:
-    import pyarrow as pa  # noqa: PLC0415
-
-    if hasattr(data, "to_arrow"):  # Polars: gives text in a form that older Arrows know too
-        data = data.to_arrow()
-    if not isinstance(data, (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)):
-        data = pa.chunked_array(data) if hasattr(data, "__arrow_c_stream__") else pa.array(data)
-    if isinstance(data, (pa.ChunkedArray, pa.Array)):
-        if not pa.types.is_struct(data.type):
-            return _Table(None, 1, lambda _: data)
-        data = pa.Table.from_struct_array(data)
-    return _Table(tuple(data.schema.names), len(data.schema.names), data.column)
-
-
-def _read_array(data: Any, name: str) -> _Table:
-    if np.ma.is_masked(data):
-        refuse_missing(name)
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        raise DataError(f"{name} must have rows of one length.") from None
-    if array.ndim not in (1, 2) or array.dtype.kind == "V":
-        raise DataError(f"{name} must be a data frame, or an array of one or two dimensions.")
-    array = array.reshape(-1, 1) if array.ndim == 1 else array
-    return _Table(None, array.shape[1], lambda index: array[:, index], array)
-
-
-def _arranged(source: _Table, names: tuple[str, ...], name: str) -> _Table:
-    """Pick columns by their names."""
-    own = source.names or ()
-    for wanted in names:
-        if own.count(wanted) != 1:
-            problem = "occurs more than once" if wanted in own else "is missing"
-            columns = ", ".join(own)
-            raise DataError(f"{_label(wanted, name)} {problem}; the columns are: {columns}.")
-    order = [own.index(wanted) for wanted in names]
-    return _Table(names, len(names), lambda index: source.column(order[index]))
-
-
-def _label(column: str, name: str) -> str:
-    return f"column {column!r} of {name}" if name else f"column {column!r}"
-
-
-# --- converting ------------------------------------------------------------------------------
-
-
-def _by_schema(source: _Table, schema: Schema, name: str) -> NDArray[np.float64]:
+def _by_schema(source: Table, schema: Schema, name: str) -> NDArray[np.float64]:
     names = tuple(schema.columns)
     if source.names is not None:
-        source = _arranged(source, names, name)
+        source = arranged(source, names, name)
     elif source.width != len(names):
         raise DataError(
-            f"{name} must have the schema's {len(names)} columns ({', '.join(names)}); "
+            f"{name} must have the schema's {len(names)} columns ({listed(names)}); "
             f"it has {source.width}."
         )
-    labels = [_label(column, name) for column in names]
+    labels = [label_of(column, name) for column in names]
     return _by_columns(source, list(schema.columns.values()), labels)
 
 
-def _by_bounds(source: _Table, pairs: NDArray[np.float64] | None, name: str) -> NDArray[np.float64]:
+def _by_bounds(source: Table, pairs: NDArray[np.float64] | None, name: str) -> NDArray[np.float64]:
     if source.array is not None and source.array.dtype.kind not in "biuf":
         raise DataError(f"{name} must hold real numbers; describe categories by a Schema.")
     if source.array is not None:
@@ -257,7 +219,7 @@ def _by_bounds(source: _Table, pairs: NDArray[np.float64] | None, name: str) -> 
         return _to_box(source.array, pairs, name)
     columns = [None] * source.width if pairs is None else [NumericColumn(*pair) for pair in pairs]
     if source.names is not None:
-        labels = [_label(own, name) for own in source.names]
+        labels = [label_of(own, name) for own in source.names]
     elif source.width == 1:
         labels = [name]
     else:
@@ -287,7 +249,7 @@ def _as_it_is(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _by_columns(
-    source: _Table, columns: Sequence[Column | None], labels: Sequence[str]
+    source: Table, columns: Sequence[Column | None], labels: Sequence[str]
 ) -> NDArray[np.float64]:
     rows = np.empty((0, 0))
     for index, (column, label) in enumerate(zip(columns, labels, strict=True)):

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from privatest.estimate_text import EstimateTable, estimate_table
 from privatest.privacy import Adjacency, Budget
 
-__all__ = ["Decision", "Outcome"]
+__all__ = ["Decision", "Outcome", "html_table"]
 
 _ONE_SAMPLE_WORDS = "one {unit} replaced; the number of rows is public"
 _ADJACENCY_WORDS: Mapping[str, str] = {
@@ -101,18 +102,30 @@ class Decision:
             "sizes": ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items()),
         }
 
+    def estimate_table(self) -> EstimateTable | None:
+        """Return the released estimates for a reader; a decision has none."""
+        return None
+
+    def estimate_lines(self) -> list[str]:
+        """Return :meth:`estimate_table` as lines of text."""
+        table = self.estimate_table()
+        if table is None:
+            return []
+        return [f"{table.caption}:", *(f"  {label}: {text}" for label, text in table.rows)]
+
     def __str__(self) -> str:
-        """Print the verdict, the facts and the guarantee."""
+        """Print the verdict, the facts, the estimates and the guarantee."""
         rows = [f"  {name:<9} {text}" for name, text in self.facts().items()]
-        return "\n".join([self.verdict, *rows, self.guarantee])
+        estimates = [f"  {line}" for line in self.estimate_lines()]
+        return "\n".join([self.verdict, *rows, *estimates, self.guarantee])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
-            for name, text in self.facts().items()
-        )
+        parts = [html_table(self.facts().items())]
+        table = self.estimate_table()
+        if table is not None:
+            parts.append(html_table(table.rows, table.caption))
         return (
-            f"<p><strong>{html.escape(self.verdict)}</strong></p><table>{rows}</table>"
+            f"<p><strong>{html.escape(self.verdict)}</strong></p>{''.join(parts)}"
             f"<p>{html.escape(self.guarantee)}</p>"
         )
 
@@ -170,12 +183,28 @@ class Outcome(Decision):
         # not super(): a slotted dataclass is made anew, which breaks the zero-argument form
         return rows | Decision.facts(self)
 
+    def estimate_table(self) -> EstimateTable | None:
+        """Return the released means or differences for a reader, if there are some."""
+        return estimate_table(self.estimates, self.parameters, self.alpha)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
         released: dict[str, Any] = {"pvalue": self.pvalue, "statistic": self.statistic}
         if self.estimates:
             released["estimates"] = {key: _plain(value) for key, value in self.estimates.items()}
         return released | Decision.to_dict(self)
+
+
+def html_table(rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Return rows as an HTML table: the first of each is its heading, all of it is escaped."""
+    body = "".join(
+        f"<tr><th>{html.escape(first)}</th>"
+        + "".join(f"<td>{html.escape(text)}</td>" for text in rest)
+        + "</tr>"
+        for first, *rest in rows
+    )
+    head = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f"<table>{head}{body}</table>"
 
 
 def _rebuild(kind: type[Decision], values: dict[str, Any]) -> Decision:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from privatest.domain import Domain
 from privatest.errors import ParameterError
-from privatest.validation import integer_at_least, number, one_of, reject
+from privatest.validation import integer_at_least, listed, number, one_of, reject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,11 +67,13 @@ class NumericColumn:
         """Refuse what does not describe a range."""
         lower, upper = _finite("bounds", self.lower), _finite("bounds", self.upper)
         if not lower < upper or not math.isfinite(upper - lower):
-            reject("bounds", _PAIR, [self.lower, self.upper])
+            raise ParameterError(f"bounds must be {_PAIR}; got {lower!r} and {upper!r}.")
         if not isinstance(self.integer, bool):
             reject("integer", "true or false", self.integer)
         if self.integer and not (lower.is_integer() and upper.is_integer()):
-            reject("bounds", "integers, since integer = true", [self.lower, self.upper])
+            raise ParameterError(
+                f"bounds must be integers, since integer = true; got {lower!r} and {upper!r}."
+            )
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
         if self.missing != "refuse":
@@ -180,7 +182,7 @@ class Schema:
 
     @classmethod
     def from_bounds(
-        cls, bounds: Mapping[str, tuple[float, float]], *, rows_per_person: int = 1
+        cls, bounds: Mapping[str, Sequence[float]], *, rows_per_person: int = 1
     ) -> Schema:
         """Describe numeric columns by their bounds."""
         columns = {}
@@ -210,7 +212,7 @@ class Schema:
         """Return the schema of some columns, in the order of ``names``."""
         chosen = [names] if isinstance(names, str) else list(names)
         for name in set(chosen) - set(self.columns):
-            reject("columns", f"among the declared ones ({', '.join(self.columns)})", name)
+            reject("columns", f"among the declared ones ({listed(self.columns)})", name)
         if not chosen or len(set(chosen)) < len(chosen):
             reject("columns", "at least one, and each only once", chosen)
         return Schema({name: self.columns[name] for name in chosen}, self.rows_per_person)
@@ -353,9 +355,15 @@ def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        # JSON's escapes are TOML's, except that TOML also wants this one
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        # what cannot be printed is escaped: a file's column names may end up on a terminal
+        return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
     return repr(value).removesuffix(".0")
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
 def toml_key(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import NoReturn
@@ -12,7 +12,16 @@ import numpy as np
 
 from privatest.errors import ParameterError
 
-__all__ = ["Rng", "integer_at_least", "number", "one_of", "public_generator", "reject"]
+__all__ = [
+    "Rng",
+    "integer_at_least",
+    "listed",
+    "number",
+    "one_of",
+    "printable",
+    "public_generator",
+    "reject",
+]
 
 Rng = None | int | np.random.Generator
 """Public randomness: permutations, null simulations, random frequencies. Never noise."""
@@ -23,6 +32,21 @@ _LONGEST_QUOTE = 60
 def reject(name: str, expected: str, got: object) -> NoReturn:
     """Raise the one parameter error: what was expected of which parameter, and what came."""
     raise ParameterError(f"{name} must be {expected}; got {_shown(got)}.")
+
+
+def printable(text: str) -> str:
+    r"""Write what a terminal would act on, or not show, as an escape: "\x1b" for example.
+
+    For names that come from a file: whoever wrote it must not be able to move the cursor.
+    """
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, in one printable line."""
+    return ", ".join(map(printable, names))
 
 
 def _shown(value: object) -> str:

@@ -6,6 +6,9 @@ import copy
 import json
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import chi2
 from scipy.stats import ttest_ind as scipy_ttest_ind
@@ -297,3 +300,81 @@ def test_errors_do_not_quote_data():
     with pytest.raises(ParameterError) as caught_:
         run(hotelling_test, X, Y, bounds=np.full((3, 5), canary))
     assert "7346" not in str(caught_.value)
+
+
+# --- words ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("alternative", "two", "one"),
+    [
+        ("two-sided", "the two samples have the same mean", "the mean is 5"),
+        ("greater", "of the first sample is at most that of the second", "the mean is at most 5"),
+        ("less", "of the first sample is at least that of the second", "the mean is at least 5"),
+    ],
+)
+def test_the_hypothesis_has_a_side(alternative, two, one):
+    x = np.linspace(0, 9, 50)
+    options = {"bounds": (0, 10), "epsilon": 1, "alternative": alternative}
+    result = run(ttest_ind, x, x, **options)
+    assert result.null_hypothesis.endswith(two)
+    assert result.null_hypothesis in str(result)
+    assert run(ttest_1samp, x, 5, **options).null_hypothesis == one
+
+
+def test_means_of_a_frame_have_the_names_of_its_columns():
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.uniform(0, 9, 99), "<visits>\x1b[2J": rng.uniform(0, 9, 99)}
+    for data in (columns, pd.DataFrame(columns), pa.table(columns), pl.DataFrame(columns)):
+        for function in (private_mean, private_covariance):
+            estimate = run(function, data, bounds=(0, 10), epsilon=1)
+            assert estimate.columns == tuple(columns)
+            assert "  age " in str(estimate)
+            assert "\x1b" not in str(estimate)
+            assert "column 1" not in str(estimate)
+    for series in (pd.DataFrame(columns)["age"], pl.DataFrame(columns)["age"]):
+        assert "  age " in str(run(private_mean, series, bounds=(0, 10), epsilon=1))
+    assert "  column 2 " in str(run(private_mean, np.ones((9, 2)), bounds=(0, 9), epsilon=1))
+
+
+def test_html_forms():
+    rng = np.random.default_rng(0)
+    columns = {"age": rng.uniform(0, 9, 99), "<visits>": rng.uniform(0, 9, 99)}
+    mean = run(private_mean, columns, bounds=(0, 10), epsilon=1)
+    covariance = run(private_covariance, columns, bounds=(0, 10), epsilon=1)
+    for estimate in (mean, covariance):
+        text = estimate._repr_html_()
+        assert text.startswith("<table><caption>Private ")
+        assert "<th>&lt;visits&gt;</th>" in text
+        assert "<visits>" not in text
+        assert "NOT private" in text
+    assert f"<td>{mean.mean[0]:.6g}</td>" in mean._repr_html_()
+    assert f"<td>{covariance.covariance[0, 1]:.6g}</td>" in covariance._repr_html_()
+
+
+# --- bounds by name -------------------------------------------------------------------------
+
+
+def test_bounds_by_name():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"visits": rng.uniform(0, 9, 99), "age": rng.uniform(15, 45, 99)})
+    named = {"age": (15, 45), "visits": (0, 9)}
+    by_place = [(0, 9), (15, 45)]
+    means = run(private_mean, frame, bounds=named, epsilon=1e6)
+    assert means.columns == ("age", "visits")
+    plain = run(private_mean, frame, bounds=by_place, epsilon=1e6)
+    np.testing.assert_allclose(means.mean, plain.mean[::-1], atol=1e-3)
+    run(hotelling_test, frame, frame, bounds=named, epsilon=1)
+    run(hotelling_1samp, frame, [30, 4], bounds=named, epsilon=1)
+    run(private_covariance, frame, bounds=named, epsilon=1)
+    for data in (frame["age"], frame[["age"]], pl.DataFrame(frame.to_dict("list"))["age"]):
+        run(ttest_ind, data, data, bounds={"age": (15, 45)}, epsilon=1)
+        run(ttest_1samp, data, 30, bounds={"age": (15, 45)}, epsilon=1)
+    with pytest.raises(ParameterError, match=r"not for plain arrays\.$"):
+        run(private_mean, frame.to_numpy(), bounds=named, epsilon=1)
+    with pytest.raises(ParameterError, match="the name of the series"):
+        run(private_mean, frame["age"], bounds=named, epsilon=1)
+    with pytest.raises(DataError, match="'weight' of x is missing"):
+        run(private_mean, frame, bounds={"weight": (0, 9)}, epsilon=1)
+    with pytest.raises(ParameterError, match="column 'age': bounds must be two finite numbers"):
+        run(private_mean, frame, bounds={"age": 45}, epsilon=1)

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest import mmd_test
+from privatest import (
+    hotelling_1samp,
+    hotelling_test,
+    me_test,
+    mmd_test,
+    scf_test,
+    ttest_1samp,
+    ttest_ind,
+)
 from privatest.noise import SimulatedNoise
 from privatest.privacy import Budget
 from privatest.results import Decision, Outcome
@@ -144,3 +152,73 @@ def test_simulated_results_say_so():
         assert "NOT private" in text
         assert "Privacy spent" not in text
     assert result.to_dict()["simulated"] is True
+
+
+# --- estimates ------------------------------------------------------------------------------
+
+
+def bounded_test(test: Any, *data: Any, **options: Any) -> Any:
+    return test(*data, bounds=(0, 10), epsilon=1, rng=0, noise=SimulatedNoise(0), **options)
+
+
+def shown(result: Any) -> tuple[str, str]:
+    return str(result), result._repr_html_()
+
+
+def test_a_t_test_shows_the_difference_and_its_interval():
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(0, 8, size=2000), rng.uniform(1, 9, size=1500)
+    for result in (bounded_test(ttest_ind, x, y), bounded_test(hotelling_test, x, y)):
+        found = result.estimates
+        values = [float(np.ravel(found[name])[0]) for name in ("difference", "lower", "upper")]
+        means = [float(np.ravel(found[name])[0]) for name in ("mean_x", "mean_y")]
+        for text in shown(result):
+            assert "private difference of means, first minus second (95% interval)" in text
+            assert "{:.4g} [{:.4g}, {:.4g}]".format(*values) in text
+            assert "means {:.4g} and {:.4g}".format(*means) in text
+    for text in shown(bounded_test(ttest_1samp, x, 5)):
+        assert "private mean (95% interval)" in text
+
+
+def test_several_columns_are_named_and_matrices_left_out():
+    rng = np.random.default_rng(0)
+    x = {"age": rng.uniform(0, 8, 500), "<b>visits": rng.uniform(0, 8, 500)}
+    result = bounded_test(hotelling_test, x, x, alpha=0.01)
+    text, html = shown(result)
+    assert "private differences of means, first minus second (99% together):" in text
+    assert "    age: " in text
+    assert "&lt;b&gt;visits" in html
+    assert "<b>visits" not in html
+    assert "covariance" not in text + html
+    unnamed = bounded_test(hotelling_1samp, rng.uniform(0, 8, size=(500, 2)), 4)
+    assert "    column 2: " in str(unnamed)
+    assert "private means (95% together)" in str(unnamed)
+
+
+def test_an_embedding_test_says_where():
+    x, y = np.full(5000, 0.2), np.full(5000, 0.8)
+    common: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "delta": 1e-6}
+    for text in shown(me_test(x, y, locations=[0.0, 0.5], **common)):
+        assert "where the samples differ most" in text
+        assert "at (0)" in text
+    for text in shown(scf_test(x, y, frequencies=[[3.0]], **common)):
+        assert "at (sin, 3)" in text
+
+
+def test_names_cannot_reach_the_terminal():
+    named = dataclasses.replace(
+        OUTCOME,
+        estimates={"mean": [1.0], "lower": [0.0], "upper": [2.0]},
+        parameters={"columns": ["a\x1b[2J\u202eb"]},
+    )
+    for text in shown(named):
+        assert "a\\x1b[2J\\u202eb" in text
+        assert all(char.isprintable() or char == "\n" for char in text)
+
+
+@pytest.mark.parametrize("html", [False, True])
+def test_tests_without_estimates_show_none(html):
+    x = np.linspace(0, 1, 9)
+    text = shown(mmd_test(x, x**2, epsilon=1, bounds=(0, 1), n_permutations=19))[html]
+    assert "private difference" not in text
+    assert "differ most" not in text

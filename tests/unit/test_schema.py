@@ -440,3 +440,21 @@ def test_describing_data_needs_no_arrow():
         "sys.exit(bool({'pyarrow', 'pandas', 'polars'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_bounds_the_wrong_way_round_are_quoted():
+    with pytest.raises(ParameterError) as caught:
+        parse_bounds("x=60:0")
+    assert str(caught.value) == (
+        "column 'x': bounds must be two finite numbers, the lower below the upper; "
+        "got 60.0 and 0.0."
+    )
+    with pytest.raises(ParameterError, match=r"got 0\.5 and 2\.0"):
+        NumericColumn(0.5, 2, integer=True)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2J", "a\x9b2J", "\u202eb", "\U000e0041", "\x7f", "\u2028"])
+def test_a_template_cannot_act_on_a_terminal(name):
+    text = Schema.from_bounds({name: (0, 1)}).to_toml()
+    assert all(char.isprintable() or char == "\n" for char in text)
+    assert list(Schema.from_text(text).columns) == [name]

@@ -466,3 +466,15 @@ def test_changed_facts_are_refused(tmp_path):
 def test_a_folder_that_does_not_exist(tmp_path):
     with pytest.raises(ParameterError, match="path cannot be written"):
         small().save(tmp_path / "nowhere" / "a.parquet")
+
+
+def test_html_form():
+    columns = {"<plan>\x1b": np.array(["<i>a</i>", "b\x1b[2J", "c"]), "visits": np.arange(3.0)}
+    made = SyntheticData(columns, np.full(3, 1 / 3), np.full((3, 2), 1 / 3), FACTS)
+    text = made._repr_html_()
+    assert "<caption>3 synthetic rows for " in text
+    assert "<th>1</th><td>&lt;i&gt;a&lt;/i&gt;</td><td>0</td><td>0.333333</td>" in text
+    assert "<td>&lt;plan&gt;\\x1b</td><td>visits</td><td>weight</td>" in text
+    assert "\x1b" not in text + str(made) + repr(made)
+    assert "Privacy spent" in text or "NOT private" in text
+    assert small()._repr_html_().count("<tr>") == 4

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Page", "print_error", "print_note", "print_result", "working"]
 
-_MOST_PLACES = 5
 _READABLE = 88  # columns; longer lines are hard to read
 
 
@@ -47,33 +43,12 @@ def print_result(
     page.line(result.verdict, style="bold")
     for name, text in ({label: compared} | result.facts()).items():
         page.line(f"  {name:<9} {text}")
-    for line in _estimates(result):
+    for line in result.estimate_lines():
         page.line(f"  {line}")
     page.line(result.guarantee)
     if result.adjacency == "row":
         total = sum(result.sizes.values())
         page.line(f"Group sizes are private; only the total of {total:,} rows is shown.")
-
-
-def _estimates(result: Decision) -> Iterator[str]:
-    """Yield the released estimates as lines: differences of columns, or at locations."""
-    released = getattr(result, "estimates", {})
-    if "difference" not in released:
-        return
-    if "lower" in released:
-        yield f"private differences of means, first minus second ({1 - result.alpha:.0%} together):"
-        parts = [np.atleast_1d(released[name]) for name in ("difference", "lower", "upper")]
-        names = result.parameters.get("columns") or range(1, len(parts[0]) + 1)
-        for name, middle, low, high in zip(names, *parts, strict=True):
-            yield f"  {name}: {middle:.4g} [{low:.4g}, {high:.4g}]"
-        return
-    from privatest.two_sample.speaking import speaking_features  # noqa: PLC0415
-
-    features = speaking_features(result)  # type: ignore[arg-type]
-    yield "where the samples differ most (difference ± error with noise):"
-    for feature in features[:_MOST_PLACES]:
-        place = ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in feature.place)
-        yield f"  at ({place}): {feature.difference:.4g} ± {feature.error:.2g}"
 
 
 class Page:

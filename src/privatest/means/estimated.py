@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.estimate_text import numbered
 from privatest.privacy import Budget
+from privatest.results import html_table
+from privatest.validation import printable
 
 __all__ = ["CovarianceEstimate", "MeanEstimate"]
 
@@ -63,14 +67,24 @@ class MeanEstimate:
 
     def __str__(self) -> str:
         """Print a line for each column, and the guarantee."""
-        names = self.columns or tuple(f"column {i}" for i in range(1, len(self.mean) + 1))
-        width = max(map(len, names))
-        lines = [
-            f"  {name:<{width}}  {mean:.6g}  ({low:.6g} to {high:.6g})"
-            for name, mean, low, high in zip(names, self.mean, self.lower, self.upper, strict=True)
+        width = max(len(name) for name, _, _ in self._rows)
+        lines = [f"  {name:<{width}}  {mean}  {interval}" for name, mean, interval in self._rows]
+        return "\n".join([f"{self._head}:", *lines, _guarantee(self)])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows, self._head) + f"<p>{html.escape(_guarantee(self))}</p>"
+
+    @property
+    def _head(self) -> str:
+        return f"Private means of {self.n:,} rows, with intervals of {self.confidence:.0%} together"
+
+    @property
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Name, mean and interval of each column, as text."""
+        values = zip(_names(self), self.mean, self.lower, self.upper, strict=True)
+        return [
+            (name, f"{mean:.6g}", f"({low:.6g} to {high:.6g})") for name, mean, low, high in values
         ]
-        head = f"Private means of {self.n:,} rows, with intervals of {self.confidence:.0%} together"
-        return "\n".join([f"{head}:", *lines, _guarantee(self.spent, self.unit, self.simulated)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
@@ -114,9 +128,28 @@ class CovarianceEstimate:
 
     def __str__(self) -> str:
         """Print the matrix and the guarantee."""
-        rows = [" ".join(f"{value:>12.6g}" for value in row) for row in self.covariance]
-        head = f"Private covariance of {self.n:,} rows:"
-        return "\n".join([head, *rows, _guarantee(self.spent, self.unit, self.simulated)])
+        names = _names(self)
+        width = max(map(len, names))
+        rows = [
+            f"  {name:<{width}} " + " ".join(f"{value:>12.6g}" for value in row)
+            for name, row in zip(names, self.covariance, strict=True)
+        ]
+        return "\n".join([f"{self._head}:", *rows, _guarantee(self)])
+
+    def _repr_html_(self) -> str:
+        names = _names(self)
+        rows = [
+            (name, *(f"{value:.6g}" for value in row))
+            for name, row in zip(names, self.covariance, strict=True)
+        ]
+        return (
+            html_table([("", *names), *rows], self._head)
+            + f"<p>{html.escape(_guarantee(self))}</p>"
+        )
+
+    @property
+    def _head(self) -> str:
+        return f"Private covariance of {self.n:,} rows"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
@@ -147,7 +180,15 @@ def _plain(estimate: Any) -> dict[str, Any]:
     return plain
 
 
-def _guarantee(spent: Budget, unit: str, simulated: bool) -> str:
-    if simulated:
+def _names(estimate: MeanEstimate | CovarianceEstimate) -> list[str]:
+    names = estimate.columns
+    return numbered(len(estimate.mean)) if names is None else [printable(name) for name in names]
+
+
+def _guarantee(estimate: MeanEstimate | CovarianceEstimate) -> str:
+    if estimate.simulated:
         return "Simulated noise: this result is NOT private and must not be published."
-    return f"Privacy spent: {spent} (one {unit} replaced; the number of rows is public)."
+    return (
+        f"Privacy spent: {estimate.spent} (one {estimate.unit} replaced; the number of rows is "
+        "public)."
+    )

@@ -156,9 +156,9 @@ def _release(
     level = number("alpha", alpha, above=0, below=1)
     check_bootstrap("bootstrap", n_bootstrap, level)
     generator, source = public_generator(rng), noise_source(noise)
-    require_bounds(bounds)
+    bounds = require_bounds(bounds, x)
     sample = encode_sample(x, bounds)
-    box = public_box(bounds, sample.rows.shape[1])
+    box = public_box(bounds, sample.rows.shape[1], sample.names)
     share = {} if mean_share is None else {"mean_share": mean_share}
     contrast = look_at_one(sample.rows, budget, sample.rows_per_person, source, **share)
     facts = {

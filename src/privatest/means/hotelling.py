@@ -110,9 +110,9 @@ def hotelling_test(
     check_bootstrap(calibration, n_bootstrap, alpha)
     each = sample_budget(budget, adjacency)
     generator, source = public_generator(rng), noise_source(noise)
-    require_bounds(bounds)
+    bounds = require_bounds(bounds, x, y)
     samples = encode_samples(x, y, bounds)
-    box = public_box(bounds, samples.x.shape[1])
+    box = public_box(bounds, samples.x.shape[1], samples.names)
     contrast = compare_two(
         (samples.x, samples.y),
         each,
@@ -182,9 +182,9 @@ def hotelling_1samp(
     alpha = number("alpha", alpha, above=0, below=1)
     check_bootstrap(calibration, n_bootstrap, alpha)
     generator, source = public_generator(rng), noise_source(noise)
-    require_bounds(bounds)
+    bounds = require_bounds(bounds, x)
     sample = encode_sample(x, bounds)
-    box = public_box(bounds, sample.rows.shape[1])
+    box = public_box(bounds, sample.rows.shape[1], sample.names)
     hypothesis = (_public_means(mean, box.dimension) - box.centre) / box.half
     contrast = look_at_one(sample.rows, budget, sample.rows_per_person, source)
     facts: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import Bounds
+from privatest.encoding import Bounds, Unnamed, described
 from privatest.errors import DataError, ParameterError
 from privatest.means.bootstrap import Contrast
 from privatest.means.release import plan_release, release_sample
@@ -62,9 +62,8 @@ class Box:
         return {} if self.names is None else {"columns": list(self.names)}
 
 
-def public_box(bounds: Bounds, dimension: int) -> Box:
+def public_box(bounds: Unnamed, dimension: int, names: tuple[str, ...] | None = None) -> Box:
     """Return the box that ``bounds`` describe; call it after the data was encoded by them."""
-    names = None
     if isinstance(bounds, Schema):
         ends = []
         for name, column in bounds.columns.items():
@@ -79,13 +78,14 @@ def public_box(bounds: Bounds, dimension: int) -> Box:
     return Box(pairs.mean(axis=1), (pairs[:, 1] - pairs[:, 0]) / 2, names)
 
 
-def require_bounds(bounds: Bounds) -> None:
+def require_bounds(bounds: Bounds, *data: object) -> Unnamed:
     """Refuse to go on without public bounds: a mean of unbounded values cannot be private."""
     if bounds is None:
         raise ParameterError(
             "bounds must be given: a pair (lower, upper), one for each column, or a Schema. The "
             "noise depends on them, and bounds found from the data would leak it."
         )
+    return described(bounds, *data)
 
 
 def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:

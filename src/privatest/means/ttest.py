@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from privatest.encoding import Bounds, encode_sample, encode_samples
+from privatest.encoding import Bounds, Unnamed, encode_sample, encode_samples
 from privatest.errors import DataError
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import ALTERNATIVES, Alternative, Calibration, infer_one_column
@@ -24,6 +24,13 @@ from privatest.results import Outcome
 from privatest.validation import Rng, number, one_of, public_generator
 
 __all__ = ["ttest_1samp", "ttest_ind"]
+
+_TWO_MEANS = {
+    "two-sided": "the two samples have the same mean",
+    "greater": "the mean of the first sample is at most that of the second",
+    "less": "the mean of the first sample is at least that of the second",
+}
+_ONE_MEAN = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
 
 def ttest_ind(
@@ -93,9 +100,9 @@ def ttest_ind(
     options = _options(alpha, alternative, calibration, n_bootstrap, rng)
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    require_bounds(bounds)
+    bounds = require_bounds(bounds, x, y)
     samples = encode_samples(x, y, bounds)
-    box = _one_column(bounds, samples.x.shape[1], "x and y")
+    box = _one_column(bounds, samples.x.shape[1], "x and y", samples.names)
     contrast = compare_two(
         (samples.x, samples.y), each, samples.rows_per_person, source, equal_covariance=equal_var
     )
@@ -103,7 +110,7 @@ def ttest_ind(
         "spent": budget,
         "adjacency": adjacency,
         "method": "two-sample t-test" if equal_var else "two-sample t-test (unequal variances)",
-        "null_hypothesis": "the two samples have the same mean",
+        "null_hypothesis": _TWO_MEANS[alternative],
         "sizes": {"n": len(samples.x), "m": len(samples.y)},
         "unit": samples.unit,
         "simulated": source.simulated,
@@ -159,15 +166,15 @@ def ttest_1samp(
     options = _options(alpha, alternative, calibration, n_bootstrap, rng)
     source = noise_source(noise)
     value = number("mean", mean)
-    require_bounds(bounds)
+    bounds = require_bounds(bounds, x)
     sample = encode_sample(x, bounds)
-    box = _one_column(bounds, sample.rows.shape[1], "x")
+    box = _one_column(bounds, sample.rows.shape[1], "x", sample.names)
     contrast = look_at_one(sample.rows, budget, sample.rows_per_person, source)
     facts: dict[str, Any] = {
         "spent": budget,
         "adjacency": "one",
         "method": "one-sample t-test",
-        "null_hypothesis": f"the mean is {value:g}",
+        "null_hypothesis": f"the mean is {_ONE_MEAN[alternative]}{value:g}",
         "sizes": {"n": len(sample.rows)},
         "unit": sample.unit,
         "simulated": source.simulated,
@@ -191,10 +198,10 @@ def _options(
     }
 
 
-def _one_column(bounds: Bounds, width: int, name: str) -> Box:
+def _one_column(bounds: Unnamed, width: int, name: str, names: tuple[str, ...] | None) -> Box:
     if width != 1:
         raise DataError(f"{name} must have one column; for several use hotelling_test.")
-    return public_box(bounds, width)
+    return public_box(bounds, width, names)
 
 
 def _outcome(

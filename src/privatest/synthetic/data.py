@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from privatest.domain import Domain
 from privatest.encoding import encode_sample
 from privatest.errors import DataError, ParameterError
 from privatest.kernels import Kernel, gram
+from privatest.results import html_table
 from privatest.synthetic.distance import (
     Progress,
     embedding_distance,
@@ -34,7 +36,14 @@ from privatest.synthetic.points import domain_of
 from privatest.synthetic.queries import column_values, selected
 from privatest.synthetic.subspace import span
 from privatest.synthetic.weights import nonnegative_weights
-from privatest.validation import Rng, integer_at_least, number, public_generator
+from privatest.validation import (
+    Rng,
+    integer_at_least,
+    listed,
+    number,
+    printable,
+    public_generator,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +54,7 @@ __all__ = ["SyntheticData"]
 Columns = Mapping[str, NDArray[Any]]
 
 _FITTED_DRAWS = 32  # each of these is a search
+_SHOWN_ROWS = 5  # in a notebook
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -99,14 +109,27 @@ class SyntheticData:
 
     def __repr__(self) -> str:
         """Name the release, its size and its price."""
-        names = ", ".join(self.columns)
-        return f"SyntheticData({len(self)} rows of {names}; {self.facts.spent})"
+        return f"SyntheticData({len(self)} rows of {listed(self.columns)}; {self.facts.spent})"
 
     def __str__(self) -> str:
         """Print what a reader has to know."""
+        columns = f"  columns   {listed(self.columns)}"
+        return "\n".join([self._head, columns, self.facts.guarantee])
+
+    def _repr_html_(self) -> str:
+        """Show the first rows with their weights, and the guarantee."""
+        columns = {**self.columns, self.weight_name: self.weights}
+        rows = [
+            (str(place + 1), *(_shown(values[place]) for values in columns.values()))
+            for place in range(min(len(self), _SHOWN_ROWS))
+        ]
+        table = html_table([("", *map(printable, columns)), *rows], self._head)
+        return f"{table}<p>{html.escape(self.facts.guarantee)}</p>"
+
+    @property
+    def _head(self) -> str:
         facts = self.facts
-        first = f"{len(self):,} synthetic rows for {facts.n:,} private ones: {facts.method}"
-        return "\n".join([first, f"  columns   {', '.join(self.columns)}", facts.guarantee])
+        return f"{len(self):,} synthetic rows for {facts.n:,} private ones: {facts.method}"
 
     @property
     def points(self) -> NDArray[Any]:
@@ -321,6 +344,10 @@ def _size(matrix: NDArray[np.float64], moved: NDArray[np.float64]) -> float:
     """Root mean square RKHS norm of columns of weights."""
     squares = np.einsum("ij,ij->j", moved, matrix @ moved)
     return math.sqrt(max(float(squares.mean()), 0.0)) if squares.size else math.nan
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
 def _table(columns: Columns) -> pa.Table:

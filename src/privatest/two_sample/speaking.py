@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privatest.errors import ParameterError
+from privatest.estimate_text import places_of
 from privatest.results import Outcome
 
 __all__ = ["SpeakingFeature", "speaking_features"]
@@ -63,12 +64,7 @@ def speaking_features(outcome: Outcome) -> list[SpeakingFeature]:
     """
     if "difference" not in outcome.estimates:
         raise ParameterError("outcome must come from an embedding test with release='moments'.")
-    parameters, estimates = outcome.parameters, outcome.estimates
-    if "locations" in parameters:
-        places = [tuple(place) for place in parameters["locations"]]
-    else:
-        waves = [tuple(wave) for wave in parameters["frequencies"]]
-        places = [(kind, *wave) for kind in ("cos", "sin") for wave in waves]
+    estimates, places = outcome.estimates, places_of(outcome.parameters)
     features = [
         SpeakingFeature(place, float(difference), float(noise), float(error))
         for place, difference, noise, error in zip(
