@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,18 +28,21 @@ if TYPE_CHECKING:
 __all__ = [
     "BLOCK",
     "MISSING_TEXT",
+    "Units",
     "check_finite",
     "fill_codes",
     "fill_numbers",
     "one_column",
+    "placed",
     "refuse_missing",
-    "to_unit",
 ]
 
 BLOCK = 16_384  # rows converted at a time
 
 # How missing values are spelled in text; a declared category of the same spelling wins.
 MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+
+Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or only clipped
 
 _UNKNOWN, _MISSING = -1, -2
 _NUMERAL = re.compile(r"[+-]?(\d{1,30}\.?\d{0,30}|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
@@ -63,9 +66,9 @@ def one_column(values: Any, label: str) -> Any:
 
 
 def fill_numbers(
-    out: NDArray[np.float64], values: Any, column: NumericColumn | None, label: str
+    out: NDArray[np.float64], values: Any, column: NumericColumn | None, label: str, units: Units
 ) -> None:
-    """Write a numeric column, mapped to [0, 1] by its bounds, or as it is without them."""
+    """Write a numeric column within its bounds, or as it is without them."""
     end = 0
     for numbers in _number_blocks(values, label):
         start, end = end, end + len(numbers)
@@ -80,7 +83,7 @@ def fill_numbers(
             numbers = np.where(absent, column.missing, numbers)  # noqa: PLW2901
         if column.integer and not np.array_equal(numbers, np.floor(numbers)):
             raise DataError(f"{label} has a value that is not an integer; its rule is integer.")
-        to_unit(numbers, column.lower, column.upper, out[start:end])
+        placed(numbers, column.lower, column.upper, units, out[start:end])
 
 
 def _number_blocks(values: Any, label: str) -> Iterator[NDArray[np.float64]]:
@@ -146,9 +149,11 @@ def _code(value: Any, column: CategoricalColumn, codes: Mapping[str, int]) -> in
     return code if code != _UNKNOWN and not isinstance(column.categories[code], str) else _UNKNOWN
 
 
-def to_unit(values: Any, lower: Any, upper: Any, out: NDArray[np.float64]) -> None:
-    """Clip to the bounds and map them to [0, 1]; NaN stays."""
+def placed(values: Any, lower: Any, upper: Any, units: Units, out: NDArray[np.float64]) -> None:
+    """Clip to the bounds, and map them to [0, 1] unless values keep their units; NaN stays."""
     np.clip(values, lower, upper, out=out)
+    if units == "own":
+        return
     out -= lower
     out /= upper - lower
     np.clip(out, 0.0, 1.0, out=out)  # rounding must not leave the domain

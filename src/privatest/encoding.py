@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from privatest.columns import (
     BLOCK,
+    Units,
     check_finite,
     fill_codes,
     fill_numbers,
     one_column,
+    placed,
     refuse_missing,
-    to_unit,
 )
 from privatest.domain import Domain
 from privatest.errors import DataError, ParameterError
@@ -104,7 +105,7 @@ def encode_samples(x: object, y: object, bounds: Bounds) -> EncodedSamples:
 
 
 def encode_pairs(
-    x: object, y: object, bounds_x: Bounds, bounds_y: Bounds
+    x: object, y: object, bounds_x: Bounds, bounds_y: Bounds, *, units: Units = "box"
 ) -> tuple[EncodedSample, EncodedSample]:
     """Encode the two sides of paired rows, each with its own columns and bounds.
 
@@ -114,8 +115,11 @@ def encode_pairs(
         Row i of ``x`` belongs to row i of ``y``.
     bounds_x, bounds_y : None, (lower, upper), (d, 2) array or Schema
         As in :func:`encode_samples`.
+    units : {"box", "own"}
+        As in :func:`encode_sample`.
     """
-    left, right = encode_sample(x, bounds_x, "x"), encode_sample(y, bounds_y, "y")
+    left = encode_sample(x, bounds_x, "x", units=units)
+    right = encode_sample(y, bounds_y, "y", units=units)
     if len(left.rows) != len(right.rows):
         raise DataError("x and y must have the same number of rows: row i of x belongs to y's.")
     if left.rows_per_person != right.rows_per_person:
@@ -123,15 +127,25 @@ def encode_pairs(
     return left, right
 
 
-def encode_sample(data: object, bounds: Bounds, name: str = "x") -> EncodedSample:
-    """Encode one sample; ``name`` is what messages call it."""
+def encode_sample(
+    data: object, bounds: Bounds, name: str = "x", *, units: Units = "box"
+) -> EncodedSample:
+    """Encode one sample; ``name`` is what messages call it.
+
+    With ``units="own"`` numbers are clipped to their bounds but not mapped to [0, 1]: equal
+    values stay equal to the last bit, whatever their bounds.
+    """
     bounds = described(bounds, data)
     source = read_data(data, name)
     if isinstance(bounds, Schema):
-        return EncodedSample(_by_schema(source, bounds, name), **_facts(bounds))
+        facts = _facts(bounds)
+        if units == "own":
+            facts["domain"] = Domain(bounds.domain.levels, bounded=False)
+        return EncodedSample(_by_schema(source, bounds, name, units), **facts)
     pairs = None if bounds is None else _pairs(bounds, source.width)
-    domain = Domain((0,) * source.width, bounded=pairs is not None)
-    return EncodedSample(_by_bounds(source, pairs, name), domain, names=source.labels)
+    domain = Domain((0,) * source.width, bounded=pairs is not None and units == "box")
+    rows = _by_bounds(source, pairs, name, units)
+    return EncodedSample(rows, domain, names=source.labels)
 
 
 def described(bounds: Bounds, *data: object) -> Unnamed:
@@ -197,7 +211,9 @@ def _pairs(bounds: object, width: int) -> NDArray[np.float64]:
     return pairs
 
 
-def _by_schema(source: Table, schema: Schema, name: str) -> NDArray[np.float64]:
+def _by_schema(
+    source: Table, schema: Schema, name: str, units: Units = "box"
+) -> NDArray[np.float64]:
     names = tuple(schema.columns)
     if source.names is not None:
         source = arranged(source, names, name)
@@ -207,16 +223,18 @@ def _by_schema(source: Table, schema: Schema, name: str) -> NDArray[np.float64]:
             f"it has {source.width}."
         )
     labels = [label_of(column, name) for column in names]
-    return _by_columns(source, list(schema.columns.values()), labels)
+    return _by_columns(source, list(schema.columns.values()), labels, units)
 
 
-def _by_bounds(source: Table, pairs: NDArray[np.float64] | None, name: str) -> NDArray[np.float64]:
+def _by_bounds(
+    source: Table, pairs: NDArray[np.float64] | None, name: str, units: Units = "box"
+) -> NDArray[np.float64]:
     if source.array is not None and source.array.dtype.kind not in "biuf":
         raise DataError(f"{name} must hold real numbers; describe categories by a Schema.")
     if source.array is not None:
         if pairs is None:
             return _as_it_is(source.array, name)
-        return _to_box(source.array, pairs, name)
+        return _placed_array(source.array, pairs, name, units)
     columns = [None] * source.width if pairs is None else [NumericColumn(*pair) for pair in pairs]
     if source.names is not None:
         labels = [label_of(own, name) for own in source.names]
@@ -224,18 +242,20 @@ def _by_bounds(source: Table, pairs: NDArray[np.float64] | None, name: str) -> N
         labels = [name]
     else:
         labels = [f"column {index} of {name}" for index in range(1, source.width + 1)]
-    return _by_columns(source, columns, labels)
+    return _by_columns(source, columns, labels, units)
 
 
-def _to_box(array: NDArray[Any], pairs: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """Map the columns of an array to [0, 1], a block of rows at a time."""
+def _placed_array(
+    array: NDArray[Any], pairs: NDArray[np.float64], name: str, units: Units
+) -> NDArray[np.float64]:
+    """Fit the columns of an array to their bounds, a block of rows at a time."""
     rows = np.empty(array.shape)
     for start in range(0, len(array), BLOCK):
         block = array[start : start + BLOCK].astype(np.float64, copy=False)
         if np.isnan(block).any():
             column = int(np.flatnonzero(np.isnan(block).any(axis=0))[0]) + 1
             refuse_missing(name if array.shape[1] == 1 else f"column {column} of {name}")
-        to_unit(block, pairs[:, 0], pairs[:, 1], rows[start : start + BLOCK])
+        placed(block, pairs[:, 0], pairs[:, 1], units, rows[start : start + BLOCK])
     return rows
 
 
@@ -249,7 +269,7 @@ def _as_it_is(array: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _by_columns(
-    source: Table, columns: Sequence[Column | None], labels: Sequence[str]
+    source: Table, columns: Sequence[Column | None], labels: Sequence[str], units: Units
 ) -> NDArray[np.float64]:
     rows = np.empty((0, 0))
     for index, (column, label) in enumerate(zip(columns, labels, strict=True)):
@@ -261,5 +281,5 @@ def _by_columns(
         if isinstance(column, CategoricalColumn):
             fill_codes(rows[:, index], values, column, label)
         else:
-            fill_numbers(rows[:, index], values, column, label)
+            fill_numbers(rows[:, index], values, column, label, units)
     return rows

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.custom.space import Box
-from privatest.encoding import Bounds, EncodedSample, encode_pairs
-from privatest.errors import DataError
+from privatest.encoding import Bounds, encode_pairs
+from privatest.errors import DataError, ParameterError
 from privatest.noise import NoiseSource, noise_source
 from privatest.privacy import Amount, Budget
 from privatest.rank_laws import ALTERNATIVES, Alternative, sign_law, symmetry_law, wilcoxon_law
@@ -26,14 +26,15 @@ from privatest.statistics.ranks import (
     symmetry,
     symmetry_width,
 )
+from privatest.tables import lone_name
 from privatest.validation import number, one_of
 
 __all__ = ["sign_test", "symmetry_test", "wilcoxon"]
 
 
 def symmetry_test(
-    z_or_before: Any,
-    after: Any = None,
+    x: Any,
+    y: Any = None,
     *,
     epsilon: Amount,
     delta: Amount = 0.0,
@@ -49,19 +50,20 @@ def symmetry_test(
 
     Parameters
     ----------
-    z_or_before : array, series or table of one column
-        The differences; or, with ``after``, the first of two measurements.
-    after : array, series or table of one column, optional
-        The second measurement; row i belongs to row i of the first. z = after - before.
+    x : array, series or table of one column
+        The differences; or, with ``y``, the first of two measurements.
+    y : array, series or table of one column, optional
+        The other measurement; row i belongs to row i of ``x``. The differences are then
+        z = x - y, as in SciPy and R: a rise is ``(after, before)``.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
         Level of the decision.
     statistic : {"ks", "kuiper"}
         Largest absolute difference, or largest plus smallest: better for changes of shape.
-    bounds : None, pair or Schema
-        Not needed. A schema (of one column, or of before and after) checks and clips values
-        and says how many rows a person may have.
+    bounds : None, pair, mapping of names to pairs, or Schema
+        Not needed. A schema (of one column, or of x and y) checks and clips values and says
+        how many rows a person may have.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 
@@ -86,13 +88,14 @@ def symmetry_test(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> before = rng.normal(size=2000)
-    >>> symmetry_test(before, before + rng.normal(0.3, 1, size=2000), epsilon=1).reject
+    >>> after = before + rng.normal(0.3, 1, size=2000)
+    >>> symmetry_test(after, before, epsilon=1).reject
     True
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("statistic", statistic, ("ks", "kuiper"))
     source = noise_source(noise)
-    pairs = _pairs(z_or_before, after, bounds)
+    pairs = _pairs(x, y, bounds)
     name = "Kolmogorov–Smirnov" if statistic == "ks" else "Kuiper"
     return rank_outcome(
         symmetry(pairs.differences, statistic),
@@ -108,8 +111,8 @@ def symmetry_test(
 
 
 def sign_test(
-    z_or_before: Any,
-    after: Any = None,
+    x: Any,
+    y: Any = None,
     *,
     epsilon: Amount,
     delta: Amount = 0.0,
@@ -122,12 +125,12 @@ def sign_test(
 
     Parameters
     ----------
-    z_or_before, after
-        As in :func:`symmetry_test`: z = after - before.
+    x, y
+        As in :func:`symmetry_test`: z = x - y.
     epsilon, delta, alpha
         The privacy budget, and the level of the decision.
     alternative : {"two-sided", "greater", "less"}
-        "greater": positive differences are more likely.
+        "greater": positive differences are more likely, x above y.
     bounds, noise
         As in :func:`symmetry_test`.
 
@@ -158,7 +161,7 @@ def sign_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    pairs = _pairs(z_or_before, after, bounds)
+    pairs = _pairs(x, y, bounds)
     return rank_outcome(
         sign_balance(pairs.differences, secret_coins(source, pairs.n)),
         width=sign_width() * pairs.rows_per_person,
@@ -174,8 +177,8 @@ def sign_test(
 
 
 def wilcoxon(
-    z_or_before: Any,
-    after: Any = None,
+    x: Any,
+    y: Any = None,
     *,
     epsilon: Amount,
     delta: Amount = 0.0,
@@ -188,10 +191,10 @@ def wilcoxon(
 
     Parameters
     ----------
-    z_or_before, after, epsilon, delta, alpha, bounds, noise
-        As in :func:`symmetry_test`: z = after - before.
+    x, y, epsilon, delta, alpha, bounds, noise
+        As in :func:`symmetry_test`: z = x - y.
     alternative : {"two-sided", "greater", "less"}
-        "greater": differences tend to lie above 0.
+        "greater": differences tend to lie above 0, x above y.
 
     Returns
     -------
@@ -218,7 +221,7 @@ def wilcoxon(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    pairs = _pairs(z_or_before, after, bounds)
+    pairs = _pairs(x, y, bounds)
     labels, coins = source.permutation(pairs.n), secret_coins(source, pairs.n)
     method = "Wilcoxon signed-rank test for paired data"
     return rank_outcome(
@@ -275,25 +278,36 @@ class _Pairs:
         }
 
 
-def _pairs(first: Any, after: Any, bounds: Bounds) -> _Pairs:
-    """Encode differences, or two measurements in their own units: those are subtracted."""
-    sides = (bounds, bounds)
-    if isinstance(bounds, Schema) and after is not None and len(bounds.columns) == 2:
-        one, other = bounds.columns
-        sides = (bounds.select([one]), bounds.select([other]))
-    given = first if after is None else after
-    before, later = encode_pairs(first, given, *sides)
-    if len(before.rows) < 2:
-        raise DataError("there must be at least 2 pairs.")
-    differences = _own_units(before, sides[0])
-    if after is not None:
-        with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
-            differences = _own_units(later, sides[1]) - differences
-    return _Pairs(differences, before.unit, before.rows_per_person)
+def _pairs(x: Any, y: Any, bounds: Bounds) -> _Pairs:
+    """Read differences, or two measurements in their own units: those are subtracted.
 
-
-def _own_units(side: EncodedSample, bounds: Bounds) -> NDArray[np.float64]:
-    if side.domain.levels != (0,):
+    Values are clipped and no more. Equal ones give 0 whatever the bounds of their columns, and
+    the two sides of x - y can be told apart by its sign alone.
+    """
+    given = x if y is None else y
+    bounds_x, bounds_y = (bounds, bounds) if y is None else _bounds_of_sides(x, y, bounds)
+    first, second = encode_pairs(x, given, bounds_x, bounds_y, units="own")
+    if first.domain.levels != (0,) or second.domain.levels != (0,):
         raise DataError("x and y must each be one numeric column.")
-    values: NDArray[np.float64] = Box.of(bounds, 1).own_units(side.rows)[:, 0]
-    return values
+    if len(first.rows) < 2:
+        raise DataError("there must be at least 2 pairs.")
+    differences = first.rows[:, 0]
+    if y is not None:
+        with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
+            differences = differences - second.rows[:, 0]
+    return _Pairs(differences, first.unit, first.rows_per_person)
+
+
+def _bounds_of_sides(x: Any, y: Any, bounds: Bounds) -> tuple[Bounds, Bounds]:
+    """Part the description of two columns, by their names or else by their order."""
+    by_name = isinstance(bounds, Mapping)
+    schema = Schema.from_bounds(bounds) if isinstance(bounds, Mapping) else bounds
+    if not isinstance(schema, Schema) or (len(schema.columns) != 2 and not by_name):
+        return bounds, bounds
+    names = [name for name in (lone_name(x), lone_name(y)) if name in schema.columns]
+    if len(names) < 2 and by_name:
+        raise ParameterError(
+            "bounds by name must have the names of x and y: tables of one column, or series."
+        )
+    one, other = names if len(names) == 2 else schema.columns
+    return schema.select([str(one)]), schema.select([str(other)])

@@ -50,7 +50,7 @@ def test_bounds_and_rows_per_person(cli):
 
 
 @pytest.mark.parametrize("method", ["sign", "wilcoxon"])
-def test_sides(cli, method):
+def test_greater_is_a_rise(cli, method):
     path = write("a.csv", measurements())
     for side, reject in (("greater", True), ("less", False)):
         arguments = [*PAIRS, "--method", method, "--alternative", side, "--json"]
@@ -84,8 +84,9 @@ def test_two_samples_by_ranks(cli, method, adjacency):
     assert document["adjacency"] == adjacency
 
 
-def test_two_samples_one_side(cli):
-    extra = ["--method", "mann-whitney", "--membership", "public", "--epsilon", "1000", "--json"]
+@pytest.mark.parametrize("method", ["mann-whitney", "median", "ttest"])
+def test_two_samples_one_side(cli, method):
+    extra = ["--method", method, "--membership", "public", "--epsilon", "1000", "--json"]
     arguments = ["two-sample", write("a.csv", table()), *GROUP, *extra, "--alternative"]
     assert released(cli(*arguments, "greater"))["reject"] is True
     assert released(cli(*arguments, "less"))["reject"] is False

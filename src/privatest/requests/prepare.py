@@ -193,13 +193,14 @@ def _paired(request: Request, described: Schema | None) -> Prepared:
     before, after = request.parts.get("before"), request.parts.get("after")
     if not before or not after or before == after:
         raise ParameterError("before and after must be two columns.")
-    schema = None if described is None else chosen_columns(described, [before, after])
+    # x - y is the change: positive where something grew
+    schema = None if described is None else chosen_columns(described, [after, before])
     return Prepared(
         names=[before, after],
         text=() if schema is None else schema.categorical_names,
         words=f"{after} - {before}",
         label="change",
-        call=lambda table: (table.column(before), table.column(after)),
+        call=lambda table: (table.column(after), table.column(before)),
         arguments=_options(request) | {"bounds": schema},
         request=request,
     )
