@@ -31,6 +31,7 @@ LAYERS: list[tuple[str, ...]] = [
         "columns",
         "encoding",
         "tables",
+        "closed_forms",
         "reference_cdf",
         "kernels",
         "features",

@@ -32,6 +32,10 @@ __all__ = [
 
 RIDGE = 1e-3  # keeps (K + ridge)^(-1/2) small where locations nearly coincide
 BLOCK = 8192  # rows that are mapped at once
+_NARROWEST, _WIDEST = 1e-100, 1e100  # bandwidths whose squares are floats
+# Radians over a column's width: beyond, cosines of some rows take longer than of others.
+_MOST_RADIANS = 1e6
+_LEAST_EXPONENT = -300.0  # of g: nothing becomes subnormal, which takes longer too
 
 
 class Embedding(Protocol):
@@ -153,8 +157,8 @@ class SmoothCharacteristic:
         features /= math.sqrt(self.frequencies.shape[1])
         if self.bandwidth is not None:
             with np.errstate(over="ignore"):  # unbounded rows: infinity is g = 0
-                distance = np.square(rows - self.centre).sum(axis=1)
-                features *= np.exp(-distance / (2 * self.bandwidth**2))[:, None]
+                exponent = -np.square(rows - self.centre).sum(axis=1) / (2 * self.bandwidth**2)
+                features *= np.exp(np.maximum(exponent, _LEAST_EXPONENT))[:, None]
         return features
 
 
@@ -168,7 +172,11 @@ def smooth_characteristic(
         # cos(w·x) of an x without bound has no known rounding error
         raise ParameterError("bounds must be given for a characteristic function.")
     if bandwidth is not None:
-        bandwidth = number("bandwidth", bandwidth, above=0)
+        bandwidth = number("bandwidth", bandwidth, at_least=_NARROWEST, below=_WIDEST)
+    if np.abs(frequencies).max(initial=0.0) > _MOST_RADIANS:
+        raise ParameterError(
+            f"frequencies must be at most {_MOST_RADIANS:g} radians over the width of a column."
+        )
     waves = np.ascontiguousarray(frequencies.T)
     reach = np.abs(waves).sum(axis=0)
     cosines = np.cos(np.minimum(reach, np.pi))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import DataError, ParameterError
+from privatest.closed_forms import CLOSED_FORMS, closed_form
+from privatest.errors import ParameterError
 from privatest.validation import reject
 
-__all__ = ["ReferenceCdf", "read_cdf"]
+__all__ = ["ReferenceCdf", "distribution_name", "read_cdf"]
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ _SPELLING = 'a function, a frozen scipy distribution, "norm(0, 1)" or ("norm", (
 _CALL = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 _PARAMETER = re.compile(r"(?:([A-Za-z_]\w*)\s*=\s*)?(\S+)", re.ASCII)
 _TOLERANCE = 1e-9  # by which rounding may break an order
-_UNKNOWN = 0.5  # stands for a probability that is not a number
+_UNKNOWN = 0.5  # stands for a probability that is not a number, or that could not be computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,12 @@ class ReferenceCdf:
     name: str
 
     def limits(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return F(x-) and F(x) for private values; what is no probability becomes one."""
-        try:
-            left = _call(self.function, np.nextafter(values, -np.inf))
-            right = _call(self.function, values)
-        except Exception:
-            # its message may quote a value
-            raise DataError("cdf failed on the data; it must take every number.") from None
+        """Return F(x-) and F(x) for private values; what is no probability becomes one.
+
+        Nothing is raised, whatever the function does: failing would tell a value.
+        """
+        left = _call(self.function, np.nextafter(values, -np.inf))
+        right = _call(self.function, values)
         # A function that is not monotone between probes: still two numbers of one record.
         return np.minimum(left, right), right
 
@@ -66,6 +66,11 @@ def read_cdf(cdf: object) -> ReferenceCdf:
         reject("cdf", _SPELLING, cdf)
     _probe(found.function)
     return found
+
+
+def distribution_name(text: str) -> str:
+    """Return the name in ``name(1, 2, scale=3)``; nothing is evaluated."""
+    return _parse(text)[0]
 
 
 def _numbers(values: object) -> list[float]:
@@ -95,19 +100,22 @@ def _parse(text: str) -> tuple[str, list[float], dict[str, float]]:
 
 
 def _named(name: str, plain: Sequence[float], named: dict[str, float]) -> ReferenceCdf:
+    shown = [f"{value:g}" for value in plain] + [f"{key}={v:g}" for key, v in named.items()]
+    words = f"{name}({', '.join(shown)})"
+    if name in CLOSED_FORMS:
+        return ReferenceCdf(closed_form(name, plain, named), words)
     import scipy.stats  # noqa: PLC0415 -- slow to import
 
     family = getattr(scipy.stats, name, None)
     if not isinstance(family, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
         raise ParameterError(f"cdf must name a distribution of scipy.stats; {name!r} is none.")
-    shown = [f"{value:g}" for value in plain] + [f"{key}={v:g}" for key, v in named.items()]
     try:
         frozen = family(*plain, **named)
     except (TypeError, ValueError):
         raise ParameterError(
             f"cdf: {name} does not take the parameters ({', '.join(shown)})."
         ) from None
-    return ReferenceCdf(frozen.cdf, f"{name}({', '.join(shown)})")
+    return ReferenceCdf(frozen.cdf, words)
 
 
 def _frozen_name(frozen: Any) -> str:
@@ -120,7 +128,25 @@ def _frozen_name(frozen: Any) -> str:
 
 
 def _call(function: Callable[[Floats], Any], values: Floats) -> Floats:
-    """Return probabilities in [0, 1], one for each value."""
+    """Return a probability for each value, also where the function fails.
+
+    A function that fails on an array may do so because of one record. Then each value is tried
+    by itself, so that the others keep theirs: one record moves one probability.
+    """
+    try:
+        return _probabilities(function, values)
+    except Exception:
+        return np.array([_single(function, value) for value in values[:, None]])
+
+
+def _single(function: Callable[[Floats], Any], value: Floats) -> float:
+    try:
+        return float(_probabilities(function, value)[0])
+    except Exception:
+        return _UNKNOWN
+
+
+def _probabilities(function: Callable[[Floats], Any], values: Floats) -> Floats:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a warning may quote a value
         found = np.array(function(values.copy()), dtype=np.float64)

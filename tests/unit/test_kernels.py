@@ -102,7 +102,7 @@ def test_unbounded_rows_may_be_anywhere(family):
     matrix = gram(Kernel(family, 1.0), rows, rows, domain)
     assert np.all(np.isfinite(matrix))
     assert np.array_equal(np.diag(matrix), np.ones(4))
-    assert matrix[0, 1] < 1e-99
+    assert matrix[0, 1] < 1e-60
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from privatest.curator.config import DatasetConfig
+from privatest.curator.steady import refuse_unsteady
 from privatest.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.requests import Prepared, Request, prepare
 from privatest.schema import CategoricalColumn, Schema, category_codes, spelling
@@ -120,6 +121,7 @@ def admit(inquiry: Inquiry, dataset: DatasetConfig) -> Admitted:
             "membership is the custodian's to declare, in the schema; leave it out of the request."
         )
     _allow(request, dataset)
+    refuse_unsteady(request)
     group = request.parts.get("group")
     if group is not None and group not in schema.columns:
         raise ParameterError(

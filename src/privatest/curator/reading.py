@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from privatest.curator.config import (
     ALL_TESTS,
     MOST_PERMUTATIONS,
+    UNSTEADY,
     AnalystConfig,
     CuratorConfig,
     DatasetConfig,
@@ -221,21 +222,26 @@ class _Reader:
             lambda: integer_at_least("largest_permutations", most, 1),
         )
         tests = values.get("tests")
-        allowed = ALL_TESTS if tests is None else self.tests((*place, "tests"), tests)
+        usual = ALL_TESTS - UNSTEADY
+        allowed = usual if tests is None else self.tests((*place, "tests"), tests)
         largest = self.budget(place, values, "largest_")
         if largest is not None and budget is not None and "largest_delta" not in values:
             largest = Budget(largest.epsilon, budget.delta)
         return Policy(allowed, largest, most)
 
     def tests(self, key: Key, value: object) -> frozenset[tuple[str, str]]:
-        """Read ["two-sample", "fit/family"]: all tests of a question, or one."""
+        """Read ["two-sample", "fit/family"]: the tests of a question, or one.
+
+        A question stands for those whose time does not depend on values.
+        """
         if not isinstance(value, list) or not value:
             self.note(key, 'tests must be a list such as ["two-sample", "fit/family"].')
             return frozenset()
         found: set[tuple[str, str]] = set()
         for item in value:
             question, _, method = str(item).partition("/")
-            matching = {t for t in ALL_TESTS if t[0] == question and method in ("", t[1])}
+            among = ALL_TESTS if method else ALL_TESTS - UNSTEADY
+            matching = {t for t in among if t[0] == question and method in ("", t[1])}
             if not matching:
                 words = METHODS.get(question, METHODS)
                 self.note(key, f"unknown test {str(item)!r}; known are {', '.join(words)}.")

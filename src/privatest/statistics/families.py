@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privatest.errors import ParameterError
 
-__all__ = ["BUILT_IN", "Family", "family_named"]
+__all__ = ["BUILT_IN", "Family", "family_named", "plain_name"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -119,6 +119,11 @@ _OTHER_NAMES = {
 }
 
 
+def plain_name(name: str) -> str:
+    """Return SciPy's name for a name that people use."""
+    return _OTHER_NAMES.get(name, name)
+
+
 def family_named(name: object) -> Family:
     """Return a family by SciPy's name, or by its plain name.
 
@@ -132,7 +137,7 @@ def family_named(name: object) -> Family:
     """
     if not isinstance(name, str):
         raise ParameterError(f"family must be a name: {_known()}.")
-    plain = _OTHER_NAMES.get(name, name)
+    plain = plain_name(name)
     return BUILT_IN[plain] if plain in BUILT_IN else _of_scipy(plain)
 
 
