@@ -12,6 +12,9 @@
 Messages name parameters, columns and rules. They never hold a value read from data.
 """
 
+from collections.abc import Mapping
+from decimal import Decimal
+
 __all__ = [
     "BudgetError",
     "DataError",
@@ -39,8 +42,31 @@ class PrivacyError(PrivatestError):
 
 
 class BudgetError(PrivatestError):
-    """A request costs more than what is left of a budget; nothing was spent."""
+    """A request costs more than what is left of a budget; nothing was spent.
+
+    Attributes
+    ----------
+    asked, left : mapping of str to Decimal or int
+        What the request costs and what there is, by the names of the sums that decide:
+        ``epsilon`` and ``delta``, or those of another composition. Empty where it is not told.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        asked: Mapping[str, Decimal | int] | None = None,
+        left: Mapping[str, Decimal | int] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.asked = dict(asked or {})
+        self.left = dict(left or {})
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of the sums of which too little is left."""
+        return tuple(name for name, cost in self.asked.items() if cost > self.left.get(name, cost))
 
 
 class LedgerError(PrivatestError):
-    """The ledger cannot be read or written, or is not what was written; nothing was granted."""
+    """The ledger cannot be read or written, or is not what was written; release nothing."""

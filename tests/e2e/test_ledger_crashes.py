@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from privatest.ledger import Ledger, writing
 from privatest.privacy import Budget
 from tests.e2e import ledger_processes
 from tests.e2e.postgres import Server, server_or_skip
+from tests.e2e.postgres_proxy import proxy
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 EACH = ledger_processes.EACH
@@ -180,12 +182,87 @@ def test_a_server_that_crashes_keeps_what_it_granted(server, postgres):
         try:
             with pytest.raises(LedgerError, match="connection was lost"):
                 ledger.reserve("d", EACH)
-            with pytest.raises(LedgerError, match="connection was lost"):
+            with pytest.raises(LedgerError, match="no server listens at"):
                 Ledger.open(postgres)
         finally:
             server.start()
         assert spent(ledger) == "0.15"
         assert [entry.body["opens"] for entry in ledger.unfinished("d")] == ids
+
+
+def test_a_line_cut_during_a_commit_leaves_it_open_what_happened(server, postgres):
+    """The server did what it could not confirm: saying that nothing was granted would be wrong."""
+    with (
+        tempfile.TemporaryDirectory(prefix="px") as folder,
+        proxy(Path(folder), server.folder) as p,
+    ):
+        through = postgres.replace(str(server.folder), folder)
+        with Ledger.open(through, create=True, timeout=2) as ledger:
+            ledger.create_dataset("d", Budget(1))
+            p.cut_after_commit = True
+            with pytest.raises(LedgerError, match=r"not known .* ledger history NAME") as caught:
+                ledger.reserve("d", EACH)
+            assert "Nothing was granted" not in str(caught.value)
+        p.cut_after_commit = False
+        with Ledger.open(postgres) as ledger:
+            deadline = time.monotonic() + 20
+            while spent(ledger) != "0.03":  # the server may still be at it
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+
+def test_a_server_that_dies_at_the_commit_is_not_said_to_have_granted_nothing(postgres):
+    with Ledger.open(postgres, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+        with psycopg.connect(postgres, autocommit=True) as other:
+            other.execute(
+                "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
+                "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
+            )
+            other.execute(
+                "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON privatest_entries "
+                "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()"
+            )
+        with pytest.raises(LedgerError, match="not known"):
+            ledger.reserve("d", EACH)
+        assert spent(ledger) == "0"
+
+
+def test_why_there_is_no_connection(server, postgres):
+    host = f"?host={server.folder}"
+    for address, words in (
+        (f"postgresql://postgres@/nowhere{host}", "no database 'nowhere'"),
+        (f"postgresql://nobody@/postgres{host}", "no such user"),
+        (f"postgresql://postgres@/postgres{host}&port=1", "no server listens at"),
+        ("postgresql://postgres@127.0.0.1:1/postgres", "no server listens at 127.0.0.1, port 1"),
+        ("postgresql://postgres@nowhere.invalid/postgres", "no host nowhere.invalid"),
+        (f"postgresql://postgres@/password{host}", "no database 'password'"),
+    ):
+        with pytest.raises(LedgerError, match=words) as caught:
+            Ledger.open(address, timeout=2)
+        assert "lost" not in str(caught.value)
+
+
+def test_a_wrong_password(server, postgres):
+    rules = server.folder / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    with psycopg.connect(postgres, autocommit=True) as other:
+        other.execute("CREATE ROLE ann LOGIN PASSWORD 'right'")
+        rules.write_text("local all ann scram-sha-256\nlocal all all trust\n")
+        other.execute("SELECT pg_reload_conf()")
+        try:
+            address = f"postgresql://ann:wrong@/postgres?host={server.folder}"
+            deadline = time.monotonic() + 20
+            while True:
+                with pytest.raises(LedgerError) as caught:
+                    Ledger.open(address, timeout=2)
+                if "password" in str(caught.value) or time.monotonic() > deadline:
+                    break
+            assert "does not accept the user's password" in str(caught.value)
+            assert "wrong" not in str(caught.value)
+        finally:
+            rules.write_text(before)
+            other.execute("SELECT pg_reload_conf()")
 
 
 # --- both databases behave alike --------------------------------------------------------------

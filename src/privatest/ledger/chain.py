@@ -13,21 +13,27 @@ from typing import Any, TypeVar
 
 from privatest.errors import LedgerError, ParameterError
 
-__all__ = ["GENESIS", "canonical", "digest", "parsed", "read_body"]
+__all__ = ["DAMAGED", "GENESIS", "canonical", "digest", "parsed", "read_body"]
 
 T = TypeVar("T")
 
 GENESIS = "0" * 64
 """What comes before the first entry."""
 
+DAMAGED = "The ledger was changed or damaged: {what} cannot be read. Nothing was granted."
+"""One wording for whatever is stored and makes no sense."""
 
-def canonical(value: object) -> str:
-    """Write a value as JSON in the one way that is hashed."""
+# What reading nonsense can raise; RecursionError is JSON that is nested without end.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def canonical(value: object, name: str = "released") -> str:
+    """Write a value as JSON in the one way that is hashed; ``name`` is for the error."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise ParameterError(
-            "released must be JSON: numbers that are finite, strings, lists and mappings."
+            f"{name} must be JSON: numbers that are finite, strings, lists and mappings."
         ) from None
 
 
@@ -40,16 +46,16 @@ def parsed(reader: Callable[[Any], T], text: str) -> T:
     """Read a stored value; what cannot be read decides nothing."""
     try:
         return reader(json.loads(text))
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        raise LedgerError(
-            "The ledger is damaged: budgets or sums cannot be read. Nothing was granted."
-        ) from None
+    except _NONSENSE:
+        raise LedgerError(DAMAGED.format(what="a budget or a sum")) from None
 
 
 def read_body(body: str) -> Mapping[str, Any]:
-    """Read a body back; an empty mapping if it was damaged."""
+    """Read back what was recorded."""
     try:
         value = json.loads(body)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+    except (RecursionError, ValueError):
+        value = None
+    if not isinstance(value, dict):
+        raise LedgerError(DAMAGED.format(what="an entry"))
+    return value

@@ -9,27 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.errors import LedgerError, ParameterError
+from privatest.ledger.chain import DAMAGED
+from privatest.ledger.troubles import Phase, explained
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
 __all__ = ["Database"]
 
-# Words in a driver's message, and ours; the driver's may quote a path or a statement.
-_SYMPTOMS = (
-    ("readonly", "it is read-only"),
-    ("read-only", "it is read-only"),
-    ("permission denied", "permission is denied"),
-    ("locked", "another process holds it"),
-    ("lock timeout", "another process holds it"),
-    ("full", "the disk is full"),
-    ("no space", "the disk is full"),
-    ("malformed", "the file is damaged"),
-    ("not a database", "the file is not a ledger, or it is damaged"),
-    ("unable to open", "the file cannot be opened"),
-    ("disk i/o", "the disk cannot be read or written"),
-    ("never changed", "entries are never changed"),
-)
 _INHERITED: list[Engine] = []
 
 
@@ -50,6 +37,11 @@ class Database:
     def kind(self) -> str:
         """Return ``"sqlite"`` or ``"postgresql"``."""
         return self.url.get_backend_name()
+
+    @property
+    def file(self) -> Path:
+        """The file of a SQLite ledger."""
+        return Path(self.url.database or "")
 
     def close(self) -> None:
         """Give connections back to the operating system."""
@@ -84,27 +76,25 @@ class Database:
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError  # noqa: PLC0415
 
         self._own_connections()
+        phase: Phase = "connect"
         try:
             with self._engine.connect() as connection:
+                phase = "work"
                 changed = connection.execution_options(privatest_write=write, privatest_flush=flush)
                 if not write and self.kind == "postgresql":
                     changed = connection.execution_options(isolation_level="REPEATABLE READ")
                 with changed.begin():
                     yield changed
+                    phase = "commit" if write else "work"  # leaving the block commits
         except DBAPIError as error:
-            raise LedgerError(_explained(error)) from None
+            raise LedgerError(explained(error, phase, self.url)) from None
+        except UnicodeDecodeError:  # Python's driver, on an error of SQLite about a damaged file
+            raise LedgerError(DAMAGED.format(what="the file")) from None
+        except UnicodeEncodeError:
+            raise ParameterError("a name must be text that can be written in UTF-8.") from None
         except SQLAlchemyError as error:
             name = type(error).__name__
             raise LedgerError(f"The ledger cannot be used ({name}); nothing was granted.") from None
-
-
-def _explained(error: Any) -> str:
-    message = str(error.orig).lower()
-    reason = next((ours for theirs, ours in _SYMPTOMS if theirs in message), None)
-    if reason is None:
-        lost = error.connection_invalidated or "connect" in message
-        reason = "the connection was lost" if lost else type(error.orig).__name__
-    return f"The ledger cannot be used: {reason}. Nothing was granted."
 
 
 def _url(location: str | os.PathLike[str]) -> URL:

@@ -62,9 +62,9 @@ def version_of(connection: Connection) -> int | None:
     if not inspect(connection).has_table("privatest_version"):
         return None
     found = connection.execute(text("SELECT version FROM privatest_version")).scalars().all()
-    if len(found) != 1:
+    if len(found) != 1 or type(found[0]) is not int or found[0] < 0:
         raise LedgerError("The ledger does not say which version it is: it is damaged.")
-    return int(found[0])
+    return found[0]
 
 
 def is_newest(connection: Connection) -> bool:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import event_from_dict
 from privatest.errors import LedgerError, ParameterError
-from privatest.ledger.chain import parsed, read_body
-from privatest.ledger.records import Account, Entry, Head, Totals
+from privatest.ledger.chain import DAMAGED, parsed, read_body
+from privatest.ledger.records import Account, Answered, Entry, Head, Totals
 from privatest.ledger.sums import Limits, Sums, read_settings
-from privatest.ledger.tables import tables
+from privatest.ledger.tables import sound, tables
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["dataset_names", "entries", "recall", "totals", "unfinished"]
+__all__ = ["answer", "dataset_names", "entries", "recall", "totals", "unfinished"]
+
+_SHORTEST_ID = 4
 
 
 def dataset_names(connection: Connection) -> list[str]:
@@ -24,7 +26,8 @@ def dataset_names(connection: Connection) -> list[str]:
     from sqlalchemy import select  # noqa: PLC0415
 
     datasets = tables().datasets
-    return list(connection.scalars(select(datasets.c.name).order_by(datasets.c.id)))
+    rows = connection.execute(select(datasets.c.name).order_by(datasets.c.id))
+    return [sound(row).name for row in rows]
 
 
 def dataset_row(connection: Connection, name: str) -> Row[Any]:
@@ -35,7 +38,7 @@ def dataset_row(connection: Connection, name: str) -> Row[Any]:
     found = connection.execute(select(datasets).where(datasets.c.name == name)).one_or_none()
     if found is None:
         raise ParameterError(f"dataset must be one that the ledger holds; got {name!r}.")
-    return found
+    return sound(found)
 
 
 def totals(connection: Connection, name: str) -> Totals:
@@ -52,7 +55,7 @@ def totals(connection: Connection, name: str) -> Totals:
         dataset=name,
         composition=settings["composition"],
         account=_account(dataset),
-        analysts={row.name: _account(row) for row in own},
+        analysts={row.name: _account(row) for row in map(sound, own)},
         each=event_from_dict(settings["each"]) if "each" in settings else None,
         partition=tuple(settings.get("partition", ())),
         schema_digest=settings["schema"],
@@ -101,7 +104,7 @@ def recall(connection: Connection, name: str, request: str) -> Any:
     from sqlalchemy import select  # noqa: PLC0415
 
     table, dataset = tables().entries, dataset_row(connection, name)
-    bodies = connection.scalars(
+    rows = connection.execute(
         select(table.c.body)
         .where(
             table.c.dataset == dataset.id,
@@ -111,11 +114,47 @@ def recall(connection: Connection, name: str, request: str) -> Any:
         .order_by(table.c.sequence)
     )
     # the first answer for ever: later ones would be further looks at the data
-    return next((b["released"] for b in map(read_body, bodies) if "released" in b), None)
+    bodies = (read_body(sound(row).body) for row in rows)
+    return next((body["released"] for body in bodies if "released" in body), None)
+
+
+def answer(connection: Connection, number: str) -> Answered:
+    """Find a request by its id, or by the first digits of it, and what became of it."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    if len(number) < _SHORTEST_ID:
+        raise ParameterError(f"id must have at least {_SHORTEST_ID} digits.")
+    table, datasets = tables().entries, tables().datasets
+    query = (
+        select(table.c.opens, table.c.body, datasets.c.name)
+        .join(datasets, datasets.c.id == table.c.dataset)
+        .where(table.c.opens.startswith(number, autoescape=True))
+    )
+    found = [sound(row) for row in connection.execute(query.limit(2))]
+    if len(found) != 1:
+        how = "no" if not found else "more than one"
+        raise ParameterError(f"The ledger has {how} request whose id begins with {number!r}.")
+    (row,) = found
+    ended = select(table.c.kind, table.c.body).where(table.c.closes == row.opens)
+    end = sound(connection.execute(ended).one_or_none())
+    body, last = read_body(row.body), {} if end is None else read_body(end.body)
+    return Answered(
+        id=row.opens,
+        dataset=row.name,
+        analyst=body.get("analyst"),
+        sequence=body.get("sequence", 0),
+        time=str(body.get("time", "")),
+        state="open" if end is None else end.kind,
+        epsilon=str(body.get("epsilon", "")),
+        delta=str(body.get("delta", "")),
+        asked=body.get("asked"),
+        released=last.get("released"),
+        reason=str(last.get("reason", "")),
+    )
 
 
 def _entry(dataset: str, row: Row[Any]) -> Entry:
-    body = read_body(row.body)
+    body = read_body(sound(row).body)
     return Entry(dataset, row.sequence, row.kind, str(body.get("time", "")), body, row.hash)
 
 
@@ -123,5 +162,5 @@ def _account(row: Row[Any]) -> Account:
     try:
         budget = Budget(row.epsilon, row.delta)
     except ParameterError:
-        raise LedgerError("The ledger is damaged: a budget cannot be read.") from None
+        raise LedgerError(DAMAGED.format(what="a budget")) from None
     return Account(budget, parsed(Limits.from_dict, row.limits), parsed(Sums.from_dict, row.sums))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from privatest.accounting import Event, event_to_dict
 from privatest.ledger.sums import Composition, Limits, Spent, Sums
 from privatest.privacy import Budget
 
-__all__ = ["Account", "Entry", "Head", "Reservation", "Totals"]
+__all__ = ["Account", "Answered", "Entry", "Head", "Reservation", "Totals"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,45 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """A request that was charged, and what became of it.
+
+    Attributes
+    ----------
+    id, dataset, analyst : str
+        Its number and whose budgets were charged; no analyst is the custodian.
+    sequence, time : int, str
+        Place in the chain and time of the reservation.
+    state : {"committed", "failed", "open"}
+        Whether it was answered, failed, or is still running or was lost in a crash.
+    epsilon, delta : str
+        What it cost under plain addition, as exact decimals.
+    asked : mapping or None
+        The request in public words; None where it was not recorded.
+    released : object
+        What was released, as recorded; None if nothing was.
+    reason : str
+        Why it failed, where that was recorded.
+    """
+
+    id: str
+    dataset: str
+    analyst: str | None
+    sequence: int
+    time: str
+    state: Literal["committed", "failed", "open"]
+    epsilon: str
+    delta: str
+    asked: Mapping[str, Any] | None
+    released: Any
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain values, decimals as strings."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """The end of a chain; keep it elsewhere, and verify() will miss nothing up to here."""
 
@@ -100,6 +139,11 @@ class Account:
         ]
         return min(Decimal(1), max(shares, default=Decimal(1)))
 
+    @property
+    def left(self) -> dict[str, Decimal | int]:
+        """What is left of each limit, for a request on all of the data."""
+        return self.sums.left(self.limits)
+
     def to_dict(self) -> dict[str, Any]:
         """Write as plain values, decimals as strings."""
         return {
@@ -107,6 +151,7 @@ class Account:
             "delta": f"{self.budget.delta:f}",
             "limits": self.limits.to_dict(),
             "spent": self.spent.to_dict(),
+            "left": {n: v if isinstance(v, int) else f"{v:f}" for n, v in self.left.items()},
             "parts": {part: spent.to_dict() for part, spent in self.sums.parts},
             "used": float(self.used),
         }

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
-from privatest.accounting import Event, Gaussian, event_to_dict, price
+from privatest.accounting import Event
 from privatest.errors import LedgerError, ParameterError
-from privatest.ledger import reading, verification, writing
+from privatest.ledger import copies, reading, verification, writing
 from privatest.ledger.chain import canonical, digest, parsed
+from privatest.ledger.checks import (
+    LONGEST_NAME,
+    charged,
+    checked_heads,
+    is_budget,
+    name_of,
+    settings_of,
+    words,
+)
 from privatest.ledger.database import Database
 from privatest.ledger.migrations import is_newest, migrate
-from privatest.ledger.records import Entry, Head, Reservation, Totals
-from privatest.ledger.sums import COMPOSITIONS, Composition, read_settings
+from privatest.ledger.records import Answered, Entry, Head, Reservation, Totals
+from privatest.ledger.sums import Composition, read_settings
 from privatest.privacy import Budget
-from privatest.validation import integer_at_least, number, one_of, reject
+from privatest.validation import integer_at_least, number, reject
 
 __all__ = ["Ledger", "request_digest"]
-
-_LONGEST_NAME = 200
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
@@ -134,25 +140,29 @@ class Ledger:
         exist_ok : bool
             Accept a data set that is there with the same settings and budget.
         """
-        settings = _settings(composition, each, partition, schema_digest)
-        _name("dataset", name)
-        _is_budget(budget)
+        settings = settings_of(composition, each, partition, schema_digest)
+        name_of("dataset", name)
+        is_budget(budget)
         if exist_ok and name in self.datasets():
             self._must_agree(name, budget, settings)
             return
         with self._database.writing() as connection:
             writing.create_dataset(connection, name, budget, settings)
 
-    def set_budget(self, dataset: str, budget: Budget) -> None:
-        """Change the total budget of a data set; history keeps the old one."""
-        _is_budget(budget)
+    def set_budget(self, dataset: str, budget: Budget, *, below_spent: bool = True) -> None:
+        """Change the total budget of a data set; history keeps the old one.
+
+        A budget below what is spent grants nothing more, and takes nothing back; without
+        ``below_spent`` it is refused.
+        """
+        is_budget(budget)
         with self._database.writing() as connection:
-            writing.set_budget(connection, dataset, budget)
+            writing.set_budget(connection, dataset, budget, below_spent)
 
     def set_analyst(self, dataset: str, analyst: str, budget: Budget) -> None:
         """Give an analyst a budget of their own within a data set, or change it."""
-        _name("analyst", analyst)
-        _is_budget(budget)
+        name_of("analyst", analyst)
+        is_budget(budget)
         with self._database.writing() as connection:
             writing.set_analyst(connection, dataset, analyst, budget)
 
@@ -164,6 +174,7 @@ class Ledger:
         analyst: str | None = None,
         request: str | None = None,
         budget: Budget | None = None,
+        asked: Mapping[str, Any] | None = None,
     ) -> Reservation:
         """Spend budget on a release that is about to happen; the data is not yet touched.
 
@@ -179,13 +190,17 @@ class Ledger:
             Digest of the request (``request_digest``), for recall.
         budget : Budget, optional
             Price of the event under plain addition, if not its own; needed for Gaussian noise.
+        asked : mapping, optional
+            The request in public words (JSON), for whoever reads the history.
 
         Raises
         ------
         BudgetError
-            If the data set or the analyst cannot afford it. Nothing is spent.
+            If the data set or the analyst cannot afford it. Nothing is spent; ``error.asked``
+            and ``error.left`` say what it costs and what there is.
         LedgerError
-            If the ledger cannot be written. Nothing may be released.
+            If the ledger cannot be written. Nothing may be released. The message says so where
+            it is not known whether budget was spent.
 
         Notes
         -----
@@ -193,10 +208,10 @@ class Ledger:
         alone, never on data.
         """
         if request is not None:
-            _name("request", request, 64)
-        charged = _charged(event, budget)
+            name_of("request", request, 64)
+        cost, public = charged(event, budget), words(asked)
         with self._database.writing() as connection:
-            return writing.reserve(connection, dataset, event, charged, analyst, request)
+            return writing.reserve(connection, dataset, event, cost, analyst, request, public)
 
     def affords(
         self,
@@ -207,11 +222,11 @@ class Ledger:
         budget: Budget | None = None,
     ) -> bool:
         """Return whether reserve would grant this now; nothing is spent."""
-        charged = _charged(event, budget)
+        cost = charged(event, budget)
         with self._database.reading() as connection:
             row = reading.dataset_row(connection, dataset)
             settings = parsed(read_settings, row.settings)
-            spent = writing.charge(event, charged, settings)
+            spent = writing.charge(event, cost, settings)
             found = reading.totals(connection, dataset)
         if analyst is not None and analyst not in found.analysts:
             raise ParameterError(f"analyst must be one that data set {dataset!r} has.")
@@ -233,8 +248,8 @@ class Ledger:
 
         ``reason`` is for the custodian and must not hold values of data.
         """
-        if len(reason) > _LONGEST_NAME:
-            reject("reason", f"a string of at most {_LONGEST_NAME} characters", reason)
+        if len(reason) > LONGEST_NAME:
+            reject("reason", f"a string of at most {LONGEST_NAME} characters", reason)
         with self._database.writing(flush=False) as connection:
             writing.close(connection, _id(reservation), "failed", {"reason": reason})
 
@@ -265,13 +280,19 @@ class Ledger:
         with self._database.reading() as connection:
             return reading.unfinished(connection, reading.dataset_row(connection, dataset))
 
-    def verify(self, heads: Mapping[str, Head] | None = None) -> dict[str, Head]:
+    def answer(self, reservation: Reservation | str) -> Answered:
+        """Return what was asked and answered, at no cost; the first digits of an id will do."""
+        with self._database.reading() as connection:
+            return reading.answer(connection, _id(reservation))
+
+    def verify(self, heads: Mapping[str, Head | str] | None = None) -> dict[str, Head]:
         """Check every entry, every sum and every limit; return the heads of the chains.
 
         Parameters
         ----------
-        heads : mapping of str to Head, optional
-            What an earlier verify returned, kept elsewhere. Their chains must still lead there.
+        heads : mapping of str to Head or str, optional
+            What an earlier verify returned, kept elsewhere, or their hashes. The chains must
+            still lead there.
 
         Raises
         ------
@@ -279,18 +300,43 @@ class Ledger:
             At the first thing that is not as it was written.
         """
         with self._database.reading() as connection:
-            return verification.verify(connection, heads or {})
+            return verification.verify(connection, checked_heads(heads))
 
-    def export(self, file: str | os.PathLike[str]) -> int:
-        """Write all entries of all chains as lines of JSON; return how many."""
-        try:
-            with (
-                Path(file).open("x", encoding="utf-8") as stream,
-                self._database.reading() as connection,
-            ):
-                return verification.export(connection, stream)
-        except OSError as error:
-            raise LedgerError(f"The export cannot be written: {error.strerror}.") from None
+    def unfolded_log(self) -> bool:
+        """Return whether entries are in the log beside the file: a copy of it would lack them."""
+        return self._database.kind == "sqlite" and copies.log_is_needed(self._database.file)
+
+    def export(self, file: str | os.PathLike[str] | TextIO) -> int:
+        """Write all entries of all chains as lines of JSON; return how many.
+
+        A file that is named must be new, and only its owner may read it: it holds answers.
+        """
+        if not isinstance(file, (str, os.PathLike)):
+            with self._database.reading() as connection:
+                return verification.export(connection, file)
+        with (
+            copies.new_file(file, "export") as path,
+            path.open("w", encoding="utf-8") as stream,
+            self._database.reading() as connection,
+        ):
+            return verification.export(connection, stream)
+
+    def backup(self, file: str | os.PathLike[str]) -> dict[str, Head]:
+        """Copy the whole ledger to a new file, and verify the copy; return its heads.
+
+        For SQLite, also while others write. Copying the file by other means forgets what is
+        still in the log beside it. PostgreSQL has tools of its own.
+        """
+        if self._database.kind != "sqlite":
+            raise LedgerError(
+                "A ledger in PostgreSQL is backed up with the server's own tools: "
+                "pg_dump DATABASE > ledger.sql"
+            )
+        with copies.new_file(file, "backup") as path:
+            with self._database.reading() as connection:
+                copies.backup(connection, path)
+            with type(self).open(path) as copy:
+                return copy.verify()
 
     def _must_agree(self, name: str, budget: Budget, settings: Mapping[str, Any]) -> None:
         with self._database.reading() as connection:
@@ -304,47 +350,10 @@ class Ledger:
         if before != settings:
             raise ParameterError(f"The composition or partition of {name!r} cannot be changed.")
         if Budget(row.epsilon, row.delta) != budget:
-            raise ParameterError(f"The budget of {name!r} differs: change it with set_budget.")
-
-
-def _settings(
-    composition: str, each: Event | None, partition: Iterable[str], schema_digest: str
-) -> dict[str, Any]:
-    one_of("composition", composition, COMPOSITIONS)
-    if (composition == "equal") != (each is not None):
-        raise ParameterError("each must be given for the composition 'equal', and only for it.")
-    if each is not None and each.part is not None:
-        raise ParameterError("each must not name a part.")
-    if isinstance(partition, str):
-        reject("partition", "a list of names", partition)
-    parts = [_name("partition", part) for part in partition]
-    if len(set(parts)) != len(parts) or len(parts) == 1:
-        raise ParameterError("partition must name at least two different parts, or none.")
-    settings: dict[str, Any] = {"composition": composition, "schema": schema_digest}
-    settings |= {} if each is None else {"each": event_to_dict(each)}
-    return settings | ({"partition": sorted(parts)} if parts else {})
-
-
-def _charged(event: Event, budget: Budget | None) -> Budget:
-    if not isinstance(event, Event):
-        reject("event", "a Pure, Approximate, Gaussian or Laplace event", event)
-    if budget is not None:
-        return _is_budget(budget)
-    if isinstance(event, Gaussian):
-        raise ParameterError("budget must be given for Gaussian noise: its price at some delta.")
-    return price(event)
-
-
-def _name(parameter: str, value: object, longest: int = _LONGEST_NAME) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
-        reject(parameter, f"a printable name of at most {longest} characters", value)
-    return value
-
-
-def _is_budget(budget: object) -> Budget:
-    if not isinstance(budget, Budget):
-        reject("budget", "a Budget", budget)
-    return budget
+            raise ParameterError(
+                f"The budget of {name!r} is {Budget(row.epsilon, row.delta)}. Change it with "
+                "Ledger.set_budget or `privatest ledger set`."
+            )
 
 
 def _id(reservation: Reservation | str) -> str:

@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
-from privatest.accounting import Event, covers, largest_rho, most_repeats, zcdp_price
+from privatest.accounting import (
+    Event,
+    covers,
+    event_from_dict,
+    largest_rho,
+    most_repeats,
+    zcdp_price,
+)
 from privatest.accounting.events import UP
 from privatest.errors import ParameterError
 from privatest.privacy import Budget
@@ -24,6 +31,7 @@ Composition = Literal["basic", "tight", "equal"]
 
 COMPOSITIONS: tuple[str, ...] = get_args(Composition)
 _ZERO = Decimal(0)
+_WIDEST = 100  # powers of ten that a sum may have; budgets have 9 and 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +70,7 @@ class Spent:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spent:
         """Read what to_dict wrote."""
-        numbers = {name: Decimal(values[name]) for name in cls.__slots__[:-1]}
-        return cls(**numbers, events=int(values["events"]))
+        return cls(**{name: _read(name, values[name]) for name in cls.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +101,37 @@ class Limits:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Limits:
         """Read what to_dict wrote; ValueError if there is no limit at all."""
-        read: dict[str, Any] = {
-            k: v if isinstance(v, int) else Decimal(v) for k, v in values.items()
-        }
-        if not read:
+        if not values:
             raise ValueError("no limit")
-        return cls(**read)
+        return cls(**{name: _read(name, value) for name, value in values.items()})
+
+
+def _read(name: str, value: object) -> Any:
+    """Read a stored number: a count, or a decimal as it was written; never below zero."""
+    if name == "events":
+        if type(value) is not int or value < 0:
+            raise ValueError(name)
+        return value
+    if not isinstance(value, str):
+        raise TypeError(name)
+    number = Decimal(value)
+    # the exponent is limited because writing 1e999999999 out would fill the memory
+    if not number.is_finite() or number.is_signed() or abs(number.adjusted()) > _WIDEST:
+        raise ValueError(name)
+    return number
 
 
 def read_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a data set's settings; KeyError or ValueError if they are not complete."""
+    """Return a data set's settings; KeyError, TypeError or ValueError if they are not whole."""
     if values["composition"] not in COMPOSITIONS or not isinstance(values["schema"], str):
         raise ValueError("settings")
     if (values["composition"] == "equal") != ("each" in values):
         raise ValueError("settings")
+    if "each" in values:
+        event_from_dict(values["each"])
+    parts = values.get("partition", [])
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        raise TypeError("partition")
     return values
 
 
@@ -140,6 +164,17 @@ class Sums:
     def within(self, limits: Limits) -> bool:
         """Return whether every person is within the limits, whichever part they are in."""
         return all(limits.allow(self.whole + spent) for _, spent in self.parts or (("", Spent()),))
+
+    def left(self, limits: Limits, part: str | None = None) -> dict[str, Decimal | int]:
+        """Return what is left of each limit, for a request on a part or on all of the data."""
+        spent = self.worst if part is None else self.whole + dict(self.parts).get(part, Spent())
+        pairs = {name: (getattr(limits, name), getattr(spent, name)) for name in Limits.__slots__}
+        left: dict[str, Decimal | int] = {
+            name: limit - gone if name == "events" else UP.subtract(limit, gone)
+            for name, (limit, gone) in pairs.items()
+            if limit is not None
+        }
+        return {name: max(value, 0 if name == "events" else _ZERO) for name, value in left.items()}
 
     @property
     def worst(self) -> Spent:

@@ -7,8 +7,36 @@ from __future__ import annotations
 
 from functools import cache
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["tables"]
+from privatest.errors import LedgerError
+from privatest.ledger.chain import DAMAGED
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row
+
+__all__ = ["sound", "tables"]
+
+_NUMBERS = ("id", "dataset", "sequence", "version")
+_OPTIONAL = ("opens", "closes", "request")
+_LARGEST = 2**62  # no ledger gets there, and one more still fits the column
+
+R = TypeVar("R", bound="Row[Any] | None")
+
+
+def sound(row: R) -> R:
+    """Return a row whose values are of the types that were written.
+
+    SQLite keeps any type in any column, so a damaged file can give bytes for a text.
+    """
+    for name, value in () if row is None else row._mapping.items():
+        if name in _NUMBERS:
+            good = type(value) is int and 0 <= value <= _LARGEST
+        else:
+            good = isinstance(value, str) or (value is None and name in _OPTIONAL)
+        if not good:
+            raise LedgerError(DAMAGED.format(what=f"a {name}"))
+    return row
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import Event, event_from_dict, event_to_dict
@@ -13,7 +14,7 @@ from privatest.ledger.chain import GENESIS, canonical, digest, parsed
 from privatest.ledger.records import Reservation
 from privatest.ledger.statements import statements
 from privatest.ledger.sums import Limits, Spent, Sums, limits_of, read_settings
-from privatest.ledger.tables import tables
+from privatest.ledger.tables import sound, tables
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ __all__ = [
     "set_budget",
 ]
 
+# What a refusal calls the sums that decide.
+_SUMS: Mapping[str, str] = {
+    "epsilon": "epsilon",
+    "delta": "delta",
+    "rho": "rho of zCDP",
+    "rho_delta": "delta, of which half is for requests",
+    "events": "requests",
+}
+
 
 def now() -> str:
     """Read the clock, in UTC, in a form that sorts."""
@@ -37,9 +47,11 @@ def now() -> str:
 
 def locked(connection: Connection, name: str) -> Row[Any]:
     """Lock a data set against all others and read it."""
-    found = connection.execute(
-        statements(connection.dialect.name).lock, {"of_name": name}
-    ).one_or_none()
+    found = sound(
+        connection.execute(
+            statements(connection.dialect.name).lock, {"of_name": name}
+        ).one_or_none()
+    )
     if found is None:
         raise ParameterError(f"dataset must be one that the ledger holds; got {name!r}.")
     return found
@@ -78,10 +90,15 @@ def create_dataset(
     )
 
 
-def set_budget(connection: Connection, name: str, budget: Budget) -> None:
+def set_budget(connection: Connection, name: str, budget: Budget, below_spent: bool) -> None:
     """Change the total budget of a data set; the change is an entry of its own."""
     dataset = locked(connection, name)
     limits = _limits(budget, parsed(read_settings, dataset.settings))
+    if not below_spent and not parsed(Sums.from_dict, dataset.sums).within(limits):
+        raise ParameterError(
+            f"The budget of data set {name!r} must be at least what is spent of it. A budget that "
+            "is spent to the last bit grants nothing more: to stop all requests, set that."
+        )
     fields = _budget_fields(budget, limits)
     _append(connection, dataset, "budget", fields, _budget_columns(budget, limits))
 
@@ -110,6 +127,7 @@ def reserve(
     budget: Budget,
     analyst: str | None,
     request: str | None,
+    asked: Mapping[str, Any] | None,
 ) -> Reservation:
     """Charge the data set and the analyst, or refuse and change nothing."""
     dataset = locked(connection, name)
@@ -117,7 +135,8 @@ def reserve(
     sums = _granted(f"data set {name!r}", dataset, event, spent)
     if analyst is not None:
         whose = {"of_dataset": dataset.id, "whose": analyst}
-        own = connection.execute(statements(connection.dialect.name).analyst, whose).one_or_none()
+        found = connection.execute(statements(connection.dialect.name).analyst, whose)
+        own = sound(found.one_or_none())
         if own is None:
             raise ParameterError(f"analyst must be one that data set {name!r} has; enter it first.")
         own_sums = _granted(f"analyst {analyst!r} on data set {name!r}", own, event, spent)
@@ -131,6 +150,7 @@ def reserve(
         "opens": reservation.id,
         **({} if analyst is None else {"analyst": analyst}),
         **({} if request is None else {"request": request}),
+        **({} if asked is None else {"asked": asked}),
     }
     _append(connection, dataset, "reserved", fields, {"sums": canonical(sums.to_dict())})
     return reservation
@@ -155,9 +175,11 @@ def close(connection: Connection, reservation: str, kind: str, fields: Mapping[s
     """Record how a reservation ended: committed or failed, once."""
     from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
-    dataset = connection.execute(
-        statements(connection.dialect.name).lock_open, {"reservation": reservation}
-    ).one_or_none()
+    dataset = sound(
+        connection.execute(
+            statements(connection.dialect.name).lock_open, {"reservation": reservation}
+        ).one_or_none()
+    )
     if dataset is None:
         raise LedgerError("The ledger holds no such reservation; nothing may be released.")
     request = {} if dataset.request is None else {"request": dataset.request}
@@ -170,14 +192,30 @@ def close(connection: Connection, reservation: str, kind: str, fields: Mapping[s
 
 
 def _granted(whose: str, account: Row[Any], event: Event, spent: Spent) -> Sums:
-    """Add to an account, or refuse without saying more than what is public anyway."""
-    after = parsed(Sums.from_dict, account.sums).after(event.part, spent)
-    if not after.within(parsed(Limits.from_dict, account.limits)):
-        raise BudgetError(
-            f"The request costs more than what is left of the budget of {whose}. "
-            "Nothing was spent. Ask for a smaller epsilon, or ask the custodian."
-        )
-    return after
+    """Add to an account, or refuse and say what is missing: sums and limits are public."""
+    sums, limits = parsed(Sums.from_dict, account.sums), parsed(Limits.from_dict, account.limits)
+    after = sums.after(event.part, spent)
+    if after.within(limits):
+        return after
+    left = sums.left(limits, event.part)
+    asked = {name: getattr(spent, name) for name in left}
+    refusal = BudgetError(asked=asked, left=left)
+    words = "; ".join(
+        f"{_SUMS[name]}: {_plain(asked[name])} asked, {_plain(left[name])} left"
+        for name in refusal.missing
+    )
+    raise BudgetError(
+        f"The request costs more than what is left of the budget of {whose} ({words}). "
+        "Nothing was spent. Ask for less, or ask the custodian to raise the budget.",
+        asked=asked,
+        left=left,
+    )
+
+
+def _plain(value: Decimal | int) -> str:
+    """Write a number for people, with all of its digits where they matter."""
+    short = f"{float(value):g}"
+    return short if Decimal(short) == value else f"{value}"
 
 
 def _append(
