@@ -20,7 +20,7 @@ from privatest.cli import curator as commands
 from privatest.curator.example import EXAMPLE
 from privatest.ledger import Ledger
 from tests.curators import CONFIG, SCHEMA, opened, request, write
-from tests.e2e.command_line import refused
+from tests.e2e.command_line import Cli, Run, refused
 from tests.e2e.postgres import server_or_skip
 
 pytestmark = pytest.mark.e2e
@@ -31,16 +31,31 @@ DOCS = ROOT / "docs" / "how-to" / "curator.md"
 
 def ask(**document: Any) -> str:
     Path("request.json").write_text(json.dumps(request(**document)), encoding="utf-8")
-    return "request.json"
+    return "<request.json"
 
 
 @pytest.fixture
-def ready(cli, tmp_path):
+def shell(cli: Cli, monkeypatch) -> Cli:
+    """Run commands as a shell does: <FILE becomes standard input."""
+
+    def run(*arguments: str) -> Run:
+        words = " ".join(arguments).replace("< ", "<").split()
+        for word in [word for word in words if word.startswith("<")]:
+            content = io.BytesIO(Path(word[1:]).read_bytes())
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content, encoding="utf-8"))
+            words.remove(word)
+        return cli(*words)
+
+    return run
+
+
+@pytest.fixture
+def ready(shell, tmp_path):
     write(tmp_path)
-    run = cli("curator", "register")
+    run = shell("curator", "register")
     assert (run.code, run.err) == (0, "")
     assert run.out == "Registered people: 40 rows, epsilon = 3, delta = 1e-06 in all.\n"
-    return cli
+    return shell
 
 
 # --- commands --------------------------------------------------------------------------------
@@ -115,14 +130,16 @@ def test_check_says_what_comes_next(cli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "fragment"),
     [
-        (["price", "gone.json", "--analyst", "ada"], "cannot read 'gone.json'"),
-        (["run", "people.csv", "--analyst", "ada"], "not JSON"),
-        (["run", "list.json", "--analyst", "ada"], "one JSON object"),
-        (["run", "nan.json", "--analyst", "ada"], "NaN, which is no number"),
-        (["run", "deep.json", "--analyst", "ada"], "request"),
-        (["run", "bytes.json", "--analyst", "ada"], "not JSON"),
-        (["run", "request.json", "--analyst", "eve"], "analyst must be one"),
-        (["run", "request.json", "--analyst", "ada", "--config", "gone.toml"], "gone.toml"),
+        (["price", "gone.json", "--analyst", "ada"], "write < request.json"),
+        (["run", "request.json", "--analyst", "ada"], "write < request.json"),
+        (["run", "<people.csv", "--analyst", "ada"], "not JSON"),
+        (["run", "<list.json", "--analyst", "ada"], "one JSON object"),
+        (["run", "<nan.json", "--analyst", "ada"], "NaN, which is no number"),
+        (["run", "<deep.json", "--analyst", "ada"], "request"),
+        (["run", "<long.json", "--analyst", "ada"], "at most 100,000 characters"),
+        (["run", "<bytes.json", "--analyst", "ada"], "not JSON"),
+        (["run", "<request.json", "--analyst", "eve"], "analyst must be one"),
+        (["run", "<request.json", "--analyst", "ada", "--config", "gone.toml"], "gone.toml"),
         (["register", "others"], "dataset must be one"),
         (["register", "--config", "gone.toml"], "gone.toml"),
     ],
@@ -132,6 +149,7 @@ def test_bad_input(ready, arguments, fragment):
     Path("list.json").write_text("[1]", encoding="utf-8")
     Path("nan.json").write_text('{"epsilon": NaN}', encoding="utf-8")
     Path("deep.json").write_text("[" * 100_000, encoding="utf-8")
+    Path("long.json").write_text(f'{{"a": "{"x" * 100_000}"}}', encoding="utf-8")
     Path("bytes.json").write_bytes(b"\xff\xfe{}")
     refused(ready("curator", *arguments), fragment)
 
@@ -144,10 +162,28 @@ def test_budgets_end(ready):
     assert "The budget is too small." in run.out
 
 
-def test_data_errors_are_for_the_custodian(cli, tmp_path):
+def test_a_request_is_not_opened_with_the_rights_of_the_custodian(ready):
+    # errors quote what a request says; here that would be what only the custodian may read
+    Path("private.json").write_text('{"canary_key": "canary_value"}', encoding="utf-8")
+    for command in ("run", "price"):
+        run = ready("curator", command, "private.json", "--analyst", "ada")
+        refused(run, "standard input")
+        assert "canary" not in run.err
+    refused(ready("curator", "run", "curator.state.json", "--analyst", "ada"), "standard input")
+
+
+def test_data_errors_are_for_the_custodian(shell, tmp_path):
     write(tmp_path, plan=["basic", "8675309"] * 20)
-    refused(cli("curator", "register"), "column 'plan'")
-    refused(cli("curator", "run", ask(), "--analyst", "ada"), "not registered")
+    refused(shell("curator", "register"), "column 'plan'")
+    refused(shell("curator", "run", ask(), "--analyst", "ada"), "not registered")
+
+
+def test_a_new_name_for_old_data_is_mentioned(ready, tmp_path):
+    renamed = CONFIG.replace("datasets.people", "datasets.folk").replace('["people"]', '["folk"]')
+    Path("curator.toml").write_text(renamed, encoding="utf-8")
+    run = ready("curator", "register")
+    assert run.code == 0
+    assert "  The same contents were registered as people before." in run.out
 
 
 def test_a_damaged_ledger(ready):
@@ -162,7 +198,7 @@ def test_a_damaged_ledger(ready):
 
 
 @pytest.mark.parametrize("name", ["init", "check", "register", "run", "price"])
-def test_help_has_an_example_that_runs(cli, tmp_path, name):
+def test_help_has_an_example_that_runs(shell, tmp_path, name):
     (command,) = [c for c in commands.curator.registered_commands if c.name == name]
     assert command.callback is not None
     (line,) = re.findall(r"^ +(privatest .*)$", command.callback.__doc__ or "", re.M)
@@ -172,10 +208,10 @@ def test_help_has_an_example_that_runs(cli, tmp_path, name):
             Path(f"people.{end}").rename(f"visits.{end}")
         ask(dataset="visits")
     if name in ("run", "price"):
-        assert cli("curator", "register").code == 0
-    run = cli(*shlex.split(line)[1:])
+        assert shell("curator", "register").code == 0
+    run = shell(*shlex.split(line)[1:])
     assert (run.code, run.err) == (0, "")
-    assert "Example:" in cli("curator", name, "--help").out
+    assert "Example:" in shell("curator", name, "--help").out
 
 
 def blocks(language: str) -> list[str]:
@@ -183,7 +219,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
 
 
-def test_the_page_works_as_printed(cli, tmp_path, capsys):
+def test_the_page_works_as_printed(shell, tmp_path, capsys):
     write(
         tmp_path,
         visits=[float(i % 80) for i in range(400)],
@@ -200,7 +236,7 @@ def test_the_page_works_as_printed(cli, tmp_path, capsys):
     for block in blocks("console"):
         for part in block.split("$ ")[1:]:
             line, _, expected = part.partition("\n")
-            run = cli(*shlex.split(line)[1:])
+            run = shell(*shlex.split(line)[1:])
             assert (run.code, run.err) == (0, "")
             assert run.out.startswith(expected)
             commands_run += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -94,15 +95,90 @@ def test_an_answer_of_others_is_not_free(curator, tmp_path):
     assert spent(tmp_path) == Decimal("0.2")
 
 
-def test_other_data_has_no_recorded_answer(curator, tmp_path):
+def rewrite(folder, *, same_time: bool, **changes: Any) -> None:
+    """Put other rows of the same length into the data file."""
+    source = folder / "people.csv"
+    before = source.stat()
+    write(folder, **changes)
+    assert source.stat().st_size == before.st_size
+    if same_time:
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert source.stat().st_mtime_ns == before.st_mtime_ns
+
+
+OTHER: dict[str, Any] = {"plan": ["plus", "basic"] * 20}  # as many bytes as before
+
+
+@pytest.mark.parametrize("same_time", [False, True])
+def test_other_data_has_no_recorded_answer(curator, tmp_path, same_time):
     curator.run(request(), analyst="ada")
-    source = tmp_path / "people.csv"
-    later = source.stat().st_mtime_ns + 10**9
-    os.utime(source, ns=(later, later))
+    rewrite(tmp_path, same_time=same_time, **OTHER)
+    curator.register("people")
+    assert not curator.price(request(), analyst="ada").recorded
+    assert not curator.run(request(), analyst="ada").recorded
+    assert spent(tmp_path) == Decimal("0.2")
+
+
+@pytest.mark.parametrize("same_time", [False, True])
+def test_a_change_that_nobody_registered_is_refused(curator, tmp_path, same_time):
+    curator.run(request(), analyst="ada")
+    rewrite(tmp_path, same_time=same_time, **OTHER)
+    for document in (request(), request(alpha=0.01)):  # recorded or not
+        with pytest.raises(ParameterError, match="changed since it was registered"):
+            curator.run(document, analyst="ada")
+    assert spent(tmp_path) == Decimal("0.1")
+
+
+def test_the_same_data_keeps_its_answers(curator, tmp_path):
+    curator.run(request(), analyst="ada")
+    os.utime(tmp_path / "people.csv", ns=(1, 1))
     with pytest.raises(ParameterError, match="changed since it was registered"):
         curator.run(request(), analyst="ada")
     curator.register("people")
-    assert not curator.run(request(), analyst="ada").recorded
+    assert curator.run(request(), analyst="ada").recorded
+
+
+def test_a_guess_of_the_data_cannot_be_checked_against_the_ledger(tmp_path):
+    """Equal data and requests leave different fingerprints: they have a secret key."""
+    digests = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        with opened(tmp_path / name) as curator:
+            curator.run(request(), analyst="ada")
+            digests.append(curator._case(request(), "ada").digest)
+            contents = curator._registrations["people"].contents
+        with Ledger.open(tmp_path / name / "ledger.db") as ledger:
+            bodies = [entry.body for entry in ledger.history("people")]
+        assert digests[-1] in str(bodies)
+        assert contents not in str(bodies)
+    plain = hashlib.sha256((tmp_path / "first" / "people.csv").read_bytes()).hexdigest()
+    assert digests[0] != digests[1]
+    assert contents != plain
+
+
+TWICE = CONFIG.replace("[datasets.people.policy]\nlargest_epsilon = 1\n", "").replace(
+    "[analysts.ada]",
+    """[datasets.copy]
+source = "copy.csv"
+schema = "people.toml"
+epsilon = 3
+
+[analysts.ada]""",
+)
+
+
+def test_two_data_sets_with_the_same_contents_are_refused(tmp_path):
+    path = write(tmp_path, TWICE)
+    (tmp_path / "copy.csv").write_bytes((tmp_path / "people.csv").read_bytes())
+    with Curator.open(path, create=True) as curator:
+        curator.register("people")
+        with pytest.raises(ParameterError, match="'copy' has the same contents as 'people'"):
+            curator.register("copy")
+        assert "not registered" in (curator.not_ready("copy") or "")
+        assert curator.not_ready("people") is None
+        write(tmp_path, TWICE, **OTHER)
+        curator.register("people")
+        curator.register("copy")  # other people
 
 
 @pytest.mark.parametrize(
@@ -236,15 +312,12 @@ def test_code_in_a_ready_request_is_refused():
         Inquiry("people", asked)
 
 
-def test_simulated_noise_is_refused_by_type(curator, tmp_path):
-    class Disguised(SecureNoise):
-        pass
-
-    for noise in (SimulatedNoise(1), Disguised(), SecureNoise):
-        with pytest.raises(PrivacyError, match="SecureNoise"):
-            curator.run(request(), analyst="ada", noise=noise)
+def test_noise_is_no_parameter(curator, tmp_path):
+    with pytest.raises(TypeError, match="noise"):
+        curator.run(request(), analyst="ada", noise=SimulatedNoise(1))
+    with pytest.raises(ParameterError, match="unknown key 'noise'"):
+        curator.run(request(noise="simulated"), analyst="ada")
     assert spent(tmp_path) == 0
-    curator.run(request(), analyst="ada", noise=SecureNoise())
 
 
 # --- budgets ---------------------------------------------------------------------------------
@@ -444,7 +517,7 @@ def test_files_of_the_curator_are_its_owners_alone(curator, tmp_path, monkeypatc
 
 def test_made_up_rows_have_the_public_sizes(curator, tmp_path):
     dataset = curator.config.datasets["people"]
-    found = register(dataset)
+    found = register(dataset, "key")
     rows = made_up_rows(found, dataset.schema)
     assert rows.column("region").value_counts().to_pylist() == [
         {"values": "north", "counts": 20},
@@ -465,7 +538,7 @@ def test_made_up_rows_know_only_sizes(tmp_path):
         folder.mkdir()
         with opened(folder, **changes) as curator:
             dataset = curator.config.datasets["people"]
-            rows.append(made_up_rows(register(dataset), dataset.schema))
+            rows.append(made_up_rows(register(dataset, "key"), dataset.schema))
     assert rows[0].equals(rows[1])
 
 

@@ -264,3 +264,18 @@ def test_values_of_a_wrong_kind_are_mistakes_and_not_faults(tmp_path, old, new):
     _, problems = read_config(write(tmp_path, CONFIG.replace(old, new, 1)))
     assert problems
     assert all(problem.line >= 1 and problem.message[-1] in ".?" for problem in problems)
+
+
+@pytest.mark.parametrize("link", ["same", "symbolic", "hard"])
+def test_two_data_sets_on_one_file_are_refused(tmp_path, link):
+    again = '[datasets.again]\nsource = "again.csv"\nschema = "people.toml"\nepsilon = 3\n\n'
+    text = CONFIG.replace("[analysts.ada]", f"{again}[analysts.ada]")
+    path = write(tmp_path, text.replace("again.csv", "./people.csv") if link == "same" else text)
+    if link == "symbolic":
+        (tmp_path / "again.csv").symlink_to("people.csv")
+    elif link == "hard":
+        (tmp_path / "again.csv").hardlink_to(tmp_path / "people.csv")
+    _, problems = read_config(path)
+    (problem,) = problems
+    assert "source is that of data set 'people' too" in problem.message
+    assert text.splitlines()[problem.line - 1].startswith("source")

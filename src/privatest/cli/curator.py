@@ -29,18 +29,13 @@ ConfigFile = Annotated[
     Path,
     typer.Option("--config", metavar="FILE", help="The curator's file."),
 ]
-RequestFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="REQUEST",
-        help="JSON file with the request; - is standard input.",
-        show_default=False,
-    ),
-]
+# There is no such argument: it is read to say so, and to allow the usual sign for standard input.
+Place = Annotated[str, typer.Argument(metavar="[-]", hidden=True, show_default=False)]
 Analyst = Annotated[
     str, typer.Option("--analyst", metavar="NAME", help="Who asks.", show_default=False)
 ]
 _DEFAULT = Path("curator.toml")
+_LONGEST = 100_000  # characters of a request
 
 
 @curator.command("init")
@@ -128,13 +123,18 @@ def register(
                 found = opened.register(name)
             budget = opened.config.datasets[name].budget
             page.line(f"Registered {name}: {found.rows:,} rows, {budget} in all.")
+            for twin in opened.twins(name, found):
+                page.line(
+                    f"  The same contents were registered as {twin} before. What was spent there "
+                    "counts for these people too."
+                )
         if not wanted:
             page.line("All data sets are registered.")
 
 
 @curator.command("run")
 def run(
-    request: RequestFile,
+    place: Place = "-",
     *,
     analyst: Analyst,
     config: ConfigFile = _DEFAULT,
@@ -143,18 +143,18 @@ def run(
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Answer a request and charge its budget.
+    """Answer a request, read from standard input, and charge its budget.
 
     An identical request of the same analyst is answered from the record, at no
     cost.
 
     \b
     Example:
-      privatest curator run request.json --analyst ada
+      privatest curator run --analyst ada < request.json
     """
     from privatest.curator import Curator  # noqa: PLC0415
 
-    document = _read(request)
+    document = _read(place)
     with Curator.open(config) as opened:
         if dry_run:
             _print_price(opened.price(document, analyst=analyst), as_json=as_json)
@@ -171,21 +171,23 @@ def run(
 
 @curator.command("price")
 def price(
-    request: RequestFile,
+    place: Place = "-",
     *,
     analyst: Analyst,
     config: ConfigFile = _DEFAULT,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a request would cost. No data is read, nothing is spent.
+    """Say what a request, read from standard input, would cost.
+
+    No data is read, nothing is spent.
 
     \b
     Example:
-      privatest curator price request.json --analyst ada
+      privatest curator price --analyst ada < request.json
     """
     from privatest.curator import Curator  # noqa: PLC0415
 
-    document = _read(request)
+    document = _read(place)
     with Curator.open(config) as opened:
         _print_price(opened.price(document, analyst=analyst), as_json=as_json)
 
@@ -203,13 +205,21 @@ def _print_price(found: Price, *, as_json: bool) -> None:
     page.line("The budget has that left." if found.affordable else "The budget is too small.")
 
 
-def _read(request: str) -> Mapping[str, Any]:
-    """Read the request: an analyst's public words."""
+def _read(place: str) -> Mapping[str, Any]:
+    """Read the request, an analyst's public words, from standard input.
+
+    Never from a path: this program can read what the custodian can, and an error quotes what a
+    request says. Whoever opens standard input does so with their own rights.
+    """
+    if place != "-" or sys.stdin is None or sys.stdin.isatty():
+        raise ParameterError("the request is read from standard input: write < request.json")
     try:
-        text = sys.stdin.read() if request == "-" else Path(request).read_text(encoding="utf-8")
+        text = sys.stdin.read(_LONGEST + 1)
+        if len(text) > _LONGEST:
+            raise ParameterError(f"the request must have at most {_LONGEST:,} characters.")
         document = json.loads(text, parse_constant=_refuse_constant)
     except OSError as error:
-        raise ParameterError(f"cannot read {request!r}: {error.strerror}.") from None
+        raise ParameterError(f"cannot read the request: {error.strerror}.") from None
     except ParameterError:
         raise  # it is a ValueError too
     except RecursionError:

@@ -15,7 +15,7 @@ from privatest.privacy import Budget
 if TYPE_CHECKING:
     from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig
 
-__all__ = ["enter", "no_ledger", "not_ready", "open_ledger"]
+__all__ = ["changed", "enter", "no_ledger", "not_ready", "open_ledger"]
 
 
 def open_ledger(config: CuratorConfig, *, create: bool) -> Ledger:
@@ -59,7 +59,7 @@ def not_ready(
 ) -> str | None:
     """Return why nobody may ask yet, in public words, or None."""
     name = dataset.name
-    ask = f"The custodian has to register it: privatest curator register {name}."
+    ask = _ask(name)
     if registration is None or name not in ledger.datasets():
         return f"Data set {name!r} is not registered. {ask}"
     totals, settings = ledger.totals(name), _settings(dataset)
@@ -81,8 +81,17 @@ def not_ready(
     if not same:
         return f"The budgets of data set {name!r} are not what the ledger says. {ask}"
     if not registration.is_current(dataset):
-        return f"The file of data set {name!r} has changed since it was registered. {ask}"
+        return changed(name)
     return None
+
+
+def changed(name: str) -> str:
+    """Say that a file holds other data than what was registered."""
+    return f"The file of data set {name!r} has changed since it was registered. {_ask(name)}"
+
+
+def _ask(name: str) -> str:
+    return f"The custodian has to register it: privatest curator register {name}."
 
 
 def _settings(dataset: DatasetConfig) -> dict[str, Any]:

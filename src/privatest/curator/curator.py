@@ -13,8 +13,9 @@ from typing import Any, Self
 from privatest.accounting import Event, event_of
 from privatest.curator.answering import look, quietly, result_from_dict
 from privatest.curator.answers import Answer, Price
-from privatest.curator.budgets import enter, not_ready, open_ledger
+from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
+from privatest.curator.contents import fingerprinting
 from privatest.curator.failures import RequestFailed, log_failure
 from privatest.curator.inquiry import Admitted, Inquiry, admit, schema_digest
 from privatest.curator.registration import (
@@ -24,9 +25,8 @@ from privatest.curator.registration import (
     register,
     save_registration,
 )
-from privatest.errors import BudgetError, ParameterError, PrivacyError, PrivatestError
+from privatest.errors import BudgetError, ParameterError, PrivatestError
 from privatest.ledger import Ledger, request_digest
-from privatest.noise import NoiseSource, SecureNoise
 from privatest.privacy import Budget
 from privatest.requests import Request
 from privatest.results import Decision
@@ -106,15 +106,29 @@ class Curator:
         """Validate a data set against its schema, and enter it and its analysts in the ledger.
 
         This is the custodian's moment to see what is wrong with the data: the DataError is for
-        them alone. A data set whose schema differs from its history's is refused. A budget
-        that was changed in the file is changed in the ledger, which keeps the old one too.
+        them alone. A data set whose schema differs from its history's is refused, and so is one
+        with the same contents as another. A budget that was changed in the file is changed in
+        the ledger, which keeps the old one too.
         """
         dataset = self._dataset(name)
-        found = register(dataset)
+        known = load_registrations(self.config.state)
+        found = register(dataset, next((k.key for k in known.values()), uuid.uuid4().hex))
+        self._registrations = known
+        twins = [twin for twin in self.twins(name, found) if twin in self.config.datasets]
+        if twins:
+            raise ParameterError(
+                f"{name!r} has the same contents as {twins[0]!r}: two budgets for the same people "
+                "add up. Leave one of them out of the file."
+            )
         enter(self._ledger, dataset, self.config.analysts.values())
         save_registration(self.config.state, name, found)
         self._registrations[name] = found
         return found
+
+    def twins(self, name: str, registration: Registration) -> list[str]:
+        """Return under which other names the same contents were registered, now or before."""
+        known = self._registrations.items()
+        return [n for n, r in known if n != name and r.contents == registration.contents]
 
     def not_ready(self, name: str) -> str | None:
         """Return why a data set cannot be asked about, or None if it can."""
@@ -137,13 +151,7 @@ class Curator:
             recorded=self._ledger.recall(name, case.digest) is not None,
         )
 
-    def run(
-        self,
-        request: Inquiry | Mapping[str, Any],
-        *,
-        analyst: str,
-        noise: NoiseSource | None = None,
-    ) -> Answer:
+    def run(self, request: Inquiry | Mapping[str, Any], *, analyst: str) -> Answer:
         """Answer a request, and charge it.
 
         Parameters
@@ -152,29 +160,30 @@ class Curator:
             What is asked, such as ``{"dataset": "visits", "question": "two-sample", ...}``.
         analyst : str
             Who asks.
-        noise : SecureNoise, optional
-            Simulated noise is refused.
 
         Raises
         ------
         ParameterError, PrivacyError, DataError, BudgetError
-            If it is refused; nothing was spent, and no data was touched.
+            If it is refused; nothing was spent, and no row was looked at.
         RequestFailed
             If it failed; the message says whether its budget is spent.
 
         Notes
         -----
         **Sensitivity**: that of the test, whose noise is calibrated by it.
-        **Privacy**: the request's own (epsilon, delta), reserved before data is touched. A
-        recorded answer is released again at no cost.
+        **Privacy**: the request's own (epsilon, delta), reserved before rows are looked at. A
+        recorded answer is released again at no cost. Noise is always secret: there is no way
+        to pass another.
         """
-        if noise is not None and type(noise) is not SecureNoise:
-            raise PrivacyError("noise must be secret: a curator takes SecureNoise() only.")
         case = self._case(request, analyst)
-        recorded = self._ledger.recall(case.dataset.name, case.digest)
+        with fingerprinting(case.dataset.source, case.registration.key) as contents:
+            recorded = self._ledger.recall(case.dataset.name, case.digest)
+            if recorded is None:
+                self._refuse_early(case)
+            if contents() != case.registration.contents:
+                raise ParameterError(changed(case.dataset.name))
         if recorded is not None:
             return _answer(case, result_from_dict(recorded, case.budget), None)
-        self._refuse_early(case)
         reservation = self._ledger.reserve(
             case.dataset.name,
             case.event,
@@ -211,13 +220,13 @@ class Curator:
             raise ParameterError(reason)
         registration = self._registrations[dataset.name]
         event = _event(inquiry.request, dataset, admitted.part)
-        # whose: an analyst's budget bounds what that analyst has seen. when: other data, other
-        # answer; the time of the file says nothing about the rows in it.
+        # whose: an analyst's budget bounds what that analyst has seen. which: other data, other
+        # answer; without its key the fingerprint says nothing about the rows.
         words = {
             **inquiry.to_dict(),
             "analyst": who.name,
             "schema": schema_digest(dataset.schema),
-            "as_of": str(registration.stamp[1]),
+            "contents": registration.contents,
         }
         return _Case(dataset, who.name, admitted, event, request_digest(words), registration)
 

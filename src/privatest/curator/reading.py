@@ -131,6 +131,7 @@ class _Reader:
             for name in self.table(("datasets",), None)
             if (dataset := self.dataset(name)) is not None
         }
+        self.sources(datasets)
         if not top.get("datasets"):
             self.note((), "there is no data set: write a table [datasets.NAME].")
         analysts = {name: self.analyst(name) for name in self.table(("analysts",), None)}
@@ -164,6 +165,19 @@ class _Reader:
         if len(self.problems) > before or schema is None or budget is None:
             return None
         return DatasetConfig(name, source, schema, budget, composition, each, partition, policy)
+
+    def sources(self, datasets: Mapping[str, DatasetConfig]) -> None:
+        """Refuse two data sets on one file, by whatever path: two budgets would add up."""
+        seen: dict[tuple[int, int], str] = {}
+        for name, dataset in datasets.items():
+            found = dataset.source.stat()
+            first = seen.setdefault((found.st_dev, found.st_ino), name)
+            if first != name:
+                self.note(
+                    ("datasets", name, "source"),
+                    f"source is that of data set {first!r} too: two budgets for the same people "
+                    "add up. Leave one of them out.",
+                )
 
     def name(self, key: Key) -> None:
         if not 0 < len(key[-1].strip()) <= _LONGEST_NAME or not key[-1].isprintable():

@@ -1,4 +1,4 @@
-"""What a curator remembers of a data set after validating it: public facts, and which file it was.
+"""What a curator remembers of a data set after validating it: public facts, and which data it was.
 
 The facts are the number of rows and, for columns whose membership is public, how many rows are
 in which categories. With them a request can be rehearsed on made-up rows of the same sizes.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privatest.curator.contents import fingerprinting
 from privatest.curator.inquiry import schema_digest
 from privatest.errors import ParameterError
 from privatest.schema import CategoricalColumn, NumericColumn, Schema, spelling
@@ -43,7 +44,10 @@ class Registration:
     schema : str
         Fingerprint of the schema.
     stamp : tuple of int
-        Size and time of the file, to notice that it is another one by now.
+        Size and time of the file, to notice without reading it that it is another one by now.
+    key, contents : str
+        A secret key, the same for all data sets of a curator, and with it the fingerprint of
+        the file's contents.
     rows : int
         The number of rows.
     public : tuple of str
@@ -54,6 +58,8 @@ class Registration:
 
     schema: str
     stamp: tuple[int, int]
+    key: str
+    contents: str
     rows: int
     public: tuple[str, ...]
     cells: tuple[tuple[int, ...], ...]
@@ -72,12 +78,33 @@ def stamp(source: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def register(dataset: DatasetConfig) -> Registration:
-    """Validate all rows against the schema; DataError names the column and the rule."""
+def register(dataset: DatasetConfig, key: str) -> Registration:
+    """Validate all rows against the schema; DataError names the column and the rule.
+
+    Parameters
+    ----------
+    dataset : DatasetConfig
+        What to validate.
+    key : str
+        The secret key of the curator's fingerprints.
+    """
     from privatest.sources import read_table  # noqa: PLC0415
 
     schema, before = dataset.schema, stamp(dataset.source)
-    table = read_table(dataset.source, list(schema.columns), text=schema.categorical_names)
+    with fingerprinting(dataset.source, key) as contents:
+        table = read_table(dataset.source, list(schema.columns), text=schema.categorical_names)
+        found = contents()
+    public, cells = _public_facts(table, schema)
+    if stamp(dataset.source) != before:
+        raise ParameterError(f"the file of {dataset.name} changed while it was read; try again.")
+    digest = schema_digest(schema)
+    return Registration(digest, before, key, found, table.num_rows, public, cells)
+
+
+def _public_facts(
+    table: pa.Table, schema: Schema
+) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+    """Validate the rows; return the public columns, and how many rows have which codes there."""
     for name in schema.columns:  # one at a time: the codes of all would be a second copy
         schema.select([name]).encode(table.select([name]))
     public = tuple(name for name, column in schema.columns.items() if _is_public(column))
@@ -86,9 +113,7 @@ def register(dataset: DatasetConfig) -> Registration:
         codes = schema.select(public).encode(table.select(public)).astype(np.int64)
         found, counts = np.unique(codes, axis=0, return_counts=True)
         cells = tuple(tuple(map(int, (*c, n))) for c, n in zip(found, counts, strict=True))
-    if stamp(dataset.source) != before:
-        raise ParameterError(f"the file of {dataset.name} changed while it was read; try again.")
-    return Registration(schema_digest(schema), before, table.num_rows, public, cells)
+    return public, cells
 
 
 def made_up_rows(registration: Registration, schema: Schema) -> pa.Table:
@@ -147,6 +172,8 @@ def _read(values: Mapping[str, Any]) -> Registration:
     return Registration(
         str(values["schema"]),
         (size, time),
+        str(values["key"]),
+        str(values["contents"]),
         int(values["rows"]),
         tuple(map(str, values["public"])),
         tuple(tuple(map(int, cell)) for cell in values["cells"]),
