@@ -67,6 +67,7 @@ LAYERS: list[tuple[str, ...]] = [
     ),
     (
         "sources",
+        "csv_text",
         "requests",
         "engines",
         "simulation",

@@ -1,6 +1,7 @@
 """Where rows come from: CSV and Parquet files, read as Arrow tables.
 
-What Arrow says about a file that it cannot read may quote the file, so it is never passed on.
+What Arrow says about a file that it cannot read may quote the file, so it is never passed on. Nor
+are names of columns that nobody asked for: the first line of a CSV file may be a person's row.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.columns import MISSING_TEXT
+from privatest.csv_text import count_rows, has_quotes, is_numeral, typed
 from privatest.errors import DataError
-from privatest.validation import reject
+from privatest.validation import listed, printable, reject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +25,11 @@ __all__ = ["check_columns", "read_schema", "read_table"]
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SUFFIXES = (*_DELIMITERS, ".parquet")
 _CSV_FAULT = "cannot be read as CSV; has every row the same number of fields, in UTF-8?"
+_QUOTE_FAULT = (
+    'cannot be read as CSV: a quote (") that opens a field must be closed at its end, and be '
+    "doubled within it; no field may be longer than 131,072 characters."
+)
+_NO_HEADER = "Does its first line name the columns, separated by {}?"
 _PARQUET_FAULT = "cannot be read as Parquet; is the file complete?"
 
 
@@ -44,6 +51,12 @@ def read_table(
         Columns that are read from CSV as they are written, so that "01" does not become 1:
         those with categories. Ignored for Parquet, which has types of its own.
 
+    Returns
+    -------
+    pyarrow.Table
+        A column of CSV holds integers, floats, true and false, or else text. Numbers are
+        decimal, with a point: neither "0x1F" nor "1_000" nor "1,5" is one.
+
     Raises
     ------
     DataError
@@ -51,28 +64,40 @@ def read_table(
     """
     file, suffix = _open(path)
     names = _names(file, suffix)
+    if columns is None and len(set(names)) < len(names):
+        raise DataError(f"{printable(file.name)} has more than one column of the same name.")
     wanted = names if columns is None else _checked(columns)
-    _require(file, names, wanted)
+    _require(file, suffix, names, wanted)
     if suffix == ".parquet":
         table = _read_parquet(file, wanted)
     else:
         table = _read_csv(file, suffix, wanted, text, single=len(names) == 1)
     if table.num_rows == 0:
-        raise DataError(f"{file.name} has no rows.")
+        raise DataError(f"{printable(file.name)} has no rows.")
     return table
 
 
 def check_columns(path: str | os.PathLike[str], columns: Sequence[str]) -> None:
     """Refuse a file that is not there or lacks a column; rows are not looked at."""
     file, suffix = _open(path)
-    _require(file, _names(file, suffix), _checked(columns))
+    _require(file, suffix, _names(file, suffix), _checked(columns))
 
 
-def _require(file: Path, names: Sequence[str], wanted: Sequence[str]) -> None:
+def _require(file: Path, suffix: str, names: Sequence[str], wanted: Sequence[str]) -> None:
     for name in wanted:
-        if names.count(name) != 1:
-            problem = "more than one column" if name in names else "no column"
-            raise DataError(f"{file.name} has {problem} {name!r}; it has: {', '.join(names)}.")
+        if names.count(name) == 1:
+            continue
+        problem = "more than one column" if name in names else "no column"
+        fault = f"{printable(file.name)} has {problem} {name!r}"
+        if suffix == ".parquet" or _is_header(names, wanted):
+            raise DataError(f"{fault}; it has: {listed(names)}.")
+        word = "tabs" if _DELIMITERS[suffix] == "\t" else "commas"
+        raise DataError(f"{fault}. {_NO_HEADER.format(word)}")
+
+
+def _is_header(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether the first line of CSV is one: it has a name that was asked for, and no number."""
+    return any(name in names for name in wanted) and not any(map(is_numeral, names))
 
 
 def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
@@ -82,26 +107,33 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
         with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
             return parquet.schema_arrow
     with _refusing(file, _CSV_FAULT), _csv_reader(file, suffix) as reader:
-        return reader.schema
+        schema: pa.Schema = reader.schema
+    if any(map(is_numeral, schema.names)):
+        raise DataError(
+            f"{printable(file.name)} begins with a number, as a row of data does. Put the names "
+            "of the columns in the first line; if they are numbers, write the schema by hand."
+        )
+    return schema
 
 
 def _open(path: str | os.PathLike[str]) -> tuple[Path, str]:
     """Check what can be known without reading; return the file and its ending."""
     file = Path(path)
+    name = printable(file.name)
     suffix = next((end for end in _SUFFIXES if file.name.lower().endswith(end)), "")
     if not suffix:
-        raise DataError(f"{file.name} must end in one of {', '.join(_SUFFIXES)}.")
+        raise DataError(f"{name} must end in one of {', '.join(_SUFFIXES)}.")
     if not file.exists():
-        raise DataError(f"{file.name} does not exist.")
+        raise DataError(f"{name} does not exist.")
     if not file.is_file():
-        raise DataError(f"{file.name} is not a file.")
+        raise DataError(f"{name} is not a file.")
     try:
         with file.open("rb") as stream:
             empty = not stream.read(1)
     except OSError as error:
-        raise DataError(f"{file.name} cannot be opened: {error.strerror}.") from None
+        raise DataError(f"{name} cannot be opened: {error.strerror}.") from None
     if empty:
-        raise DataError(f"{file.name} is empty.")
+        raise DataError(f"{name} is empty.")
     return file, suffix
 
 
@@ -127,8 +159,10 @@ def _refusing(file: Path, fault: str) -> Iterator[None]:
 
     try:
         yield
+    except DataError:  # it is a ValueError too
+        raise
     except (pa.ArrowException, OSError, ValueError):
-        raise DataError(f"{file.name} {fault}") from None
+        raise DataError(f"{printable(file.name)} {fault}") from None
 
 
 def _parquet_file(file: Path) -> Any:
@@ -177,6 +211,20 @@ def _parse_options(suffix: str, *, single: bool = False) -> Any:
     )
 
 
+def _check_quotes(file: Path, suffix: str, rows: int, *, single: bool) -> None:
+    """Refuse a file of which a strict reader sees other rows, if it has quotes at all.
+
+    Arrow closes an open quote at the end of the file: all rows behind it are then text of one
+    field, and nobody is told.
+    """
+    with _csv_stream(file, suffix) as stream:
+        if not has_quotes(stream):
+            return
+    with _csv_stream(file, suffix) as stream:
+        if count_rows(stream, _DELIMITERS[suffix], single=single) != rows:
+            raise DataError(f"{printable(file.name)} {_QUOTE_FAULT}")
+
+
 def _read_csv(
     file: Path, suffix: str, wanted: Sequence[str], text: Collection[str], *, single: bool
 ) -> pa.Table:
@@ -185,14 +233,16 @@ def _read_csv(
 
     convert = pc.ConvertOptions(
         include_columns=wanted,
-        column_types={name: pa.string() for name in wanted if name in text},
-        null_values=list(MISSING_TEXT),
+        column_types={name: pa.string() for name in wanted},  # Arrow would take 0x1F for a number
     )
     with _refusing(file, _CSV_FAULT), _csv_stream(file, suffix) as stream:
-        return pc.read_csv(
+        table = pc.read_csv(
             stream,
             # with threads a truncated archive can keep the program from ending
             read_options=pc.ReadOptions(use_threads=not suffix.endswith(".gz")),
             parse_options=_parse_options(suffix, single=single),
             convert_options=convert,
         )
+        _check_quotes(file, suffix, table.num_rows, single=single)
+    columns = [table.column(name) if name in text else typed(table.column(name)) for name in wanted]
+    return pa.table(columns, names=list(wanted))

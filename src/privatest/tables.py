@@ -97,7 +97,9 @@ def arranged(source: Table, names: tuple[str, ...], name: str) -> Table:
     for wanted in names:
         if own.count(wanted) != 1:
             problem = "occurs more than once" if wanted in own else "is missing"
-            raise DataError(f"{label_of(wanted, name)} {problem}; the columns are: {listed(own)}.")
+            # names of which none was asked for may be somebody's row, read as a header
+            known = f"; the columns are: {listed(own)}" if set(names) & set(own) else ""
+            raise DataError(f"{label_of(wanted, name)} {problem}{known}.")
     order = [own.index(wanted) for wanted in names]
     return Table(names, len(names), lambda index: source.column(order[index]))
 

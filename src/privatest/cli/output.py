@@ -7,6 +7,8 @@ import textwrap
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
+from privatest.validation import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -19,7 +21,7 @@ _READABLE = 88  # columns; longer lines are hard to read
 
 def print_error(message: str) -> None:
     """Print one line on standard error."""
-    print("error:", " ".join(message.split()), file=sys.stderr)
+    print("error:", printable(" ".join(message.split())), file=sys.stderr)
 
 
 def print_note(message: str) -> None:

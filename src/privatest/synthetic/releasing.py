@@ -39,7 +39,15 @@ from privatest.synthetic.subspace import (
     usual_tolerance,
 )
 from privatest.synthetic.weights import Weights, best_points, weighted
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator, reject
+from privatest.validation import (
+    Rng,
+    integer_at_least,
+    listed,
+    number,
+    one_of,
+    public_generator,
+    reject,
+)
 
 __all__ = ["release"]
 
@@ -247,11 +255,11 @@ def _given(
         return points
     own = column_names(public_points, points.shape[1])
     if points.shape[1] != len(names):
-        raise DataError(f"public_points must have the columns of x: {', '.join(names)}.")
+        raise DataError(f"public_points must have the columns of x: {listed(names)}.")
     if set(own) == set(names):
         return points[:, [own.index(name) for name in names]]
     if not {f"x{index}" for index in range(1, len(names) + 1)} & {own[0], names[0]}:
-        raise DataError(f"public_points must have the columns of x: {', '.join(names)}.")
+        raise DataError(f"public_points must have the columns of x: {listed(names)}.")
     return points
 
 
