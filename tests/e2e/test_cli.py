@@ -176,11 +176,9 @@ def test_demo(cli):
     again = released(cli(*shlex.split(command)[1:], "--json"))
     document = released(cli("demo", "--json", "--epsilon", "0.5"))
     assert document["epsilon"] == 0.5
-    assert {**again, "pvalue": 0, "reject": 0, "epsilon": 0.5} == {
-        **document,
-        "pvalue": 0,
-        "reject": 0,
-    }
+    differing = ("pvalue", "reject", "verdict", "epsilon", "guarantee", "request", "ledger")
+    one, other = ({k: v for k, v in d.items() if k not in differing} for d in (again, document))
+    assert one == other
     refused(cli("demo", "--epsilon", "nan"), "epsilon")
     assert randhie().data.stat().st_size < 100_000
 

@@ -52,7 +52,7 @@ def test_every_option_and_a_schema(cli, tmp_path):
         ({"--dist": None}, "pass --dist"),
         ({"--dist": "normal(0, 1)"}, "'normal'"),
         ({"--dist": "norm(0, one)"}, "cdf must be"),
-        ({"--dist": "norm(0, -1)"}, "cdf must"),
+        ({"--dist": "norm(0, -1)"}, "scale must"),
         ({"--dist": "norm(0, 1, 2, 3)"}, "parameters"),
         ({"--dist": "__import__('os')"}, "cdf must be"),
         ({"--column": "gone"}, "'gone'"),

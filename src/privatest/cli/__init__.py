@@ -27,6 +27,7 @@ from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.schema import schema
 from privatest.cli.shares import compare, plan_share, share
+from privatest.cli.terminal import flush, make_forgiving, silence
 from privatest.cli.two_sample import two_sample
 from privatest.errors import PrivatestError
 
@@ -86,22 +87,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0 is success, 2 a mistake of the caller (one line on standard error), 1 a fault of
-    privatest, 130 an interruption. No message ever holds a value read from data.
+    privatest, 130 an interruption, 141 a reader who went away (as `head` does). No message
+    ever holds a value read from data.
     """
-    given = None if arguments is None else list(arguments)
+    make_forgiving()
     try:
-        code = app(given, prog_name="privatest", standalone_mode=False)
+        code = _run(None if arguments is None else list(arguments))
+        flush()
+    except (BrokenPipeError, SystemExit):  # rich makes the first into the second
+        silence()
+        return 141
+    except OSError as error:
+        silence()
+        print_error(f"standard output cannot be written: {error.strerror}.")
+        return 2
+    return code
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code = app(arguments, prog_name="privatest", standalone_mode=False)
+    except BrokenPipeError:
+        raise
     except PrivatestError as error:
-        print_error(str(error))
+        print_error(str(error), *_notes(error))
         return 2
     except typer.Abort:
         return 130
     except Exception as error:
         if isinstance(error, _UsageError):
-            print_error(error.format_message())  # type: ignore[attr-defined]
+            message = error.format_message()  # type: ignore[attr-defined]
+            if message:  # none where a group of commands stands alone: its help was printed
+                print_error(message)
             return 2
         return _report_fault(error)
     return code if isinstance(code, int) else 0
+
+
+def _notes(error: Exception) -> list[str]:
+    """Return what was added to an error on its way: what it cost, how to see the answer."""
+    return list(getattr(error, "__notes__", ()))
 
 
 def _report_fault(error: Exception) -> int:
@@ -109,7 +134,7 @@ def _report_fault(error: Exception) -> int:
     if os.environ.get("PRIVATEST_DEBUG") == "1":
         traceback.print_exception(error, file=sys.stderr)
     else:
-        print_error(
-            f"internal error ({type(error).__name__}); run with PRIVATEST_DEBUG=1 for a traceback"
-        )
+        kind = type(error).__name__
+        words = f"internal error ({kind}); run with PRIVATEST_DEBUG=1 for a traceback."
+        print_error(words, *_notes(error))
     return 1

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import print_result, working
 from privatest.cli.pictures import check_picture, draw
-from privatest.cli.spending import Purse, print_spent, spending
+from privatest.cli.spending import Purse, spending
 from privatest.errors import ParameterError
 from privatest.schema import Schema, parse_bounds
 
 if TYPE_CHECKING:
-    from privatest.requests import Request
+    from privatest.requests import Prepared, Request
 
-__all__ = ["answer", "describe", "read_locations"]
+__all__ = ["answer", "count_rows", "describe", "read_locations"]
 
 
 def answer(
@@ -29,7 +29,7 @@ def answer(
     plot: Path | None = None,
 ) -> None:
     """Check the request, reserve its budget, read the files, test, record and print."""
-    from privatest.requests import prepare  # noqa: PLC0415
+    from privatest.requests import prepare, rehearse  # noqa: PLC0415
     from privatest.sources import check_columns, read_table  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
@@ -41,20 +41,48 @@ def answer(
             )
     for file in files:  # a mistyped name should not cost anything
         check_columns(file, prepared.names)
+
+    def rehearsal() -> None:
+        with working("Rehearsing on made-up rows ..."):
+            rehearse(prepared, _public_sizes(prepared, files))
+
     with (
-        spending(purse, request.budget, files, gaussian=request.gaussian) as record,
+        spending(
+            purse, request.budget, files, gaussian=request.gaussian, rehearsal=rehearsal
+        ) as record,
         working("Reading the data and testing ..."),
     ):
         tables = [read_table(file, prepared.names, text=prepared.text) for file in files]
         result = prepared.run(*tables)
-        left = record(result.to_dict())
+        receipt = record(result.to_dict())
     words = prepared.words
     if len(files) > 1:
         words = f"{words}: {' and '.join(map(str, files))}"
-    print_result(result, compared=words, as_json=as_json, label=prepared.label)
-    print_spent(left, purse, as_json=as_json)
+    more = {"request": prepared.asked, "files": [*map(str, files)], "ledger": receipt.to_list()}
+    with receipt.shown(as_json=as_json):
+        print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
     if plot is not None:
         draw(result, plot)
+
+
+def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:
+    """Return the sizes that everybody may know: of files, and of public groups."""
+    from privatest.sources import read_table  # noqa: PLC0415
+
+    grouping = prepared.grouping
+    if grouping is not None and grouping.membership == "public":
+        return grouping.sizes(read_table(files[0], [grouping.column], text=[grouping.column]))
+    counts = [count_rows(file, prepared.names) for file in files]
+    if grouping is None:
+        return counts
+    return counts[0] - counts[0] // 2, counts[0] // 2
+
+
+def count_rows(file: Path, names: Sequence[str]) -> int:
+    """Return the public number of rows; one column is read, as text: its values do not matter."""
+    from privatest.sources import read_table  # noqa: PLC0415
+
+    return int(read_table(file, names[:1], text=names[:1]).num_rows)
 
 
 def read_locations(file: Path | None, drawn: int | None) -> dict[str, list[Any]] | int | None:

@@ -16,6 +16,8 @@ from privatest.data import Example, randhie
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
+    from privatest.cli.receipts import Receipt
+    from privatest.requests import Prepared
     from privatest.results import Outcome
 
 __all__ = ["demo"]
@@ -34,7 +36,7 @@ _HIDDEN = (
 )
 _NAME, _WHOLE = "randhie", "3"
 _LEDGER = (
-    "A ledger keeps count: it was charged before the data was read, and it refuses the test "
+    "A ledger keeps count: it was charged before values were looked at, and it refuses the test "
     "that would go beyond the budget. The demo's ledger was a temporary one; yours is a file."
 )
 _CAUTION = (
@@ -54,6 +56,8 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
     Example:
       privatest demo --epsilon 0.5
     """
+    from privatest.cli.ledger import bar  # noqa: PLC0415
+
     budget, example, page = Budget(epsilon), randhie(), Page()
     if not as_json:
         page.line("A private test on real data\n", style="bold")
@@ -62,9 +66,12 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
         page.section("What is hidden", _HIDDEN)
         page.commands("The commands that do the same", *_commands(example, epsilon))
     with working("Reading the data and testing ..."):
-        result, words, left = _test(example, budget)
+        result, prepared, receipt = _test(example, budget)
+    words = prepared.words
     if as_json:
-        print_result(result, compared=words, as_json=True)
+        more = {"request": prepared.asked, "files": [str(example.data)]}
+        ledger = {"ledger": receipt.to_list()}
+        print_result(result, compared=words, as_json=True, more=more | ledger)
         return
     page.line("The answer", style="bold")
     print_result(result, compared=words)
@@ -72,7 +79,7 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
     page.section("What it says", _reading(result), _CAUTION)
     page.section("What it cost", _cost(budget))
     page.line("The budget", style="bold")
-    page.line(f"  {left}")
+    page.line(f"  {bar(_NAME, receipt.lines[0].account)}")
     page.section("", _LEDGER)
     page.commands(
         "What to try next",
@@ -82,9 +89,8 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
     )
 
 
-def _test(example: Example, budget: Budget) -> tuple[Outcome, str, str]:
-    """Test, and return the result, what was compared, and the budget as a bar."""
-    from privatest.cli.ledger import bar  # noqa: PLC0415
+def _test(example: Example, budget: Budget) -> tuple[Outcome, Prepared, Receipt]:
+    """Test, and return the result, what was asked, and what the ledger says."""
     from privatest.requests import Request, prepare  # noqa: PLC0415
     from privatest.schema import Schema  # noqa: PLC0415
     from privatest.sources import read_table  # noqa: PLC0415
@@ -98,10 +104,8 @@ def _test(example: Example, budget: Budget) -> tuple[Outcome, str, str]:
             ledger.create_dataset(_NAME, Budget(max(Decimal(_WHOLE), budget.epsilon)))
         with spending(purse, budget, [example.data]) as record:
             outcome = prepared.run(read_table(example.data, prepared.names, text=prepared.text))
-            record(outcome.to_dict())
-        with open_ledger(purse.ledger) as ledger:
-            left = bar(_NAME, ledger.totals(_NAME).account)
-    return cast("Outcome", outcome), prepared.words, left
+            receipt = record(outcome.to_dict())
+    return cast("Outcome", outcome), prepared, receipt
 
 
 def _commands(example: Example, epsilon: str) -> tuple[str, str]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from privatest.cli import options
 from privatest.cli.asking import describe
-from privatest.cli.output import Page, working
-from privatest.cli.pictures import check_picture
+from privatest.cli.output import Page, print_json, working
+from privatest.cli.pictures import check_picture, save_picture
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
     NoLedger,
     Purse,
-    print_spent,
     spending,
 )
 from privatest.errors import ParameterError
@@ -53,6 +54,7 @@ def mean(
 
     from privatest.means import private_mean  # noqa: PLC0415
     from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
     from privatest.sources import check_columns, read_table  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
@@ -63,27 +65,32 @@ def mean(
         )
     names = list(chosen.columns)
     check_columns(data, names)  # a mistyped name should not cost anything
+    settings: dict[str, Any] = {"bounds": chosen, "alpha": level}
+    settings |= {"epsilon": budget.epsilon, "delta": budget.delta}
+
+    def rehearsal() -> None:
+        with working("Rehearsing on made-up rows ..."):
+            rows = read_table(data, names[:1], text=names[:1]).num_rows
+            rehearse_call(
+                lambda n: private_mean(made_up_rows(names, chosen, n), **settings), [rows]
+            )
+
     purse = Purse(ledger, dataset, no_ledger)
     with (
-        spending(purse, budget, [data], gaussian=True) as record,
+        spending(purse, budget, [data], gaussian=True, rehearsal=rehearsal) as record,
         working("Reading the data ..."),
     ):
-        estimate = private_mean(
-            read_table(data, names),
-            bounds=chosen,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            alpha=level,
-        )
-        left = record(estimate.to_dict())
-    if as_json:
-        print(estimate.to_json(indent=2))
-    else:
-        page = Page()
-        for line in str(estimate).splitlines():
-            page.line(line)
-    print_spent(left, purse, as_json=as_json)
+        estimate = private_mean(read_table(data, names), **settings)
+        receipt = record(estimate.to_dict())
+    with receipt.shown(as_json=as_json):
+        if as_json:
+            told = {"columns": names, "files": [str(data)], "ledger": receipt.to_list()}
+            print_json(estimate.to_dict() | told)
+        else:
+            page = Page()
+            for line in str(estimate).splitlines():
+                page.line(line)
     if plot is not None:
         from privatest.plots.differences import plot_means  # noqa: PLC0415
 
-        plot_means(estimate).savefig(plot)
+        save_picture(plot_means(estimate), plot)

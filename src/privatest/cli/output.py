@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
 
 from privatest.validation import printable
 
@@ -14,32 +16,64 @@ if TYPE_CHECKING:
 
     from privatest.results import Decision
 
-__all__ = ["Page", "print_error", "print_note", "print_result", "working"]
+__all__ = [
+    "JSON_FORMAT",
+    "Page",
+    "print_error",
+    "print_json",
+    "print_note",
+    "print_result",
+    "watched",
+    "working",
+]
 
+JSON_FORMAT = 1  # grows when a key changes its meaning or goes, not when one is added
 _READABLE = 88  # columns; longer lines are hard to read
 
 
-def print_error(message: str) -> None:
+def print_error(*sentences: str) -> None:
     """Print one line on standard error."""
-    print("error:", printable(" ".join(message.split())), file=sys.stderr)
+    print_note(printable(" ".join(["error:", *" ".join(sentences).split()])))
 
 
 def print_note(message: str) -> None:
     """Print what is not part of the result, so that standard output holds the result alone."""
-    print(message, file=sys.stderr)
+    with suppress(OSError):  # nobody listens; that must not hide what happened
+        if sys.stderr is not None:
+            print(message, file=sys.stderr, flush=True)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print the one JSON document of a command; docs/reference/json.md says what it holds."""
+    versioned = {"format": JSON_FORMAT, **document}
+    print(json.dumps(versioned, indent=2, allow_nan=False))
 
 
 def working(what: str) -> AbstractContextManager[object]:
     """Show that something is going on, if somebody is watching."""
-    return _console(stderr=True).status(what) if sys.stderr.isatty() else nullcontext()
+    return _console(stderr=True).status(what) if watched() else nullcontext()
+
+
+def watched() -> bool:
+    """Return whether somebody looks at standard error."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def print_result(
-    result: Decision, *, compared: str, as_json: bool = False, label: str = "compared"
+    result: Decision,
+    *,
+    compared: str,
+    as_json: bool = False,
+    label: str = "compared",
+    more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print a result for people, or as the one JSON document on standard output."""
+    """Print a result for people, or as the one JSON document on standard output.
+
+    ``more`` is what the document has besides: what was asked, and the ledger's lines.
+    """
     if as_json:
-        print(result.to_json(indent=2))
+        said = {"verdict": result.verdict, "compared": compared, "guarantee": result.guarantee}
+        print_json(result.to_dict() | said | dict(more or {}))
         return
     page = Page()
     page.line(result.verdict, style="bold")

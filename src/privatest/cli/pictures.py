@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privatest.errors import ParameterError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from privatest.results import Decision
 
-__all__ = ["PICTURES", "check_picture", "draw"]
+__all__ = ["PICTURES", "check_picture", "draw", "save_picture"]
 
 PICTURES = (".png", ".svg", ".pdf")
 _DRAWN = ("me", "scf", "hotelling", "ttest")
@@ -45,4 +47,12 @@ def draw(result: Decision, file: Path) -> None:
     figure = Figure(figsize=(7, 1.6 + 0.3 * min(rows, 20)), layout="constrained")
     plot = plot_differences if "lower" in result.estimates else plot_features
     plot(result, axes=figure.subplots())
-    figure.savefig(file, dpi=150)
+    save_picture(figure, file, dpi=150)
+
+
+def save_picture(figure: Figure, file: Path, **settings: Any) -> None:
+    """Write a picture; if that fails the answer has been printed all the same."""
+    try:
+        figure.savefig(file, **settings)
+    except OSError as error:
+        raise ParameterError(f"{file.name} cannot be written: {error.strerror}.") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, working
+from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import PICTURES, check_picture
 from privatest.cli.released import check_new, draw, facts, progress
 from privatest.errors import DataError, ParameterError
@@ -214,7 +213,7 @@ def _print_json(
         "weights": "released" if used is made else "nonnegative",
         "release": facts(made),
     }
-    print(json.dumps(document, indent=2, allow_nan=False))
+    print_json(document)
 
 
 def _print_estimate(
@@ -239,7 +238,7 @@ def _name(question: Question, words: Sequence[str]) -> str:
 
 def _print_about(made: SyntheticData, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"question": "about", "release": facts(made)}, indent=2, allow_nan=False))
+        print_json({"question": "about", "release": facts(made)})
         return
     page = Page()
     for line in str(made).splitlines():
@@ -249,6 +248,6 @@ def _print_about(made: SyntheticData, *, as_json: bool) -> None:
 def _print_written(output: Path, made: SyntheticData, *, as_json: bool) -> None:
     if as_json:
         document = {"question": "plot", "file": str(output), "release": facts(made)}
-        print(json.dumps(document, indent=2, allow_nan=False))
+        print_json(document)
     else:
         Page().line(f"Wrote {output}.")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli import options
 from privatest.cli.asking import describe
-from privatest.cli.output import Page, working
+from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import check_picture
 from privatest.cli.release_options import (
     Bandwidth,
@@ -24,13 +23,12 @@ from privatest.cli.release_options import (
     PublicPoints,
     WeightsOption,
 )
-from privatest.cli.released import check_new, draw, facts, progress
+from privatest.cli.released import check_new, draw, facts, misplaced, progress, save_paid
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
     NoLedger,
     Purse,
-    print_spent,
     spending,
 )
 from privatest.errors import ParameterError
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
     from privatest.synthetic import SyntheticData
 
 __all__ = ["release"]
+
+_FEW = 20  # points of a rehearsal
 
 
 def release(
@@ -103,15 +103,43 @@ def release(
         "kernel": kernel,
         "bandwidth": bandwidth,
     }
-    with spending(purse, budget, [data], gaussian=True) as record:
+    with spending(
+        purse,
+        budget,
+        [data],
+        gaussian=True,
+        rehearsal=lambda: _rehearse(rows.num_rows, budget, settings),
+    ) as record:
         made = _publish(rows, budget, settings)
-        made.save(output)
-        checksum = hashlib.sha256(output.read_bytes()).hexdigest()
-        left = record(facts(made) | {"sha256": checksum})
-    _print(made, output, as_json=as_json)
-    print_spent(left, purse, as_json=as_json)
+        place = save_paid(made.save, output)
+        checksum = hashlib.sha256(place.read_bytes()).hexdigest()
+        receipt = record(facts(made) | {"sha256": checksum})
+    with receipt.shown(as_json=as_json):
+        if as_json:
+            told = {"file": str(place), "sha256": checksum, "files": [str(data)]}
+            print_json(facts(made) | told | {"ledger": receipt.to_list()})
+        else:
+            _print(made, place)
+    misplaced(place, output)
     if plot is not None:
         draw(made, plot)
+
+
+def _rehearse(n: int, budget: Budget, settings: dict[str, Any]) -> None:
+    """Release a few made-up rows; how many points fit has been checked."""
+    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
+    from privatest.synthetic import release as publish  # noqa: PLC0415
+
+    schema, given = settings["bounds"], settings["public_points"]
+    few: dict[str, Any] = {"public_points": given.slice(0, _FEW)} if given is not None else {}
+    points = settings["n_points"]
+    if given is None or points is not None:
+        few["n_points"] = min(_FEW, n if points is None else points)
+    few |= {"epsilon": budget.epsilon, "delta": budget.delta}
+    with working("Rehearsing on made-up rows ..."):
+        rehearse_call(
+            lambda m: publish(made_up_rows(schema.columns, schema, m), **(settings | few)), [n]
+        )
 
 
 def _publish(rows: pa.Table, budget: Budget, settings: dict[str, Any]) -> SyntheticData:
@@ -123,10 +151,7 @@ def _publish(rows: pa.Table, budget: Budget, settings: dict[str, Any]) -> Synthe
         return publish(rows, **cost, **settings, progress=told)
 
 
-def _print(made: SyntheticData, output: Path, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"file": str(output)} | facts(made), indent=2, allow_nan=False))
-        return
+def _print(made: SyntheticData, output: Path) -> None:
     page = Page()
     for line in str(made).splitlines():
         page.line(line)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from privatest.cli.output import working
+from privatest.cli.output import watched, working
+from privatest.cli.pictures import save_picture
 from privatest.errors import ParameterError
 
 if TYPE_CHECKING:
     from privatest.synthetic import SyntheticData
 
-__all__ = ["check_new", "draw", "facts", "progress"]
+__all__ = ["check_new", "draw", "facts", "misplaced", "progress", "save_paid"]
 
 
 def facts(made: SyntheticData) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def progress(what: str, counted: bool) -> Iterator[Callable[[float], None] | Non
 
     Gives what the finished share, from 0 to 1, is told to; None where nobody wants to know.
     """
-    if not counted or not sys.stderr.isatty():
+    if not counted or not watched():
         with working(f"{what} ..."):
             yield None
         return
@@ -59,14 +60,29 @@ def draw(made: SyntheticData, path: Path) -> None:
     from privatest.plots.marginals import plot_marginals  # noqa: PLC0415
 
     with working("Drawing ..."):
-        figure = plot_marginals(made)
-        try:
-            figure.savefig(path)
-        except OSError as error:
-            raise ParameterError(f"{path.name} cannot be written: {error.strerror}.") from None
+        save_picture(plot_marginals(made), path)
 
 
 def check_new(path: Path, option: str, force: bool) -> None:
     """Refuse to overwrite: a release that is lost has been paid for."""
     if path.exists() and not force:
         raise ParameterError(f"{option} must be a new file: {str(path)!r} exists; pass --force.")
+
+
+def save_paid(save: Callable[[Path], None], output: Path) -> Path:
+    """Write what was paid for, and return where: in a temporary folder if there is no other way."""
+    try:
+        save(output)
+    except (ParameterError, OSError):  # a disk that is full now, though it could be written before
+        place = Path(mkdtemp(prefix="privatest-")) / output.name
+        save(place)
+        return place
+    return output
+
+
+def misplaced(place: Path, output: Path) -> None:
+    """Say where a file is, if not where it should be."""
+    if place != output:
+        raise ParameterError(
+            f"{output} could not be written; what you paid for is in {place}: move it from there."
+        )

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import describe
-from privatest.cli.output import Page, print_result, working
+from privatest.cli.asking import count_rows, describe
+from privatest.cli.output import Page, print_json, print_result, working
+from privatest.cli.released import misplaced, save_paid
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
     NoLedger,
     Purse,
-    print_spent,
     spending,
 )
 from privatest.errors import ParameterError, PrivacyError
@@ -130,6 +129,7 @@ def plan_share(
     bandwidth: Bandwidth = None,
     output: Output,
     force: Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write the plan that owners of shares agree on.
 
@@ -162,6 +162,9 @@ def plan_share(
         balance=1.0 if noise_ratio is None else noise_ratio,
     )
     plan.save(output)
+    if as_json:
+        print_json({"file": str(output), "plan": plan.digest, **plan.parameters})
+        return
     page = Page()
     for line in str(plan).splitlines():
         page.line(line)
@@ -181,6 +184,7 @@ def share(
     no_ledger: NoLedger = False,
     output: Output,
     force: Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Publish private moments of your data, to be compared with those of others.
 
@@ -197,6 +201,7 @@ def share(
     limits = Budget(max_epsilon or 10**9, max_delta or "0.999999")
     _check_new(output, force)
 
+    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
     from privatest.shares import document, sharing  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
     from privatest.sources import check_columns, read_table  # noqa: PLC0415
@@ -208,18 +213,34 @@ def share(
     # what can be found out before the budget is spent
     check_columns(data, names)
     document.check_writable(output)
+
+    def rehearsal() -> None:
+        with working("Rehearsing on made-up rows ..."):
+            rehearse_call(
+                lambda n: sharing.share(made_up_rows(names, agreed.schema, n), plan=agreed),
+                [count_rows(data, names)],
+            )
+
     with (
-        spending(purse, agreed.budget, [data], gaussian=True) as record,
+        spending(purse, agreed.budget, [data], gaussian=True, rehearsal=rehearsal) as record,
         working("Reading the data and adding noise ..."),
     ):
         made = sharing.share(read_table(data, names, text=text), plan=agreed)
-        made.save(output)
-        left = record({"share": made.checksum, "plan": agreed.digest, "n": made.n})
-    page = Page()
-    for line in str(made).splitlines():
-        page.line(line)
-    page.line(f"Wrote {output}.")
-    print_spent(left, purse, as_json=False)
+        place = save_paid(made.save, output)
+        public = {"share": made.checksum, "plan": agreed.digest, "n": made.n}
+        receipt = record(public)
+    with receipt.shown(as_json=as_json):
+        if as_json:
+            told = {"columns": names, "file": str(place), "files": [str(data)]}
+            cost = {"epsilon": float(agreed.budget.epsilon), "delta": float(agreed.budget.delta)}
+            ledger_lines = {"guarantee": made.guarantee, "ledger": receipt.to_list()}
+            print_json(public | cost | told | ledger_lines)
+        else:
+            page = Page()
+            for line in str(made).splitlines():
+                page.line(line)
+            page.line(f"Wrote {place}.")
+    misplaced(place, output)
 
 
 def compare(
@@ -252,7 +273,8 @@ def compare(
         return
     (first, a), (second, b) = loaded.items()
     result = comparing.compare(a, b, alpha=level)
-    print_result(result, compared=f"{first} and {second}", as_json=as_json)
+    more = {"shares": [first, second]}
+    print_result(result, compared=f"{first} and {second}", as_json=as_json, more=more)
     if not as_json:
         Page().line(_FREE)
 
@@ -260,7 +282,7 @@ def compare(
 def _print_pairs(outcomes: dict[tuple[str, str], Outcome], *, as_json: bool) -> None:
     if as_json:
         pairs = [{"shares": pair} | outcome.to_dict() for pair, outcome in outcomes.items()]
-        print(json.dumps({"pairs": pairs}, indent=2, allow_nan=False))
+        print_json({"pairs": pairs})
         return
     page, any_of_them = Page(), next(iter(outcomes.values()))
     rejected = sum(outcome.reject for outcome in outcomes.values())

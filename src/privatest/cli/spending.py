@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privatest.cli.output import Page, print_note
-from privatest.errors import ParameterError, PrivatestError
+from privatest.cli.output import print_error
+from privatest.cli.receipts import Line, Receipt
+from privatest.errors import LedgerError, ParameterError, PrivatestError
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
@@ -26,15 +29,11 @@ __all__ = [
     "Purse",
     "default_ledger",
     "open_ledger",
-    "print_spent",
     "spending",
 ]
 
 _PANEL = "Budget"
-_UNRECORDED = (
-    "No ledger: this was recorded nowhere, and nothing stops the same budget from being spent "
-    "again."
-)
+_WHY = "whether this fails may depend on people's values, so the failure tells of them"
 
 LedgerOption = Annotated[
     str | None,
@@ -97,8 +96,10 @@ def default_ledger() -> str:
     return str(folder / "privatest" / "ledger.db")
 
 
-def open_ledger(location: str | None, *, create: bool = False) -> Ledger:
-    """Open the ledger that was named, or the usual one."""
+def open_ledger(
+    location: str | None, *, create: bool = False, cost: Budget | None = None
+) -> Ledger:
+    """Open the ledger that was named, or the usual one; ``cost`` is what it is wanted for."""
     from privatest.ledger import Ledger  # noqa: PLC0415
 
     place = location or default_ledger()
@@ -108,7 +109,7 @@ def open_ledger(location: str | None, *, create: bool = False) -> Ledger:
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.exists():
             raise ParameterError(
-                "there is no ledger yet. Run `privatest ledger init NAME --epsilon 3` to give a "
+                f"there is no ledger yet. Run `{_init('NAME', cost)}` to give a "
                 "data set its budget, or pass --no-ledger to keep count yourself."
             )
     return Ledger.open(place, create=create)
@@ -116,59 +117,95 @@ def open_ledger(location: str | None, *, create: bool = False) -> Ledger:
 
 @contextmanager
 def spending(
-    purse: Purse, budget: Budget, files: Sequence[Path], *, gaussian: bool = False
-) -> Iterator[Callable[[Any], str]]:
+    purse: Purse,
+    budget: Budget,
+    files: Sequence[Path],
+    *,
+    gaussian: bool = False,
+    rehearsal: Callable[[], object] | None = None,
+) -> Iterator[Callable[[Any], Receipt]]:
     """Reserve the budget, and give a function that records what is released.
 
-    That function returns a sentence on what is left. What was reserved stays spent, whatever
-    happens in the block.
+    That function returns what the ledger says then. What was reserved stays spent, whatever
+    happens in the block; an error that leaves it says so. ``rehearsal`` is called before, once
+    the budget is known to be large enough: what it raises costs nothing.
     """
+    rehearse = rehearsal or (lambda: None)
     if purse.without:
         if purse.ledger is not None or purse.dataset is not None:
             raise ParameterError("--no-ledger does not go with --ledger or --dataset.")
-        yield lambda _: _UNRECORDED
+        rehearse()
+        with _telling(budget, recorded=False):
+            yield lambda _: Receipt(budget)
         return
     from privatest.accounting import event_of  # noqa: PLC0415
 
     names = purse.datasets_of(files)
-    with open_ledger(purse.ledger) as ledger:
-        _require(ledger, names)
+    with open_ledger(purse.ledger, cost=budget) as ledger:
+        _require(ledger, names, budget)
         event = event_of(budget, gaussian=gaussian)
         # two files: spend nothing on the first where the second cannot afford it
         names.sort(key=lambda name: ledger.affords(name, event, budget=budget))
+        if ledger.affords(names[0], event, budget=budget):  # else reserve says what is missing
+            rehearse()
         reservations = [ledger.reserve(name, event, budget=budget) for name in names]
         try:
-            yield lambda released: _commit(ledger, reservations, released)
+            with _telling(budget):
+                yield lambda released: _commit(ledger, reservations, budget, released)
         except BaseException as error:
             _fail(ledger, reservations, error)
             raise
 
 
-def _require(ledger: Ledger, names: Sequence[str]) -> None:
+@contextmanager
+def _telling(budget: Budget, *, recorded: bool = True) -> Iterator[None]:
+    """Add to every error of a block that it has cost something, and why that stays so."""
+    try:
+        yield
+    except BaseException as error:
+        words = f"epsilon {budget.epsilon.normalize():f}"
+        if budget.delta:
+            words += f", delta {float(budget.delta):g}"
+        said = f"{words.capitalize()} was spent" if recorded else f"Count {words} as spent"
+        note = f"{said}, and cannot be refunded: {_WHY}."
+        if isinstance(error, KeyboardInterrupt):  # Typer makes it an exit code
+            print_error("interrupted.", note)
+        error.add_note(note)
+        raise
+
+
+def _require(ledger: Ledger, names: Sequence[str], budget: Budget) -> None:
     known = ledger.datasets()
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"data set {name!r} is not in the ledger. Run `privatest ledger init {name} "
-                "--epsilon 3` to give it a budget, pass --dataset NAME, or --no-ledger."
+                f"data set {name!r} is not in the ledger. Run `{_init(name, budget)}` to give it "
+                "a budget, pass --dataset NAME, or --no-ledger."
             )
 
 
-def print_spent(sentence: str, purse: Purse, *, as_json: bool) -> None:
-    """Tell people what is left; a JSON document stands alone, but for a missing ledger."""
-    if purse.without:
-        print_note(sentence)
-    elif not as_json:
-        Page().line(sentence)
+def _init(name: str, cost: Budget | None) -> str:
+    """Return the command that enters a data set, with a budget that the request fits in."""
+    epsilon = Decimal(3) if cost is None else max(Decimal(3), cost.epsilon)
+    words = ["privatest", "ledger", "init", name, "--epsilon", f"{epsilon.normalize():f}"]
+    if cost is not None and cost.delta:
+        words += ["--delta", f"{float(min(10 * cost.delta, Decimal('0.1'))):g}"]
+    return shlex.join(words)
 
 
-def _commit(ledger: Ledger, reservations: Sequence[Reservation], released: Any) -> str:
-    shares = []
-    for reservation in reservations:
-        ledger.commit(reservation, released=released)
-        used = float(ledger.totals(reservation.dataset).account.used)
-        shares.append(f"{100 * used:.3g}% of the budget of {reservation.dataset}")
-    return f"Ledger: {' and '.join(shares)} spent."
+def _commit(
+    ledger: Ledger, reservations: Sequence[Reservation], budget: Budget, released: Any
+) -> Receipt:
+    """Record an answer. It is paid for: where it cannot be recorded it is printed all the same."""
+    lines = []
+    try:
+        for reservation in reservations:
+            ledger.commit(reservation, released=released)
+            account = ledger.totals(reservation.dataset).account
+            lines.append(Line(reservation.dataset, reservation.id, account))
+    except LedgerError as error:
+        return Receipt(budget, tuple(lines), f"The answer could not be recorded: {error}")
+    return Receipt(budget, tuple(lines))
 
 
 def _fail(ledger: Ledger, reservations: Sequence[Reservation], error: BaseException) -> None:

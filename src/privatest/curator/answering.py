@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from privatest.curator.registration import Registration, stamp
 from privatest.errors import DataError, PrivacyError
 from privatest.noise import SecureNoise
 from privatest.requests.grouping import Grouping
+from privatest.requests.rehearsal import quiet
 from privatest.results import Decision, Outcome
 from privatest.schema import Schema
 
@@ -58,8 +58,7 @@ def look(admitted: Admitted, dataset: DatasetConfig, registered: Registration) -
 
 def quietly(admitted: Admitted, schema: Schema, table: pa.Table) -> Decision:
     """Test the rows without a warning: it may quote a value."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         return answer(admitted, schema, table)
 
 

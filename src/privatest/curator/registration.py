@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privatest.curator.contents import fingerprinting
-from privatest.curator.inquiry import schema_digest
+from privatest.curator.inquiry import categories_of, schema_digest
 from privatest.errors import ParameterError
-from privatest.schema import CategoricalColumn, NumericColumn, Schema, spelling
+from privatest.requests import rehearsal
+from privatest.schema import CategoricalColumn, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,28 +118,14 @@ def _public_facts(
 
 
 def made_up_rows(registration: Registration, schema: Schema) -> pa.Table:
-    """Return rows that nobody has: uniform over the schema's domain, with the public sizes.
-
-    The seed is fixed: what fails in a rehearsal fails again.
-    """
-    import pyarrow as pa  # noqa: PLC0415
-
-    rng = np.random.default_rng(0)
+    """Return rows that nobody has: uniform over the schema's domain, with the public sizes."""
     *codes, counts = np.array(registration.cells).T
-    shared = {
-        name: np.repeat(column, counts)
+    labels = {
+        name: np.array(categories_of(schema, name))[np.repeat(column, counts)]
         for name, column in zip(registration.public, codes, strict=True)
+        if name in schema.columns
     }
-    columns: dict[str, Any] = {}
-    for name, column in schema.columns.items():
-        if isinstance(column, NumericColumn):
-            values = rng.uniform(column.lower, column.upper, registration.rows)
-            columns[name] = np.round(values) if column.integer else values
-            continue
-        drawn = rng.integers(len(column.categories), size=registration.rows)
-        labels = np.array([spelling(category) for category in column.categories])
-        columns[name] = pa.array(labels[shared.get(name, drawn)])
-    return pa.table(columns)
+    return rehearsal.made_up_rows(schema.columns, schema, registration.rows, labels)
 
 
 def load_registrations(path: Path) -> dict[str, Registration]:

@@ -6,6 +6,7 @@ public schema, and what comes back is everything that can be done before data is
 
 from privatest.requests.catalogue import METHODS, Method, Question
 from privatest.requests.prepare import Prepared, prepare
+from privatest.requests.rehearsal import rehearse
 from privatest.requests.request import Request
 
-__all__ = ["METHODS", "Method", "Prepared", "Question", "Request", "prepare"]
+__all__ = ["METHODS", "Method", "Prepared", "Question", "Request", "prepare", "rehearse"]

@@ -97,15 +97,37 @@ class Grouping:
         other = "the rest" if self.has_rest else f"{self.column} = {second}"
         return f"{self.column} = {first} against {other}"
 
+    @property
+    def examples(self) -> tuple[str, str]:
+        """A value of each group, for made-up rows."""
+        first, second = self.labels
+        if not self.has_rest:
+            return first, second
+        if self.described is None:
+            return first, f"not {first}"
+        entry = self.described.columns[self.column]
+        assert isinstance(entry, CategoricalColumn)
+        code = 1 if self.codes[0] == 0 else 0
+        return first, spelling(entry.categories[code])
+
+    def sizes(self, table: pa.Table) -> tuple[int, int]:
+        """Return the sizes of the two groups; of public groups only are they public."""
+        first, second = self._split(table)
+        return int(first.sum()), int(second.sum())
+
     def split(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Return the rows of the two groups, without the group column."""
+        first, second = self._split(table)
+        rows = table.drop_columns([self.column])
+        return rows.filter(first), rows.filter(second)
+
+    def _split(self, table: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         sides = self._sides(table)
         for side, label in zip((_FIRST, _SECOND), self.labels, strict=True):
             # a mistyped value would otherwise give an answer about nobody
             if not (sides == side).any():
                 raise DataError(f"column {self.column!r} has no row in group {label!r}.")
-        rows = table.drop_columns([self.column])
-        return rows.filter(sides == _FIRST), rows.filter(sides == _SECOND)
+        return sides == _FIRST, sides == _SECOND
 
     def _sides(self, table: pa.Table) -> NDArray[np.intp]:
         """Return which group each row is in."""

@@ -43,6 +43,10 @@ class Prepared:
         The test's other arguments.
     request : Request
         Where it comes from.
+    schema : Schema or None
+        What is publicly known of the columns.
+    grouping : Grouping or None
+        How one table is split in two, if it is.
     """
 
     names: Sequence[str]
@@ -52,6 +56,19 @@ class Prepared:
     call: Callable[..., tuple[Any, ...]]
     arguments: Mapping[str, Any]
     request: Request
+    schema: Schema | None = None
+    grouping: Grouping | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The request in full, with what the schema added: columns, groups and their membership."""
+        full = self.request.to_dict()
+        if self.request.question == "two-sample" and self.schema is not None:
+            full |= {"columns": list(self.schema.columns), "adjacency": self.arguments["adjacency"]}
+        if self.grouping is not None:
+            grouping = self.grouping
+            full |= {"groups": list(grouping.labels), "membership": grouping.membership}
+        return full
 
     def run(self, *tables: pa.Table, noise: NoiseSource | None = None) -> Decision:
         """Test the tables, which hold :attr:`names`."""
@@ -150,6 +167,8 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
         call=(lambda *tables: tables) if grouping is None else grouping.split,
         arguments=_options(request) | {"bounds": schema, "adjacency": adjacency},
         request=request,
+        schema=schema,
+        grouping=grouping,
     )
 
 
@@ -186,6 +205,7 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         call=lambda table: (table.select(names_x), table.select(names_y)),
         arguments=arguments,
         request=request,
+        schema=chosen_columns(described, [*names_x, *names_y]),
     )
 
 
@@ -203,6 +223,7 @@ def _paired(request: Request, described: Schema | None) -> Prepared:
         call=lambda table: (table.column(after), table.column(before)),
         arguments=_options(request) | {"bounds": schema},
         request=request,
+        schema=schema,
     )
 
 
@@ -224,6 +245,7 @@ def _fit(request: Request, described: Schema | None) -> Prepared:
         call=lambda table: (table, target),
         arguments=_options(request) | {"bounds": schema},
         request=request,
+        schema=schema,
     )
 
 
