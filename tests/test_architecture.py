@@ -462,3 +462,11 @@ def test_cli_reference_is_up_to_date(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     page = cli_reference.PAGE.read_text(encoding="utf-8")
     assert cli_reference.render() == page, "run: python -m tools.cli_reference"
+
+
+def test_no_function_lives_in_a_module_of_its_own_name() -> None:
+    """Documentation finds the module then, and shows the function twice."""
+    package = importlib.import_module("privatest")
+    public = [getattr(package, name) for name in package.__all__]
+    homes = {each.__name__: each.__module__ for each in public if inspect.isfunction(each)}
+    assert [name for name, home in homes.items() if home.endswith(f".{name}")] == []

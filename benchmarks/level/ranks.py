@@ -23,7 +23,7 @@ from benchmarks.report import print_table
 from privatest.noise import SimulatedNoise
 from privatest.paired import sign_test, symmetry_test, wilcoxon
 from privatest.results import Outcome
-from privatest.two_sample.kruskal import kruskal
+from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ranks import mannwhitneyu, median_test
 
 PAIRED: dict[str, Callable[..., Outcome]] = {

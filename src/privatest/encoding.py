@@ -113,7 +113,7 @@ def encode_pairs(
     ----------
     x, y : array, data frame, series or Arrow table
         Row i of ``x`` belongs to row i of ``y``.
-    bounds_x, bounds_y : None, (lower, upper), (d, 2) array or Schema
+    bounds_x, bounds_y : None, (lower, upper), (d, 2) array, mapping of names to pairs, or Schema
         As in :func:`encode_samples`.
     units : {"box", "own"}
         As in :func:`encode_sample`.

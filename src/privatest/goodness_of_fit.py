@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.custom.space import Box
-from privatest.encoding import Bounds, EncodedSample, encode_sample
+from privatest.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
 from privatest.errors import DataError
 from privatest.lattice_release import MECHANISMS, Mechanism, noise_law, release
 from privatest.noise import NoiseSource, noise_source
@@ -110,6 +110,7 @@ def ks_1samp(
     one_of("mechanism", mechanism, MECHANISMS)
     generator, source = public_generator(rng), noise_source(noise)
     reference = read_cdf(cdf)
+    bounds = described(bounds, x)
     sample = encode_one_column(x, bounds)
     n = len(sample.rows)
     u = _probabilities(sample, reference, bounds, generator, source)
@@ -147,7 +148,7 @@ def encode_one_column(x: Any, bounds: Bounds) -> EncodedSample:
 def _probabilities(
     sample: EncodedSample,
     reference: ReferenceCdf,
-    bounds: Bounds,
+    bounds: Unnamed,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> NDArray[np.float64]:

@@ -99,7 +99,7 @@ def hsic_test(
         Level of the decision.
     release : {"pvalue", "decision"}
         A p-value with its decision, or the decision alone with less noise.
-    bounds_x, bounds_y : pair, (d, 2) array or Schema
+    bounds_x, bounds_y : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns of each side. Data outside is clipped. Without bounds the
         side's bandwidths must be given, in the data's own units.
     kernel_x, kernel_y : {"gaussian", "laplace", "imq"}

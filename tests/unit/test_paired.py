@@ -24,7 +24,7 @@ from privatest.rank_release import secret_coins
 from privatest.results import Outcome
 from privatest.schema import Schema
 from privatest.statistics.ranks import mann_whitney, signed_rank, signed_rank_width
-from privatest.two_sample.kruskal import kruskal
+from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ranks import mannwhitneyu, median_test
 
 SURE: dict[str, Any] = {"epsilon": 1e6}  # so little noise that results are the plain ones

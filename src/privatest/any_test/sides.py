@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatest.custom.space import Box
 from privatest.domain import Domain
-from privatest.encoding import encode_pairs, encode_samples
+from privatest.encoding import described, encode_pairs, encode_samples
 from privatest.errors import ParameterError, PrivacyError
 from privatest.noise import NoiseSource
 from privatest.privacy import ADJACENCIES, Adjacency
@@ -78,6 +78,7 @@ def read_sides(
             raise ParameterError("adjacency='both' is for two samples; here one pair is replaced.")
         if bounds is not None:
             raise ParameterError("bounds is for two samples; give bounds_x and bounds_y.")
+        bounds_x, bounds_y = described(bounds_x, x), described(bounds_y, y)
         left, right = encode_pairs(x, y, bounds_x, bounds_y)
         rows, domains = (left.rows, right.rows), (left.domain, right.domain)
         adjacency, unit, per_person = "one", left.unit, left.rows_per_person
@@ -89,7 +90,7 @@ def read_sides(
             )
         if bounds_x is not None or bounds_y is not None:
             raise ParameterError("bounds_x and bounds_y are for independence; give bounds.")
-        bounds_x = bounds_y = bounds
+        bounds_x = bounds_y = bounds = described(bounds, x, y)
         both = encode_samples(x, y, bounds)
         rows, domains = (both.x, both.y), (both.domain, both.domain)
         unit, per_person = both.unit, both.rows_per_person

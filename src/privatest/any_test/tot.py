@@ -77,10 +77,10 @@ def test_of_tests(
         What a function tests; "two-sample" by default. A name says it itself.
     adjacency : {"one", "both"}
         Two samples: one record is replaced, or one in each. Independence: one pair, always.
-    bounds : pair, (d, 2) array or Schema, optional
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema, optional
         Public bounds of two samples. A function sees values clipped to them, in their own
         units; categories as 0, 1, ... Without bounds data is taken as it is.
-    bounds_x, bounds_y : pair, (d, 2) array or Schema, optional
+    bounds_x, bounds_y : pair, (d, 2) array, mapping of names to pairs, or Schema, optional
         The same for each side, for independence.
     bandwidth : float or pair of float, optional
         Of the Gaussian kernel of "mmd" and "hsic" (a pair: of each side), as a share of the

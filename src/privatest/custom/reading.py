@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from privatest.custom.space import Box, Rows, Space
-from privatest.encoding import encode_pairs, encode_samples
+from privatest.encoding import described, encode_pairs, encode_samples
 from privatest.errors import DataError, ParameterError
 from privatest.noise import NoiseSource
 from privatest.privacy import Adjacency
@@ -42,12 +42,13 @@ def read_sides(data: Any, bounds: Any, scheme: Scheme, adjacency: Adjacency) -> 
         raise ParameterError("data must be a pair (x, y).")  # not quoted: it is private
     if scheme == "independence":
         bounds_x, bounds_y = _bounds_of_sides(bounds)
+        bounds_x, bounds_y = described(bounds_x, data[0]), described(bounds_y, data[1])
         left, right = encode_pairs(data[0], data[1], bounds_x, bounds_y)
         rows_x, rows_y, unit, per_person = left.rows, right.rows, left.unit, left.rows_per_person
         if len(rows_x) < 4:
             raise DataError("x and y must have at least 4 rows.")
     else:
-        bounds_x = bounds_y = bounds
+        bounds_x = bounds_y = bounds = described(bounds, *data)
         samples = encode_samples(data[0], data[1], bounds)
         rows_x, rows_y, unit = samples.x, samples.y, samples.unit
         per_person = samples.rows_per_person

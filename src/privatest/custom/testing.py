@@ -122,7 +122,7 @@ def permutation_test(
     check_sensitivity : bool
         Whether to search synthetic data, for up to a second, for neighbours that break
         ``sensitivity``. Finding none proves nothing.
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds. The statistic sees values clipped to them, in their own units, rounded
         to 14 digits; categories as 0, 1, ... For independence (lower, upper) for all columns,
         or (bounds of x, bounds of y). Without bounds data is taken as it is.

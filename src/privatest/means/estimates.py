@@ -43,7 +43,7 @@ def private_mean(
     ----------
     x : array, data frame or Arrow table
         The sample.
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns; data outside is clipped.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.

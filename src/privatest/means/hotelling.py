@@ -49,7 +49,7 @@ def hotelling_test(
     ----------
     x, y : array, data frame or Arrow table
         The two samples; a row is a record, a 1-D array is one column.
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns; data outside is clipped. Tighter bounds are less noise.
     epsilon, delta : float, int, str or Decimal
         The privacy budget. delta > 0 selects one Gaussian mechanism over mean and covariance,

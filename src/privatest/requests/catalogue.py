@@ -126,7 +126,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "ks": _ks("ks"),
         "kuiper": _ks("kuiper"),
         "mann-whitney": _rank("ranks.mannwhitneyu", "alternative"),
-        "kruskal": _rank("kruskal.kruskal"),
+        "kruskal": _rank("kruskal_wallis.kruskal"),
         "median": _rank("ranks.median_test", "alternative"),
         "me": _embedding("embedding.me_test", "locations", "kernel"),
         "scf": _embedding("embedding.scf_test", "frequencies"),

@@ -7,12 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from privatest.encoding import described
 from privatest.errors import DataError, ParameterError
 from privatest.schema import CategoricalColumn, Column, NumericColumn, Schema
 from privatest.shares.document import field
+from privatest.tables import read_data
 from privatest.validation import reject
 
-__all__ = ["read_columns", "schema_of", "written_columns"]
+__all__ = ["read_columns", "schema_for", "schema_of", "written_columns"]
+
+
+def schema_for(x: Any, bounds: Any) -> Schema:
+    """Return the schema of ``bounds`` for the columns of ``x``: one pair is for all of them."""
+    if isinstance(bounds, (Schema, Mapping)):
+        return schema_of(described(bounds, x))
+    data, columns = read_data(x, "x"), list(schema_of(bounds).columns.values())
+    if np.ndim(bounds) == 1:
+        columns *= data.width
+    if len(columns) != data.width:
+        raise ParameterError(
+            f"bounds must be (lower, upper), a pair for each of the {data.width} columns, or a "
+            "Schema."
+        )
+    names = data.names or [f"x{place}" for place in range(1, data.width + 1)]
+    return Schema(dict(zip(names, columns, strict=True)))
 
 
 def schema_of(bounds: Any) -> Schema:

@@ -16,6 +16,7 @@ from privatest.moment_release import NoisyMoments, release_moments
 from privatest.noise import NoiseSource, noise_source
 from privatest.privacy import Amount
 from privatest.shares import document
+from privatest.shares.columns import schema_for
 from privatest.shares.plan import SharePlan, plan_of, plan_share
 from privatest.statistics.moments import moments, svec_size
 from privatest.validation import Rng, reject
@@ -188,7 +189,7 @@ def share(
     source = noise_source(noise)
     agreed = _agreed(
         plan,
-        bounds=bounds,
+        bounds=None if bounds is None else schema_for(x, bounds),
         epsilon=epsilon,
         delta=delta,
         locations=locations,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.domain import Domain
-from privatest.encoding import Bounds, EncodedSample, encode_sample
+from privatest.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
 from privatest.errors import DataError, ParameterError
 from privatest.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.mechanisms import gaussian
@@ -84,7 +84,7 @@ def release(
     ----------
     x : array, data frame or Arrow table
         Private rows.
-    bounds : None, (lower, upper), (d, 2) array or Schema
+    bounds : None, (lower, upper), (d, 2) array, mapping of names to pairs, or Schema
         Public bounds. With None numbers are taken as they are; ``public_points`` and
         ``bandwidth`` must then be given.
     public_points : array, data frame or table, optional
@@ -220,6 +220,7 @@ def _plan(
 ) -> _Plan:
     if n_points is not None:
         n_points = integer_at_least("n_points", n_points, 1)
+    bounds = described(bounds, x)
     sample = encode_sample(x, bounds)
     n, domain = len(sample.rows), sample.domain
     if n < 1:
@@ -320,7 +321,7 @@ def _weights(method: Method, weights: Weights | None) -> Weights:
     return weights
 
 
-def _schema(bounds: Bounds, names: tuple[str, ...]) -> Schema | None:
+def _schema(bounds: Unnamed, names: tuple[str, ...]) -> Schema | None:
     """Return the description of the columns that bounds stand for."""
     if bounds is None or isinstance(bounds, Schema):
         return bounds

@@ -4,7 +4,7 @@ from privatest.two_sample.embedding import me_test, scf_test
 from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
 from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
 from privatest.two_sample.ipm import ipm_test
-from privatest.two_sample.kruskal import kruskal
+from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ks import ks_2samp
 from privatest.two_sample.mmd import mmd_test
 from privatest.two_sample.ranks import mannwhitneyu, median_test

@@ -64,7 +64,7 @@ def me_test(
     null : {"corrected", "asymptotic"}
         Null law for "moments". "asymptotic" ignores the noise and rejects too often; it is here
         to show that.
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns. Data outside is clipped. Without bounds ``bandwidth`` must
         be given, in the data's own units.
     kernel : {"gaussian", "laplace", "imq"}
@@ -136,7 +136,7 @@ def me_test(
         if len(candidates) < 2:
             reject("locations", "a list of at least two candidates for select", locations)
     embeddings = [
-        location_features(candidate, bounds, question.domain, kernel, bandwidth)
+        location_features(candidate, question.bounds, question.domain, kernel, bandwidth)
         for candidate in candidates
     ]
     chosen = 0
@@ -181,7 +181,7 @@ def scf_test(
     frequencies : int or array
         Public frequencies, in radians per unit of the data, one row for each; or how many to
         draw, the same ones in every run.
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns. Data outside is clipped.
     epsilon, delta, alpha, release, null, adjacency, paired, condition, n_bootstrap, rng, noise
         As in :func:`me_test`.
@@ -224,7 +224,7 @@ def scf_test(
         paired=paired,
         noise=noise,
     )
-    embedding = characteristic_features(frequencies, bounds, question.domain, bandwidth)
+    embedding = characteristic_features(frequencies, question.bounds, question.domain, bandwidth)
     return embedding_outcome(
         question,
         embedding,

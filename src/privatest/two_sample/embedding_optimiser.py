@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.embedding import RIDGE
-from privatest.encoding import encode_samples
+from privatest.encoding import described, encode_samples
 from privatest.errors import ParameterError
 from privatest.privacy import Amount, Budget, gaussian_scale
 from privatest.two_sample.common import check_sizes
@@ -71,7 +71,7 @@ def optimise_locations(
         another study. Numeric columns.
     n_locations : int
         How many locations.
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns.
     sizes : pair of int
         Sizes of the private samples that will be tested.
@@ -98,6 +98,7 @@ def optimise_locations(
     count = integer_at_least("n_locations", n_locations, 1)
     starts = integer_at_least("n_starts", n_starts, 1)
     generator = public_generator(rng)
+    bounds = described(bounds, public_x, public_y)
     samples = encode_samples(public_x, public_y, bounds)
     check_sizes(samples, "one")
     domain = samples.domain
@@ -168,6 +169,7 @@ def optimise_frequencies(
     starts = integer_at_least("n_starts", n_starts, 1)
     fastest = number("fastest", fastest, above=0)
     generator = public_generator(rng)
+    bounds = described(bounds, public_x, public_y)
     samples = encode_samples(public_x, public_y, bounds)
     check_sizes(samples, "one")
     domain = samples.domain

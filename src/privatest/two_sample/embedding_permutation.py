@@ -128,7 +128,7 @@ def me_permutation_test(
         paired=paired,
         noise=noise,
     )
-    embedding = location_features(locations, bounds, question.domain, kernel, bandwidth)
+    embedding = location_features(locations, question.bounds, question.domain, kernel, bandwidth)
     return permuted_result(question, embedding, release, condition, n_permutations, rng)
 
 
@@ -210,5 +210,5 @@ def scf_permutation_test(
         paired=paired,
         noise=noise,
     )
-    embedding = characteristic_features(frequencies, bounds, question.domain, bandwidth)
+    embedding = characteristic_features(frequencies, question.bounds, question.domain, bandwidth)
     return permuted_result(question, embedding, release, condition, n_permutations, rng)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatest.domain import Domain
 from privatest.embedding import BLOCK, Embedding, feature_blocks
-from privatest.encoding import EncodedSamples, encode_samples
+from privatest.encoding import EncodedSamples, described, encode_samples
 from privatest.errors import DataError, ParameterError, PrivacyError
 from privatest.noise import NoiseSource, noise_source
 from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget
@@ -78,6 +78,7 @@ def read_question(
     if paired and adjacency == "both":
         raise ParameterError("adjacency='both' is what paired=True hides; leave adjacency out.")
     source = noise_source(noise)
+    bounds = described(bounds, x, y)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)
     if paired and len(samples.x) != len(samples.y):

@@ -97,7 +97,7 @@ def ipm_test(
         Distance of means; Wasserstein-1 (exact for one column, sliced over fixed public
         directions for several); total variation of categories; largest difference of
         distribution functions (exact for one column, over fixed public thresholds for several).
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns, which distances are measured in: each column is mapped to
         [0, 1]. Data outside is clipped.
     epsilon, delta : float, int, str or Decimal

@@ -110,7 +110,7 @@ def mmd_test(
     adjacency : {"one", "both", "row"}
         What is hidden: one record's values within its group; one record in each group; or one
         record with its group ("row": group sizes are private too).
-    bounds : pair, (d, 2) array or Schema
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns. Data outside is clipped. Without bounds ``bandwidths``
         must be given, in the data's own units.
     kernel : {"gaussian", "laplace", "imq"}
