@@ -11,12 +11,13 @@ from privatest.cli.output import print_result, working
 from privatest.cli.pictures import check_picture, draw
 from privatest.cli.spending import Purse, spending
 from privatest.errors import ParameterError
-from privatest.schema import Schema, parse_bounds
+from privatest.privacy import Budget
+from privatest.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
 
 if TYPE_CHECKING:
     from privatest.requests import Prepared, Request
 
-__all__ = ["answer", "count_rows", "describe", "read_locations"]
+__all__ = ["answer", "count_rows", "describe", "public_words", "read_locations"]
 
 
 def answer(
@@ -48,7 +49,12 @@ def answer(
 
     with (
         spending(
-            purse, request.budget, files, gaussian=request.gaussian, rehearsal=rehearsal
+            purse,
+            request.budget,
+            files,
+            gaussian=request.gaussian,
+            rehearsal=rehearsal,
+            asked=_asked(prepared, files, described),
         ) as record,
         working("Reading the data and testing ..."),
     ):
@@ -63,6 +69,15 @@ def answer(
         print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
     if plot is not None:
         draw(result, plot)
+
+
+def _asked(prepared: Prepared, files: Sequence[Path], described: Schema | None) -> dict[str, Any]:
+    """Return the request as the history keeps it."""
+    used = [name for name in prepared.names if described and name in described.columns]
+    schema = described.select(used) if described and used else None
+    full = prepared.asked
+    words = public_words(full.pop("question"), prepared.request.budget, files, schema)
+    return words | full
 
 
 def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:
@@ -83,6 +98,27 @@ def count_rows(file: Path, names: Sequence[str]) -> int:
     from privatest.sources import read_table  # noqa: PLC0415
 
     return int(read_table(file, names[:1], text=names[:1]).num_rows)
+
+
+def public_words(
+    question: str, budget: Budget, files: Sequence[Path], described: Schema | None, **more: object
+) -> dict[str, Any]:
+    """Return a request in public words, with bounds and categories: all that decides an answer."""
+    columns = {} if described is None else described.columns
+    numeric = {n: [c.lower, c.upper] for n, c in columns.items() if isinstance(c, NumericColumn)}
+    labels = {n: [*c.categories] for n, c in columns.items() if isinstance(c, CategoricalColumn)}
+    rows = 1 if described is None else described.rows_per_person
+    words = {
+        "columns": [*columns],
+        **more,
+        "bounds": numeric,
+        "categories": labels,
+        "rows_per_person": None if rows == 1 else rows,
+        "files": [*map(str, files)],
+    }
+    cost = {"epsilon": f"{budget.epsilon:f}", "delta": f"{budget.delta:f}"}
+    given = {name: value for name, value in words.items() if value not in (None, {}, [])}
+    return {"question": question, **cost, **given}
 
 
 def read_locations(file: Path | None, drawn: int | None) -> dict[str, list[Any]] | int | None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import shlex
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page
-from privatest.cli.spending import LedgerOption, open_ledger
+from privatest.cli.ledger_care import backup, export, verify
+from privatest.cli.output import Page, print_json
+from privatest.cli.spending import LedgerOption, existing_ledger, open_ledger
+from privatest.errors import ParameterError, PrivatestError
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
-    from privatest.ledger import Account
+    from privatest.ledger import Account, Ledger, Totals
 
 __all__ = ["app", "bar"]
 
@@ -34,6 +35,15 @@ CompositionOption = Annotated[
         help="basic (epsilons and deltas add up), or tight (zCDP: more small requests; needs "
         "--delta).",
     ),
+]
+
+NewEpsilon = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NUMBER", help="New total epsilon.", show_default="as it is"),
+]
+NewDelta = Annotated[
+    str | None,
+    typer.Option("--delta", metavar="NUMBER", help="New total delta.", show_default="as it is"),
 ]
 
 
@@ -61,6 +71,7 @@ def init(
 
     From then on every command that touches the data spends from this budget, and is
     refused once it is used up. Asking again with the same budget changes nothing.
+    A budget without --delta affords no request that has one.
 
     \b
     Example:
@@ -68,12 +79,61 @@ def init(
     """
     budget = Budget(epsilon, delta)
     with open_ledger(ledger, create=True) as book:
+        before = book.totals(name).account.budget if name in book.datasets() else budget
+        if before != budget:
+            words = ["privatest", "ledger", "set", name, "--epsilon", epsilon, "--delta", delta]
+            raise ParameterError(
+                f"data set {name!r} has a budget already, {before}. To change it: "
+                f"{shlex.join(words)}"
+            )
         book.create_dataset(name, budget, composition=composition, exist_ok=True)
         totals = book.totals(name)
     if as_json:
-        print(json.dumps(totals.to_dict(), indent=2))
-    else:
-        Page().line(f"{name} may be asked for {budget} in all.")
+        print_json(totals.to_dict())
+        return
+    page = Page()
+    page.line(f"{name} may be asked for {budget} in all.")
+    if not budget.delta:
+        page.line("Without delta: requests with --delta, such as releases and shares, do not fit.")
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    *,
+    epsilon: NewEpsilon = None,
+    delta: NewDelta = None,
+    ledger: LedgerOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Raise or lower the budget of a data set; what is not given stays.
+
+    The change is an entry of the record, which keeps the old budget too. A raised
+    budget promises people less: do it rarely. No budget can be set below what
+    is spent, because that is gone.
+
+    \b
+    Example:
+      privatest ledger init visits --epsilon 3
+      privatest ledger set visits --delta 1e-5
+    """
+    if epsilon is None and delta is None:
+        raise ParameterError("pass --epsilon, --delta or both.")
+    with existing_ledger(ledger) as book:
+        before = _totals(book, name).account.budget
+        after = Budget(
+            before.epsilon if epsilon is None else epsilon, before.delta if delta is None else delta
+        )
+        if after != before:
+            book.set_budget(name, after, below_spent=False)
+        totals = book.totals(name)
+    if as_json:
+        old = {"epsilon": f"{before.epsilon:f}", "delta": f"{before.delta:f}"}
+        print_json(totals.to_dict() | {"before": old})
+        return
+    page = Page()
+    page.line(f"{name} may be asked for {after} in all; it was {before}.")
+    page.line(bar(name, totals.account))
 
 
 @app.command()
@@ -86,11 +146,11 @@ def show(
     Example:
       privatest ledger show
     """
-    with open_ledger(ledger) as book:
+    with existing_ledger(ledger) as book:
         names = book.datasets() if name is None else [name]
-        found = [book.totals(each) for each in names]
+        found = [_totals(book, each) for each in names]
     if as_json:
-        print(json.dumps([totals.to_dict() for totals in found], indent=2))
+        print_json({"datasets": [totals.to_dict() for totals in found]})
         return
     page = Page()
     if not found:
@@ -105,17 +165,24 @@ def show(
 def history(
     name: Name,
     *,
-    last: Annotated[int, typer.Option("--last", metavar="COUNT", min=1, help="Entries.")] = 50,
+    last: Annotated[
+        int, typer.Option("--last", metavar="COUNT", min=1, help="How many entries.")
+    ] = 50,
     ledger: LedgerOption = None,
     as_json: options.Json = False,
 ) -> None:
-    """List what happened to a data set, the newest first.
+    """List what was asked of a data set and what became of it, the newest first.
+
+    Each request has an id; `privatest ledger answer ID` prints its answer again.
 
     \b
     Example:
       privatest ledger history visits
     """
-    with open_ledger(ledger) as book:
+    from privatest.cli.entries import details  # noqa: PLC0415
+
+    with existing_ledger(ledger) as book:
+        _totals(book, name)
         entries = book.history(name, last=last)
     if as_json:
         rows = [
@@ -123,59 +190,70 @@ def history(
             | {"body": e.body}
             for e in entries
         ]
-        print(json.dumps(rows, indent=2, default=str))
+        print_json({"dataset": name, "entries": rows})
         return
     page = Page()
     page.line(f"{'no.':>5}  {'time (UTC)':<20} {'what':<10} details", style="bold")
     for entry in entries:
         when = entry.time.replace("T", " ")[:19]
-        page.line(f"{entry.sequence:>5}  {when:<20} {entry.kind:<10} {_details(entry.body)}")
+        page.line(f"{entry.sequence:>5}  {when:<20} {entry.kind:<10} {details(entry.body)}")
 
 
 @app.command()
-def verify(*, ledger: LedgerOption = None, as_json: options.Json = False) -> None:
-    """Check that nothing in the ledger was changed afterwards.
-
-    Every entry is chained to the one before it. Keep what is printed elsewhere: a
-    ledger that was replaced as a whole has other last hashes.
-
-    \b
-    Example:
-      privatest ledger verify
-    """
-    with open_ledger(ledger) as book:
-        heads = book.verify()
-    if as_json:
-        rows = {name: {"sequence": h.sequence, "hash": h.hash} for name, h in heads.items()}
-        print(json.dumps({"verified": True, "heads": rows}, indent=2))
-        return
-    page = Page()
-    page.line("The ledger is as it was written.", style="bold")
-    for name, head in heads.items():
-        page.line(f"  {name}: {head.sequence:,} entries, last hash {head.hash[:16]}")
-
-
-@app.command()
-def export(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="File to write.", show_default=False)
+def answer(
+    number: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="Id of the request, or its first digits, as history shows them.",
+            show_default=False,
+        ),
     ],
     *,
     ledger: LedgerOption = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write all entries as lines of JSON.
+    """Print a recorded answer again, at no cost.
+
+    Of a release or a share the record has the public facts and a checksum; the file
+    itself is where it was written.
 
     \b
     Example:
-      privatest ledger export ledger.jsonl
+      privatest ledger answer 3f9a62c1
     """
-    with open_ledger(ledger) as book:
-        count = book.export(file)
+    from privatest.cli.entries import print_answer, words_of  # noqa: PLC0415
+
+    with existing_ledger(ledger) as book:
+        found = book.answer(number.strip().lower())
     if as_json:
-        print(json.dumps({"file": str(file), "entries": count}))
-    else:
-        Page().line(f"{count:,} entries written to {file}.")
+        print_json(found.to_dict())
+        return
+    if found.state == "committed" and found.released is not None:
+        print_answer(found)
+        return
+    ends = {
+        "committed": "It was answered, but the answer is not in the record",
+        "failed": f"It failed ({found.reason or 'no reason was recorded'})",
+        "open": "It has no end in the record: it is still running, or was lost in a crash",
+    }
+    raise PrivatestError(
+        f"request {found.id[:8]} on {found.dataset} has no recorded answer. {ends[found.state]}. "
+        f"Its cost, epsilon {found.epsilon}, is spent. It asked: {words_of(found.asked)}."
+    )
+
+
+for _command in (verify, backup, export):
+    app.command()(_command)
+
+
+def _totals(book: Ledger, name: str) -> Totals:
+    """Return the budgets of a data set, or say which ones there are."""
+    known = book.datasets()
+    if name not in known:
+        there = f"it has: {', '.join(known)}" if known else "it has none yet"
+        raise ParameterError(f"the ledger has no data set {name!r}; {there}.")
+    return book.totals(name)
 
 
 def bar(label: str, account: Account) -> str:
@@ -187,9 +265,3 @@ def bar(label: str, account: Account) -> str:
     if account.budget.delta:
         cost += f", delta {float(spent.delta):g} of {float(account.budget.delta):g}"
     return f"{label:<20} {'█' * filled}{'░' * (_BAR - filled)} {100 * used:5.1f}%  {cost}"
-
-
-def _details(body: Any) -> str:
-    """Return the part of an entry that a reader looks for."""
-    shown = {key: body[key] for key in ("analyst", "epsilon", "delta", "reason") if body.get(key)}
-    return ", ".join(f"{key} {value}" for key, value in shown.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privatest.cli import options
-from privatest.cli.asking import describe
+from privatest.cli.asking import describe, public_words
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import check_picture, save_picture
 from privatest.cli.spending import (
@@ -76,8 +76,9 @@ def mean(
             )
 
     purse = Purse(ledger, dataset, no_ledger)
+    asked = public_words("mean", budget, [data], chosen, alpha=level)
     with (
-        spending(purse, budget, [data], gaussian=True, rehearsal=rehearsal) as record,
+        spending(purse, budget, [data], gaussian=True, rehearsal=rehearsal, asked=asked) as record,
         working("Reading the data ..."),
     ):
         estimate = private_mean(read_table(data, names), **settings)

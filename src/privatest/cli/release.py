@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli import options
-from privatest.cli.asking import describe
+from privatest.cli.asking import describe, public_words
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import check_picture
 from privatest.cli.release_options import (
@@ -109,6 +109,7 @@ def release(
         [data],
         gaussian=True,
         rehearsal=lambda: _rehearse(rows.num_rows, budget, settings),
+        asked=public_words("release", budget, [data], described, **_told(settings, public_points)),
     ) as record:
         made = _publish(rows, budget, settings)
         place = save_paid(made.save, output)
@@ -123,6 +124,13 @@ def release(
     misplaced(place, output)
     if plot is not None:
         draw(made, plot)
+
+
+def _told(settings: dict[str, Any], points: Path | None) -> dict[str, Any]:
+    """Return the settings in words: tables by the names of their files."""
+    words = {name: settings[name] for name in ("method", "weights", "kernel", "bandwidth")}
+    public = None if points is None else str(points)
+    return words | {"points": settings["n_points"], "public_points": public}
 
 
 def _rehearse(n: int, budget: Budget, settings: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import count_rows, describe
+from privatest.cli.asking import count_rows, describe, public_words
 from privatest.cli.output import Page, print_json, print_result, working
 from privatest.cli.released import misplaced, save_paid
 from privatest.cli.spending import (
@@ -221,8 +221,11 @@ def share(
                 [count_rows(data, names)],
             )
 
+    asked = public_words("share", agreed.budget, [data], agreed.schema, plan=agreed.digest)
     with (
-        spending(purse, agreed.budget, [data], gaussian=True, rehearsal=rehearsal) as record,
+        spending(
+            purse, agreed.budget, [data], gaussian=True, rehearsal=rehearsal, asked=asked
+        ) as record,
         working("Reading the data and adding noise ..."),
     ):
         made = sharing.share(read_table(data, names, text=text), plan=agreed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,10 +16,11 @@ import typer
 
 from privatest.cli.output import print_error
 from privatest.cli.receipts import Line, Receipt
-from privatest.errors import LedgerError, ParameterError, PrivatestError
+from privatest.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
+    from privatest.accounting import Event
     from privatest.ledger import Ledger, Reservation
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "NoLedger",
     "Purse",
     "default_ledger",
+    "existing_ledger",
     "open_ledger",
     "spending",
 ]
@@ -115,6 +117,17 @@ def open_ledger(
     return Ledger.open(place, create=create)
 
 
+def existing_ledger(location: str | None) -> Ledger:
+    """Open a ledger to look at it; a missing one is named, and nothing else is suggested."""
+    place = location or default_ledger()
+    if "://" not in place and not Path(place).exists():
+        raise ParameterError(
+            f"there is no ledger at {place!r}. `privatest ledger init NAME --epsilon 3` makes one "
+            "there; --ledger FILE names another."
+        )
+    return open_ledger(location)
+
+
 @contextmanager
 def spending(
     purse: Purse,
@@ -123,12 +136,14 @@ def spending(
     *,
     gaussian: bool = False,
     rehearsal: Callable[[], object] | None = None,
+    asked: Mapping[str, Any] | None = None,
 ) -> Iterator[Callable[[Any], Receipt]]:
     """Reserve the budget, and give a function that records what is released.
 
     That function returns what the ledger says then. What was reserved stays spent, whatever
     happens in the block; an error that leaves it says so. ``rehearsal`` is called before, once
-    the budget is known to be large enough: what it raises costs nothing.
+    the budget is known to be large enough: what it raises costs nothing. ``asked`` is the
+    request in public words, for the history.
     """
     rehearse = rehearsal or (lambda: None)
     if purse.without:
@@ -148,13 +163,27 @@ def spending(
         names.sort(key=lambda name: ledger.affords(name, event, budget=budget))
         if ledger.affords(names[0], event, budget=budget):  # else reserve says what is missing
             rehearse()
-        reservations = [ledger.reserve(name, event, budget=budget) for name in names]
+        reservations = [_reserved(ledger, name, event, budget, asked) for name in names]
         try:
             with _telling(budget):
                 yield lambda released: _commit(ledger, reservations, budget, released)
         except BaseException as error:
             _fail(ledger, reservations, error)
             raise
+
+
+def _reserved(
+    ledger: Ledger, name: str, event: Event, budget: Budget, asked: Mapping[str, Any] | None
+) -> Reservation:
+    """Reserve, or say what is missing and how a custodian would give it."""
+    try:
+        return ledger.reserve(name, event, budget=budget, asked=asked)
+    except BudgetError as error:
+        if "delta" in error.missing:  # more epsilon is not to be had by copying a line
+            enough = ledger.totals(name).account.spent.delta + budget.delta
+            words = ["privatest", "ledger", "set", name, "--delta", f"{enough.normalize()}".lower()]
+            error.add_note(f"To give it the delta that is missing: {shlex.join(words)}")
+        raise
 
 
 @contextmanager

@@ -94,10 +94,12 @@ def set_budget(connection: Connection, name: str, budget: Budget, below_spent: b
     """Change the total budget of a data set; the change is an entry of its own."""
     dataset = locked(connection, name)
     limits = _limits(budget, parsed(read_settings, dataset.settings))
-    if not below_spent and not parsed(Sums.from_dict, dataset.sums).within(limits):
+    sums = parsed(Sums.from_dict, dataset.sums)
+    if not below_spent and not sums.within(limits):
+        spent = f"epsilon {_plain(sums.worst.epsilon)}, delta {_plain(sums.worst.delta)}"
         raise ParameterError(
-            f"The budget of data set {name!r} must be at least what is spent of it. A budget that "
-            "is spent to the last bit grants nothing more: to stop all requests, set that."
+            f"The budget of data set {name!r} must be at least what is spent of it ({spent}): that "
+            "is gone. To stop all further requests, set it to what is spent."
         )
     fields = _budget_fields(budget, limits)
     _append(connection, dataset, "budget", fields, _budget_columns(budget, limits))
