@@ -8,6 +8,7 @@ import random
 import shutil
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,22 @@ VALUES = [
     f"'{DEEP}'",
 ]
 # What a damaged value inside of a JSON text may be.
-LEAVES = [None, True, -1, 1.5, 10**400, "", "x", "NaN", "-1", "1e999999999", "\ud800", [], {}, [{}]]
+LEAVES: list[Any] = [
+    None,
+    True,
+    -1,
+    1.5,
+    10**400,
+    "",
+    "x",
+    "NaN",
+    "-1",
+    "1e999999999",
+    "\ud800",
+    [],
+    {},
+    [{}],
+]
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +101,7 @@ def use(path):
                 lambda: ledger.reserve("tests", Pure("0.1"), analyst="ann"),
                 lambda: ledger.reserve("visits", Pure("0.1", part="north")),
                 lambda: [ledger.answer(each) for each in opened],
-                lambda: [ledger.commit(each, released=1) for each in opened],
+                lambda: list(map(ledger.commit, opened)),
                 lambda: ledger.set_budget("visits", Budget(3)),
                 lambda: ledger.set_analyst("tests", "ann", Budget(1)),
                 lambda: ledger.create_dataset("new", Budget(1), exist_ok=True),
@@ -110,8 +126,8 @@ def quiet(call, *arguments):
 
 
 def assert_unknown_name(error):
-    expected = ("one that", "declared public partition", "event must be", "no request", "differs")
-    expected += ("cannot be changed", "Change it with", "digits", "must be a new name")
+    expected = ["one that", "declared public partition", "event must be", "no request", "differs"]
+    expected += ["cannot be changed", "Change it with", "digits", "must be a new name"]
     assert any(words in str(error) for words in expected), str(error)
 
 
