@@ -174,7 +174,7 @@ def test_names_do_not_command_the_terminal(budget_of_one):
 def id_of(cli, kind: str) -> str:
     lines = cli("ledger", "history", "visits", *BOOK).out.splitlines()
     line = next(line for line in lines if line.split()[3:4] == [kind])
-    return line.split("id ")[1][:8]
+    return str(line.split("id ")[1][:8])
 
 
 def test_an_answer_is_printed_again_at_no_cost(budget_of_one):

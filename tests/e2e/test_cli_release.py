@@ -204,7 +204,7 @@ def test_mistakes_cost_nothing(cli, no_noise, arguments, words):
     refused(cli("release", path, *arguments, "-o", "s.parquet"), *words)
     assert not Path("s.parquet").exists()
     assert cli("ledger", "init", "a", "--epsilon", "1000000000", "--delta", "0.99").code == 0
-    entries = document(cli("ledger", "history", "a", "--json"))
+    entries = document(cli("ledger", "history", "a", "--json"))["entries"]
     assert [entry["kind"] for entry in entries] == ["created"]
 
 

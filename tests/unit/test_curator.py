@@ -73,6 +73,9 @@ def test_an_answer_is_recorded_and_charged(curator, tmp_path):
         assert (committed.kind, reserved.kind) == ("committed", "reserved")
         assert committed.body["released"] == answer.result.to_dict()
         assert reserved.body["opens"] == answer.id
+        asked = reserved.body["asked"]
+        assert (asked["method"], asked["columns"], asked["group"]) == ("ks", ["visits"], "plan")
+        assert ledger.answer(answer.id).analyst == "ada"
         ledger.verify()
 
 

@@ -190,6 +190,7 @@ class Curator:
             analyst=analyst,
             request=case.digest,
             budget=case.budget,
+            asked=case.admitted.prepared.asked | case.admitted.inquiry.to_dict(),
         )
         try:
             result = look(case.admitted, case.dataset, case.registration)
