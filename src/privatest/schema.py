@@ -67,12 +67,12 @@ class NumericColumn:
         """Refuse what does not describe a range."""
         lower, upper = _finite("bounds", self.lower), _finite("bounds", self.upper)
         if not lower < upper or not math.isfinite(upper - lower):
-            raise ParameterError(f"bounds must be {_PAIR}; got {lower!r} and {upper!r}.")
+            raise ParameterError(f"bounds must be {_PAIR}; got {lower:.15g} and {upper:.15g}.")
         if not isinstance(self.integer, bool):
             reject("integer", "true or false", self.integer)
         if self.integer and not (lower.is_integer() and upper.is_integer()):
             raise ParameterError(
-                f"bounds must be integers, since integer = true; got {lower!r} and {upper!r}."
+                f"bounds must be integers, since integer = true; got {lower:.15g} and {upper:.15g}."
             )
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)

@@ -110,8 +110,8 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
         schema: pa.Schema = reader.schema
     if any(map(is_numeral, schema.names)):
         raise DataError(
-            f"{printable(file.name)} begins with a number, as a row of data does. Put the names "
-            "of the columns in the first line; if they are numbers, write the schema by hand."
+            f"{printable(file.name)} has a number in its first line, as a row of data does. Put "
+            "the names of the columns there; if they are numbers, write the schema by hand."
         )
     return schema
 

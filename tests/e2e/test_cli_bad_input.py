@@ -112,3 +112,27 @@ def test_damaged_files(cli, no_noise, name, damage):
         }[damage]
     )
     refused(cli("two-sample", name, *GROUP, "--epsilon", "1"))
+
+
+@pytest.mark.parametrize("first", [f"Anna,{CANARY}", f"visits,{CANARY}", "Anna,\x1b[2Jbasic"])
+def test_a_first_row_is_not_told(cli, no_noise, first):
+    Path("a.csv").write_text(f"{first}\n{first}\n")
+    run = cli("two-sample", "a.csv", *GROUP, "--epsilon", "1")
+    refused(run, "a.csv has no column", "Does its first line name the columns")
+    assert "Anna" not in run.err
+    assert str(CANARY) not in run.err
+    assert "\x1b" not in run.err
+
+
+def test_rows_behind_an_open_quote_are_not_lost(cli, no_noise):
+    rows = "".join(f"{visits},{'basic' if visits % 2 else 'plus'},x\n" for visits in range(80))
+    Path("a.csv").write_text(f"visits,plan,note\n{rows}".replace("40,plus,x", '40,plus,"x'))
+    refused(cli("two-sample", "a.csv", *GROUP, "--epsilon", "1"), "a.csv", "quote")
+
+
+def test_names_in_a_file_cannot_act_on_the_terminal(cli, no_noise):
+    Path("a.csv").write_text("visits,plan\x1b[2J\n1,basic\n")
+    run = cli("two-sample", "a.csv", *GROUP, "--epsilon", "1")
+    refused(run, "it has: visits, plan\\x1b[2J.")
+    assert "\x1b" not in run.err
+    assert "\x1b" not in cli("schema", "a.csv").out

@@ -325,7 +325,7 @@ def test_a_first_row_is_not_quoted(first, read, write):
 
 def test_no_template_is_made_of_somebodys_row(write):
     message = refused(read_schema, write("d.csv", f"Anna,{CANARY}\nBert,2\n"))
-    assert message.startswith("d.csv begins with a number, as a row of data does.")
+    assert message.startswith("d.csv has a number in its first line, as a row of data does.")
     assert "Anna" not in message
 
 
