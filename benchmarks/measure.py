@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import threading
 import time
@@ -43,6 +44,12 @@ def peak_memory(call: Callable[[], object]) -> int:
         done.set()
         watcher.join()
     return int(max(peak, process.memory_info().rss) - start)
+
+
+def start(main: Callable[[], None], about: str | None) -> None:
+    """Run a benchmark that takes no options; ``--help`` says what it measures, and runs nothing."""
+    argparse.ArgumentParser(description=about).parse_args()
+    main()
 
 
 def save(name: str, result: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measure import best_time, peak_memory, save
+from benchmarks.measure import best_time, peak_memory, save, start
 from benchmarks.report import print_table
 from privatest.two_sample.embedding import me_test
 from privatest.two_sample.embedding_permutation import me_permutation_test
@@ -25,8 +25,8 @@ def one_pass(
     """Mean Gaussian kernel values at the locations, in blocks: the least that any test must do."""
     total = np.zeros(len(locations))
     for sample in (x, y):
-        for start in range(0, len(sample), BLOCK):
-            block = sample[start : start + BLOCK]
+        for first in range(0, len(sample), BLOCK):
+            block = sample[first : first + BLOCK]
             squares = (
                 np.einsum("ij,ij->i", block, block)[:, None]
                 + np.einsum("ij,ij->i", locations, locations)
@@ -65,4 +65,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import best_time, save
+from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
 from privatest.family import FamilyStatistic, ks_family
 
@@ -36,4 +36,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

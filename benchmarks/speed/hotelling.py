@@ -11,7 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
 
 import numpy as np
 
-from benchmarks.measure import best_time, save
+from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
 from privatest.means import hotelling_test
 
@@ -52,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import privatest as pt
-from benchmarks.measure import best_time, peak_memory, save
+from benchmarks.measure import best_time, peak_memory, save, start
 from benchmarks.reference import hsic_decision
 from benchmarks.report import print_table
 
@@ -74,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measure import best_time, save
+from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
 from privatest.null_laws import two_sample_law
 from privatest.two_sample.ks import ks_2samp
@@ -62,4 +62,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measure import best_time, save
+from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
 from privatest.accounting import Pure
 from privatest.ledger import Ledger
@@ -132,4 +132,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privatest as pt
-from benchmarks.measure import best_time, peak_memory, save
+from benchmarks.measure import best_time, peak_memory, save, start
 from benchmarks.reference import mmd_decision
 from benchmarks.report import print_table
 
@@ -87,4 +87,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.measure import peak_memory, save
+from benchmarks.measure import peak_memory, save, start
 from benchmarks.report import print_table
 from privatest.synthetic import release
 
@@ -45,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    start(main, __doc__)

@@ -247,3 +247,19 @@ def test_help_loads_nothing_heavy():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.endswith("loaded: []\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "foreign"),
+    [
+        ("independence", ["scf", "moments", "mmd", "two-sample"]),
+        ("mean", ["hypothesis", "compare", "Level of the test"]),
+        ("paired", ["first sample", "mann-whitney"]),
+        ("two-sample", ["hsic", "after"]),
+        ("fit", ["--columns", "mmd", "--release"]),
+    ],
+)
+def test_help_speaks_of_its_own_command(cli, command, foreign):
+    text = " ".join(cli(command, "--help").out.split())
+    for words in foreign:
+        assert words not in text, words

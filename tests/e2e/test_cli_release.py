@@ -248,7 +248,7 @@ def test_the_budget_is_kept(cli):
         (("about", "visits"), ("write it as: privatest query FILE about",)),
         (("median", "visits"), ("median", "quantile")),
         (("mean", "age"), ("there is no column 'age'", "visits, plan")),
-        (("mean", "plan"), ("plan", "number")),
+        (("mean", "plan"), ("'plan'", "categories")),
         (("quantile", "visits"), ("quantile COLUMN Q",)),
         (("quantile", "visits", "often"), ("Q must be a number between 0 and 1",)),
         (("quantile", "visits", "1.5"), ("between 0 and 1",)),
@@ -338,3 +338,29 @@ def test_people_see_bars_one_at_a_time(made, monkeypatch):
     run = made(*asked, "--method", "features", "--points", "10", "--plot", "t.png")
     assert run.code == 0
     assert "Releasing" in run.err
+
+
+@pytest.mark.parametrize(
+    ("words", "fragment"),
+    [
+        (["quantile", "visits", "50"], "between 0 and 1: 0.5 is the 50% quantile"),
+        (["quantile", "visits", "1.01"], "between 0 and 1"),
+        (["quantile", "visits", "nan"], "between 0 and 1"),
+        (["quantile", "visits", "half"], "between 0 and 1"),
+        (["quantile", "gone", "0.5"], "'gone'"),
+        (["quantile", "plan", "0.5"], "probability"),
+        (["mean", "plan", "--weights", "nonnegative"], "plan == 'A'"),
+        (["probability", "gone > 1"], "'gone'"),
+        (["probability", "visits >"], "not a condition"),
+        (["probability", "plan > 'a'"], "texts"),
+        (["compare", "gone.csv", "--weights", "nonnegative"], "does not exist"),
+        (["about", "--weights", "released"], "does not go with about"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_question_is_refused_before_anything_is_computed(made, monkeypatch, words, fragment):
+    def computed(*_: object) -> None:
+        raise AssertionError("weights were looked for")
+
+    monkeypatch.setattr(SyntheticData, "nonnegative", computed)
+    refused(made("query", "s.parquet", *words), fragment)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+import typer
+
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
@@ -9,25 +13,74 @@ from privatest.privacy import Budget
 
 __all__ = ["independence"]
 
+SideX = Annotated[
+    str,
+    typer.Option(
+        "--x",
+        metavar="NAMES",
+        help="Columns of one side, with commas between.",
+        rich_help_panel="Data",
+    ),
+]
+SideY = Annotated[
+    str,
+    typer.Option(
+        "--y",
+        metavar="NAMES",
+        help="Columns of the other side, with commas between.",
+        rich_help_panel="Data",
+    ),
+]
+Release = Annotated[
+    Literal["pvalue", "decision"] | None,
+    typer.Option(
+        "--release",
+        metavar="WHAT",
+        help="What is published: a pvalue, or only the decision, which needs less noise.",
+        rich_help_panel="Privacy",
+        show_default="pvalue",
+    ),
+]
+Method = Annotated[
+    Literal["hsic", "tot", "sarrm"],
+    typer.Option(
+        "--method",
+        metavar="TEST",
+        help="hsic (kernel), or a --subtest made private by tot or sarrm.",
+        rich_help_panel="Test",
+    ),
+]
+Subtest = Annotated[
+    str | None,
+    typer.Option(
+        "--subtest",
+        metavar="NAME",
+        help="Test that tot or sarrm runs on parts of the data: hsic, or one of scipy.stats, such "
+        "as pearsonr.",
+        rich_help_panel="Test",
+        show_default="hsic",
+    ),
+]
+
 
 def independence(
     data: options.DataFile,
     *,
-    x: options.SideX,
-    y: options.SideY,
+    x: SideX,
+    y: SideY,
     bounds: options.Bounds = None,
     schema: options.SchemaFile = None,
     epsilon: options.Epsilon,
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
-    release: options.Release = None,
+    release: Release = None,
     alpha: options.Alpha = "0.05",
-    method: options.IndependenceMethod = "hsic",
+    method: Method = "hsic",
     permutations: options.Permutations = None,
     kernel: options.KernelOption = None,
     bandwidths: options.Bandwidths = None,
     estimator: options.Estimator = None,
-    subtest: options.Subtest = None,
+    subtest: Subtest = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,

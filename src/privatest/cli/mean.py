@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from privatest.cli import options
 from privatest.cli.asking import describe, public_words
@@ -20,17 +22,36 @@ from privatest.privacy import Budget
 
 __all__ = ["mean"]
 
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="Numeric columns, with commas between; by default all that are described.",
+        rich_help_panel="Data",
+    ),
+]
+Alpha = Annotated[
+    str,
+    typer.Option(
+        "--alpha",
+        metavar="NUMBER",
+        help="Risk that an interval misses: 0.05 gives intervals that hold together with 95%.",
+        rich_help_panel="Estimate",
+    ),
+]
+
 
 def mean(
     data: options.DataFile,
     *,
-    columns: options.Columns = None,
+    columns: Columns = None,
     bounds: options.Bounds = None,
     schema: options.SchemaFile = None,
     epsilon: options.Epsilon,
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
-    alpha: options.Alpha = "0.05",
+    alpha: Alpha = "0.05",
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,

@@ -42,24 +42,6 @@ Groups = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
-SideX = Annotated[
-    str,
-    typer.Option(
-        "--x",
-        metavar="NAMES",
-        help="Columns of one side, with commas between.",
-        rich_help_panel=_DATA,
-    ),
-]
-SideY = Annotated[
-    str,
-    typer.Option(
-        "--y",
-        metavar="NAMES",
-        help="Columns of the other side, with commas between.",
-        rich_help_panel=_DATA,
-    ),
-]
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -74,7 +56,7 @@ Bounds = Annotated[
     typer.Option(
         "--bounds",
         metavar="NAME=LOW:HIGH",
-        help="Public bounds of a numeric column; values outside are clipped. May be repeated.",
+        help="Public bounds of a numeric column; values outside are clipped. Repeat it for others.",
         rich_help_panel=_DATA,
         show_default=False,
     ),
@@ -246,52 +228,24 @@ TwoSampleMethod = Annotated[
         rich_help_panel=_TEST,
     ),
 ]
-IndependenceMethod = Annotated[
-    Literal["hsic", "tot", "sarrm"],
-    typer.Option(
-        "--method",
-        metavar="TEST",
-        help="hsic (kernel), or a --subtest made private by tot or sarrm.",
-        rich_help_panel=_TEST,
-    ),
-]
 Subtest = Annotated[
     str | None,
     typer.Option(
         "--subtest",
         metavar="NAME",
-        help="Test that tot or sarrm runs on parts of the data: mmd, hsic or one of scipy.stats.",
+        help="Two-sample test that tot or sarrm runs on parts of the data: mmd, or one of "
+        "scipy.stats, such as ttest_ind.",
         rich_help_panel=_TEST,
-        show_default="mmd or hsic",
+        show_default="mmd",
     ),
 ]
-Before = Annotated[
-    str,
-    typer.Option(
-        "--before", metavar="COLUMN", help="The first measurement.", rich_help_panel=_DATA
-    ),
-]
-After = Annotated[
-    str,
-    typer.Option(
-        "--after", metavar="COLUMN", help="The second measurement.", rich_help_panel=_DATA
-    ),
-]
-PairedMethod = Annotated[
-    Literal["ks", "kuiper", "sign", "wilcoxon"],
-    typer.Option(
-        "--method",
-        metavar="TEST",
-        help="ks or kuiper (any asymmetry), sign, or wilcoxon (signed ranks).",
-        rich_help_panel=_TEST,
-    ),
-]
-AlternativeOption = Annotated[
+TwoSampleAlternative = Annotated[
     Literal["two-sided", "greater", "less"] | None,
     typer.Option(
         "--alternative",
         metavar="SIDE",
-        help="two-sided; greater: the first sample, or after, is larger; or less.",
+        help="For ttest, mann-whitney and median: two-sided; greater: the first sample is larger; "
+        "or less.",
         rich_help_panel=_TEST,
         show_default="two-sided",
     ),
@@ -300,7 +254,7 @@ Norm = Annotated[
     Literal["l1", "l2", "linf"] | None,
     typer.Option(
         "--norm",
-        help="Norm of the difference of means.",
+        help="For --method mean: norm of the difference of means.",
         rich_help_panel=_TEST,
         show_default="l2",
     ),

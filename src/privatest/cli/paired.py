@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+import typer
+
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
@@ -10,20 +14,52 @@ from privatest.privacy import Budget
 
 __all__ = ["paired"]
 
+Before = Annotated[
+    str,
+    typer.Option(
+        "--before", metavar="COLUMN", help="The first measurement.", rich_help_panel="Data"
+    ),
+]
+After = Annotated[
+    str,
+    typer.Option(
+        "--after", metavar="COLUMN", help="The second measurement.", rich_help_panel="Data"
+    ),
+]
+Method = Annotated[
+    Literal["ks", "kuiper", "sign", "wilcoxon"],
+    typer.Option(
+        "--method",
+        metavar="TEST",
+        help="ks or kuiper (any asymmetry), sign, or wilcoxon (signed ranks).",
+        rich_help_panel="Test",
+    ),
+]
+Alternative = Annotated[
+    Literal["two-sided", "greater", "less"] | None,
+    typer.Option(
+        "--alternative",
+        metavar="SIDE",
+        help="For sign and wilcoxon: two-sided; greater: after is larger than before; or less.",
+        rich_help_panel="Test",
+        show_default="two-sided",
+    ),
+]
+
 
 def paired(
     data: options.DataFile,
     *,
-    before: options.Before,
-    after: options.After,
+    before: Before,
+    after: After,
     bounds: options.Bounds = None,
     schema: options.SchemaFile = None,
     epsilon: options.Epsilon,
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
     alpha: options.Alpha = "0.05",
-    method: options.PairedMethod = "ks",
-    alternative: options.AlternativeOption = None,
+    method: Method = "ks",
+    alternative: Alternative = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,

@@ -109,6 +109,8 @@ def query(
       privatest query synthetic.parquet quantile visits 0.9
     """
     given = _words(question, words or [], output)
+    if weights is not None and question in ("about", "plot"):
+        raise ParameterError(f"--weights does not go with {question}.")
     if question == "plot":
         if output is None:
             raise ParameterError("plot needs a file for the picture: -o FILE.png.")
@@ -121,6 +123,7 @@ def query(
 
     with working("Reading the release ..."):
         made = SyntheticData.load(file)
+    _check(made, question, given)
     if question == "about":
         _print_about(made, as_json=as_json)
     elif question == "plot" and output is not None:
@@ -146,7 +149,22 @@ def _words(question: Question, words: Sequence[str], output: Path | None) -> lis
             raise ParameterError("--output is for plot only.")
     if len(words) != expected:
         raise ParameterError(f"write it as: privatest query FILE {question} {form}".rstrip() + ".")
+    if question == "quantile":
+        _share(words[1])
     return list(words)
+
+
+def _check(made: SyntheticData, question: Question, words: Sequence[str]) -> None:
+    """Refuse what cannot be answered before weights are looked for, which takes seconds."""
+    from privatest.sources import check_columns  # noqa: PLC0415
+    from privatest.synthetic.queries import number_column, selected  # noqa: PLC0415
+
+    if question in ("mean", "quantile"):
+        number_column(words[0], made.columns)
+    elif question == "probability":
+        selected(words[0], made.columns)
+    elif question == "compare":
+        check_columns(words[0], list(made.columns))
 
 
 def _asked(
@@ -180,9 +198,13 @@ def _answer(made: SyntheticData, question: Question, words: Sequence[str]) -> Es
 
 def _share(text: str) -> float:
     try:
-        return float(text)
+        share = float(text)
     except ValueError:
-        raise ParameterError("Q must be a number between 0 and 1.") from None
+        share = math.nan
+    if not 0 <= share <= 1:  # also NaN
+        hint = f": {share / 100:g} is the {share:g}% quantile" if 1 < share <= 100 else ""
+        raise ParameterError(f"Q must be a number between 0 and 1{hint}.")
+    return share
 
 
 def _compare(made: SyntheticData, path: str) -> Estimate:

@@ -33,7 +33,7 @@ def two_sample(
     computation: options.Computation = None,
     estimator: options.Estimator = None,
     norm: options.Norm = None,
-    alternative: options.AlternativeOption = None,
+    alternative: options.TwoSampleAlternative = None,
     locations: options.LocationsFile = None,
     draw_locations: options.DrawLocations = None,
     subtest: options.Subtest = None,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privatest.errors import ParameterError
 from privatest.schema import spelling
 
-__all__ = ["column_values", "selected"]
+__all__ = ["column_values", "number_column", "selected"]
 
 _LONGEST = 1000
 _EXAMPLE = "for example \"visits > 10 and plan == 'basic'\""
@@ -72,6 +72,17 @@ def column_values(name: object, columns: Columns) -> NDArray[Any]:
             f"there is no column {str(name)[:60]!r}; the columns are: {', '.join(columns)}."
         )
     return columns[name]
+
+
+def number_column(name: object, columns: Columns) -> NDArray[Any]:
+    """Return a column of numbers, or say how categories are asked about."""
+    values = column_values(name, columns)
+    if values.dtype.kind not in "biuf":
+        raise ParameterError(
+            f"column {name!r} holds categories: ask for the probability of one, such as "
+            f"\"{name} == 'A'\"."
+        )
+    return values
 
 
 def _truth(node: ast.expr, columns: Columns) -> Any:
