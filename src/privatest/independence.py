@@ -165,7 +165,12 @@ def hsic_test(
     plan = _plan(sides, kernels, estimator, method, n_permutations)
     values, sensitivities = _statistics(plan, generator, source)
     statistics, sensitivity = strongest(
-        values, sensitivities, _null(plan), epsilon=budget.pure_epsilon, release=release
+        values,
+        sensitivities,
+        _null(plan),
+        rows=len(sides[0].rows),
+        epsilon=budget.pure_epsilon,
+        release=release,
     )
     return permutation_result(
         statistics,

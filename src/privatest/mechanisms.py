@@ -6,6 +6,7 @@ Proofs: docs/proofs/noise.md.
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from privatest.errors import ParameterError
 from privatest.noise import NoiseSource
 from privatest.nulls import LatticeTulap
-from privatest.privacy import Budget, Sensitivity, gaussian_scale
+from privatest.privacy import SMALLEST_SENSITIVITY, Budget, Sensitivity, gaussian_scale
 from privatest.validation import reject
 
 __all__ = [
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 TULAP_BITS = 40  # a Tulap release lives on a grid of sensitivity / (2^40 - 1)
-_GAUSSIAN_GRID_BITS = 50  # the Gaussian's grid is at most 2^-50 of its sensitivity
+_GAUSSIAN_GRID_BITS = 80  # the Gaussian's grid is at most 2^-80 of its sensitivity
 _LINF_GRID_BITS = 30  # the l-infinity mechanism's grid is at most 2^-30 of its sensitivity
 
 
@@ -92,7 +93,7 @@ def gaussian(
     **Sensitivity** As declared, plus the rounding to the noise's grid, 2^k sqrt(size).
 
     **Privacy** The noisy vector is (epsilon, delta)-private by the analytic Gaussian
-    mechanism on a grid so fine that its delta differs by less than 1e-20.
+    mechanism on a grid so fine that its delta differs by less than 1e-29.
     """
     values = _finite(np.asarray(values, dtype=np.float64))
     _require_norm(sensitivity, "l2", *(["absolute"] if values.size == 1 else []))
@@ -156,6 +157,7 @@ def linf_scale(sensitivity: float, epsilon: float) -> float:
 
 def _linf_grid(sensitivity: float) -> tuple[int, float]:
     """Return the sensitivity in steps of the grid, and the grid, a power of two."""
+    sensitivity = max(sensitivity, SMALLEST_SENSITIVITY)
     grid = math.ldexp(1.0, math.floor(math.log2(sensitivity)) - _LINF_GRID_BITS)
     return math.floor(sensitivity / grid) + 1, grid
 
@@ -210,8 +212,9 @@ def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: Nois
     discrete = noise.discrete_laplace(math.nextafter(1.0 / budget.pure_epsilon, math.inf))
     uniform = noise.below(width) - width // 2
     # an exact quotient: a float one is off by more than a grid step once it passes 2^53
-    steps = round(Fraction(value) / Fraction(grid))
-    return grid * (steps + width * discrete + uniform)
+    steps = round(Fraction(value) / Fraction(grid)) + width * discrete + uniform
+    largest = Fraction(sys.float_info.max)
+    return float(max(-largest, min(largest, Fraction(grid) * steps)))
 
 
 def lattice(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privatest.errors import ParameterError
 
 _NOISE_BRANCH = 0x6E6F6973
+_WIDE = 2.0**40
 
 __all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source"]
 
@@ -126,7 +127,9 @@ class SimulatedNoise:
         return noisy
 
     def discrete_laplace(self, scale: float) -> int:
-        """Return the difference of two geometric draws."""
+        """Return the difference of two geometric draws, or of a wide law a rounded draw."""
+        if scale > _WIDE:  # the two laws differ by less than a float shows
+            return round(self._rng.laplace(scale=scale))
         success = -np.expm1(-1.0 / scale)
         first, second = self._rng.geometric(success, size=2)
         return int(first - second)

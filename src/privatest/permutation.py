@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import ParameterError
+from privatest.kernels import UNIT_ROUNDOFF
 from privatest.noise import NoiseSource
 from privatest.privacy import Budget, PermutationSensitivity
 from privatest.results import Decision, Outcome
@@ -41,9 +41,14 @@ RELEASES: tuple[str, ...] = get_args(Release)
 
 PVALUE_GRID = 10_000  # a p-value is released as a multiple of 1/10,000, rounded up
 
-# Rounding in survival_mean acts as if statistics had moved by 1e-13 scales; a cell of the
-# p-value is at least 2e-4 scales wide, so its probability changes by a factor below 1 + 4e-9.
-_ARITHMETIC_LOSS = 4e-9
+# Statistics and noise are integers on a lattice of about 2^-46 noise scales. That and rounding
+# in survival_mean act as if an edge of a cell of the p-value had moved by 2e-14 scales; a cell
+# is at least 2e-4 scales wide, so neighbours' probabilities change by a factor below 1 + 4e-10.
+_LATTICE_BITS = 46
+_ARITHMETIC_LOSS = 1e-9
+_FURTHEST = 700.0  # noise scales: weights beyond count as e^-700
+_LN2 = Fraction(Decimal(2).ln(Context(prec=60)))
+_MOST_HALVINGS = 4096  # a tail below 2^-4096 decides by its sign only
 
 
 def pvalue_loss(observed: float, permuted: float) -> float:
@@ -75,12 +80,14 @@ def noise_scale(sensitivity: PermutationSensitivity, epsilon: float, release: Re
     **Privacy** A decision costs (observed + permuted)/scale; the whole p-value costs
     :func:`pvalue_loss`, 12.5% more noise when both are equal.
     """
+    # the factor is for the roundings of sensitivities and scales themselves
     target = epsilon * (1 - 1e-9) - _ARITHMETIC_LOSS
     if release == "decision":
         return (sensitivity.observed + sensitivity.permuted) / target
     # rounded up, so that nearly equal ratios share one solution
-    ratio = math.ceil(sensitivity.permuted / sensitivity.observed * 1e12) / 1e12
-    return sensitivity.observed * _pvalue_scale(ratio, target)
+    observed = max(sensitivity.observed, 1e-12 * sensitivity.permuted)
+    ratio = math.ceil(sensitivity.permuted / observed * 1e12) / 1e12
+    return observed * _pvalue_scale(ratio, target)
 
 
 @lru_cache(maxsize=256)
@@ -102,6 +109,7 @@ def strongest(
     sensitivities: Sequence[PermutationSensitivity],
     null: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
     *,
+    rows: int,
     epsilon: float,
     release: Release,
 ) -> tuple[NDArray[np.float64], PermutationSensitivity]:
@@ -114,7 +122,8 @@ def strongest(
     Notes
     -----
     **Sensitivity** Offsets and scales are public, so the maximum moves by at most the largest
-    Delta_k/v_k.
+    Delta_k/v_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k, and
+    subtracting and dividing are off by at most 3 units of roundoff of (T_k + o_k)/v_k.
     """
     if len(values) == 1:
         return values[0], sensitivities[0]
@@ -124,7 +133,12 @@ def strongest(
         offsets, deviations = null
         scales = np.sqrt(deviations**2 + 2 * scales**2)  # a Laplace variance is 2 scale²
     statistics = ((values - offsets[:, None]) / scales[:, None]).max(axis=0)
-    relative = [bound * (1 / scale) for bound, scale in zip(sensitivities, scales, strict=True)]
+    relative = [
+        (bound * (1 / scale)).widened(
+            3 * UNIT_ROUNDOFF * (rows * bound.permuted + abs(offset)) / scale
+        )
+        for bound, offset, scale in zip(sensitivities, offsets, scales, strict=True)
+    ]
     return statistics, PermutationSensitivity(
         max(bound.observed for bound in relative), max(bound.permuted for bound in relative)
     )
@@ -157,18 +171,57 @@ def permutation_result(
     return Outcome(reject=pvalue <= alpha, pvalue=pvalue, **shared)
 
 
-def survival_mean(value: float, statistics: NDArray[np.float64], scale: float) -> Fraction:
-    """Return mean of S((value - T_i)/scale), S the survival function of Laplace(0, 1).
+def survival_mean(value: int, points: Sequence[int], scale: float) -> Fraction:
+    """Return mean of S((value - t_i)/scale), S the survival function of Laplace(0, 1).
 
-    With whole ones counted as integers, the two small sums are accurate relative to the
-    smaller of S and 1 - S, so that rounding acts like a tiny shift of the statistics and never
-    decides between far-apart ones.
+    Differences of integers are exact, however large. With whole ones counted as integers and
+    tails relative to the nearest point's, the error is below 1e-14 of the sum of the smaller of
+    S and 1 - S: as if ``value`` had moved by 1e-14 scales. Rounding never decides between
+    far-apart points.
     """
-    distance = (value - statistics) / scale
-    tail = 0.5 * np.exp(-np.abs(distance))
-    above = distance <= 0
-    small = Fraction(math.fsum(tail[~above])) - Fraction(math.fsum(tail[above]))
-    return (int(np.count_nonzero(above)) + small) / len(statistics)
+    distances = [value - point for point in points]
+    nearest = min(abs(distance) for distance in distances)
+    furthest = math.ceil(_FURTHEST * scale)
+    gaps = [min(abs(distance) - nearest, furthest) for distance in distances]
+    tails = np.exp(-(np.array(gaps, dtype=np.float64) / scale))
+    above = np.array([distance <= 0 for distance in distances])
+    balance = Fraction(math.fsum(tails[~above])) - Fraction(math.fsum(tails[above]))
+    # e^-(nearest/scale) as a power of 2 and a rest, since a float would underflow
+    halvings, rest = divmod(Fraction(nearest) / Fraction(scale), _LN2)
+    tail = Fraction(math.exp(-rest)) / (2 << min(halvings, _MOST_HALVINGS))
+    return (int(np.count_nonzero(above)) + tail * balance) / len(points)
+
+
+def _lattice(
+    statistics: NDArray[np.float64],
+    sensitivity: PermutationSensitivity,
+    epsilon: float,
+    release: Release,
+) -> tuple[list[int], float]:
+    """Round statistics down to integers; return them and the noise's scale in lattice steps.
+
+    What is not finite becomes 0, a public value: to refuse it would tell of the data.
+
+    Notes
+    -----
+    **Sensitivity** floor(T/h) moves by at most floor(Delta/h) + 1, and h is public.
+    """
+    _, exponent = math.frexp(noise_scale(sensitivity, epsilon, release))
+    exponent -= _LATTICE_BITS + 1  # h = 2^exponent
+    in_steps = PermutationSensitivity(
+        *(
+            float(math.floor(math.ldexp(bound, -exponent)) + 1)
+            for bound in (sensitivity.observed, sensitivity.permuted)
+        )
+    )
+    mantissas, powers = np.frexp(np.where(np.isfinite(statistics), statistics, 0.0))
+    whole = np.ldexp(mantissas, 53).astype(np.int64).tolist()
+    shifts = (powers.astype(np.int64) - 53 - exponent).tolist()
+    points = [
+        part << shift if shift >= 0 else part >> -shift
+        for part, shift in zip(whole, shifts, strict=True)
+    ]
+    return points, noise_scale(in_steps, epsilon, release)
 
 
 def smoothed_pvalue(
@@ -218,7 +271,5 @@ def _noisy_survival(
     release: Release,
     noise: NoiseSource,
 ) -> Fraction:
-    if not np.all(np.isfinite(statistics)):
-        raise ParameterError("statistic must be finite under every permutation; nothing drawn.")
-    scale = noise_scale(sensitivity, budget.pure_epsilon, release)
-    return survival_mean(noise.laplace(float(statistics[0]), scale), statistics, scale)
+    points, scale = _lattice(statistics, sensitivity, budget.pure_epsilon, release)
+    return survival_mean(points[0] + noise.discrete_laplace(scale), points, scale)

@@ -12,11 +12,14 @@ from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
 from numbers import Integral
 from typing import Literal, get_args
 
+import numpy as np
+
 from privatest.errors import ParameterError
 from privatest.validation import number, one_of, reject
 
 __all__ = [
     "MINIMUM_EPSILON",
+    "SMALLEST_SENSITIVITY",
     "Adjacency",
     "Amount",
     "Budget",
@@ -45,6 +48,11 @@ ADJACENCIES: tuple[str, ...] = get_args(Adjacency)
 # Below this a noise scale no longer fits the integer samplers, and no test has any power.
 MINIMUM_EPSILON = Decimal("1e-6")
 _RESOLUTION = Decimal("1e-18")  # budgets are kept to this many decimals, rounded up
+
+# Sensitivities between these limits, divided by any epsilon, are normal floats, whose relative
+# rounding errors are below 2^-53. A smaller one is raised, which is always private.
+SMALLEST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-290, 1e290
+_FURTHEST = 40.0  # standard deviations: exp(-40²/2) is 0 as a float
 
 
 def _decimal(name: str, value: object) -> Decimal:
@@ -129,6 +137,11 @@ class Budget:
         return _largest_float_not_above(self.epsilon), _largest_float_not_above(self.delta)
 
 
+def _usable(name: str, value: object) -> float:
+    value = number(name, value, above=0, below=LARGEST_SENSITIVITY)
+    return max(value, SMALLEST_SENSITIVITY)
+
+
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
     """The most that a statistic moves between neighbours.
@@ -136,7 +149,7 @@ class Sensitivity:
     Parameters
     ----------
     value : float
-        The bound; positive and finite.
+        The bound; positive and below 1e290. Below 1e-290 it is raised to that.
     norm : {"absolute", "l1", "l2"}
         The distance it is measured in.
     adjacency : {"one", "both", "row"}
@@ -148,8 +161,8 @@ class Sensitivity:
     adjacency: Adjacency = "one"
 
     def __post_init__(self) -> None:
-        """Refuse a bound that no mechanism could use."""
-        number("sensitivity", self.value, above=0)
+        """Refuse a bound that no mechanism could use, and raise a tiny one."""
+        object.__setattr__(self, "value", _usable("sensitivity", self.value))
         one_of("norm", self.norm, ("absolute", "l1", "l2"))
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
@@ -171,9 +184,11 @@ class PermutationSensitivity:
     permuted: float
 
     def __post_init__(self) -> None:
-        """Refuse bounds that no mechanism could use."""
-        number("sensitivity", self.observed, above=0)
+        """Refuse bounds that no mechanism could use, and raise tiny ones."""
+        observed = _usable("sensitivity", self.observed)
         number("sensitivity", self.permuted, at_least=self.observed)
+        object.__setattr__(self, "observed", observed)
+        object.__setattr__(self, "permuted", _usable("sensitivity", self.permuted))
 
     def __mul__(self, factor: float) -> PermutationSensitivity:
         """Scale both bounds."""
@@ -191,14 +206,30 @@ def _normal_cdf(x: float) -> float:
 def gaussian_delta(scale: float, epsilon: float) -> float:
     """Delta of the Gaussian mechanism with noise ``scale`` (in sensitivities), rounded up.
 
-    Balle and Wang (2018), theorem 8: Phi(1/(2s) - es) - e^e Phi(-1/(2s) - es).
+    Balle and Wang (2018), theorem 8: Phi(1/(2s) - es) - e^e Phi(-1/(2s) - es). For s > 1 the two
+    nearly cancel; with M the Mills ratio they are phi(1/(2s) - es) times the integral of
+    1 - y M(y) over es ± 1/(2s), in which nothing does. Proof: docs/proofs/noise.md.
     """
-    first = _normal_cdf(0.5 / scale - epsilon * scale)
-    tail = _normal_cdf(-0.5 / scale - epsilon * scale)
+    half, middle = 0.5 / scale, epsilon * scale
+    if scale > 1:
+        density = math.exp(-0.5 * (middle - half) ** 2) / math.sqrt(2 * math.pi)
+        return density * half * _mills_sum(middle, half) * (1 + 1e-11)
+    first, tail = _normal_cdf(half - middle), _normal_cdf(-half - middle)
     # e^epsilon alone may overflow where the product does not
     second = math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0
-    # the two may nearly cancel: the last term covers their rounding errors
-    return max(first - second, 0.0) + 1e-15 * first
+    return max(first - second, 0.0) + 1e-11 * first
+
+
+def _mills_sum(middle: float, half: float) -> float:
+    """Integrate 1 - y M(y) over middle ± half, half <= 1/2, in units of half."""
+    from scipy.special import erfcx  # noqa: PLC0415 -- not needed to import privatest
+
+    if middle > _FURTHEST:  # the density before it is 0 as a float
+        return 0.0
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    y = middle + half * nodes
+    mills = math.sqrt(math.pi / 2) * erfcx(y / math.sqrt(2))
+    return float(weights @ (1 - y * mills))
 
 
 def gaussian_scale(sensitivity: float, budget: Budget) -> float:

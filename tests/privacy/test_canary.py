@@ -23,7 +23,6 @@ from privatest import (
 )
 from privatest.mechanisms import gaussian, laplace, tulap
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.permutation import smoothed_decision, smoothed_pvalue
 from privatest.privacy import PermutationSensitivity, Sensitivity
 from privatest.schema import CategoricalColumn, NumericColumn
 
@@ -303,18 +302,6 @@ def test_what_is_not_finite_never_meets_noise(bad):
     vector = np.array([0.0, bad])
     with pytest.raises(ParameterError, match="finite"):
         gaussian(vector, sensitivity=Sensitivity(1.0, "l2"), budget=budget, noise=noise)
-    for place in (0, 3):
-        statistics = np.zeros(5)
-        statistics[place] = bad
-        common: dict[str, Any] = {
-            "sensitivity": PermutationSensitivity(1.0, 1.0),
-            "budget": budget,
-            "noise": noise,
-        }
-        with pytest.raises(ParameterError, match="finite"):
-            smoothed_pvalue(statistics, **common)
-        with pytest.raises(ParameterError, match="finite"):
-            smoothed_decision(statistics, 0.05, **common)
     for value in (bad, -1.0, 0.0) if np.isnan(bad) else (bad,):
         with pytest.raises(ParameterError):
             Sensitivity(value)

@@ -45,8 +45,8 @@ def caught_statistics(orders=None):
         caught.sensitivity = sensitivity  # the last call is the one before the noise
         return scale_of(sensitivity, epsilon, release)
 
-    def survival_mean(value, statistics, scale):
-        caught.statistics = statistics.copy()
+    def survival_mean(value, points, scale):
+        caught.statistics = np.array(points, dtype=float)
         return Fraction(1, 2)
 
     with pytest.MonkeyPatch.context() as patch:

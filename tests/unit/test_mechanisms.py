@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from privatest import mechanisms
 from privatest.errors import ParameterError
 from privatest.mechanisms import gaussian, laplace, tulap
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import Budget, Sensitivity, gaussian_scale
+from privatest.privacy import Budget, PermutationSensitivity, Sensitivity, gaussian_scale
 
 
 class Recorder(SimulatedNoise):
@@ -60,7 +61,39 @@ def test_gaussian_scale_covers_rounding_to_the_grid(shape):
     widened = 0.3 + 2.0**noise.grid * math.sqrt(values.size)
     assert noise.scale >= gaussian_scale(widened, budget) * (1 - 1e-15)
     assert noise.scale == pytest.approx(gaussian_scale(0.3, budget), rel=1e-8)
-    assert 2.0**noise.grid <= 0.3 * 2.0**-50
+    assert 2.0**noise.grid <= 0.3 * 2.0**-80
+
+
+@pytest.mark.parametrize("sensitivity", [5e-324, 1e-320, 1e-300, 1e-290, 9e289])
+@pytest.mark.parametrize("value", [0.0, -1e308, 1.7e308])
+def test_every_sensitivity_gets_its_noise(sensitivity, value):
+    """Tiny ones are raised: a float without digits cannot be rounded up by a part of itself."""
+    noise, budget = Recorder(), Budget("1e-6", "1e-18")
+    laplace(value, sensitivity=Sensitivity(sensitivity), budget=budget, noise=noise)
+    assert math.isfinite(noise.scale)
+    assert Fraction(noise.scale) >= Fraction(sensitivity) / Fraction(budget.pure_epsilon)
+    vector = Sensitivity(sensitivity, "l2")
+    gaussian(np.array([value]), sensitivity=vector, budget=budget, noise=noise)
+    assert math.isfinite(noise.scale)
+    assert noise.scale > 1e6 * sensitivity
+    assert noise.grid >= -1074
+    for source in (SimulatedNoise(1), SecureNoise()):
+        scalar = Sensitivity(sensitivity)
+        shared: dict[str, Any] = {"budget": budget, "noise": source}
+        assert math.isfinite(laplace(value, sensitivity=scalar, **shared))
+        assert math.isfinite(tulap(value, sensitivity=scalar, **shared))
+        assert np.isfinite(gaussian(np.array([value]), sensitivity=vector, **shared)).any() or (
+            abs(value) > 1e307
+        )
+
+
+@pytest.mark.parametrize("sensitivity", [1e290, 1e300, 1.7e308])
+def test_a_sensitivity_whose_noise_is_no_float_is_refused(sensitivity):
+    """Not by an exception of OpenDP's, and before anything is drawn."""
+    with pytest.raises(ParameterError, match=r"below 1e\+290"):
+        Sensitivity(sensitivity)
+    with pytest.raises(ParameterError, match=r"below 1e\+290"):
+        PermutationSensitivity(1.0, sensitivity)
 
 
 def test_gaussian_noise_needs_delta():

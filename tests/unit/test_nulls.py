@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -62,6 +64,46 @@ def test_what_is_drawn_has_the_stated_law(width, budget):
     assert kstest(drawn, lambda x: 1 - law.survival(x)).pvalue > 1e-5
     if law.edge is not None:
         assert max(map(abs, drawn)) <= law.edge
+
+
+def one_sided_mass(width: int, epsilon: str, edge: float) -> Fraction:
+    """Share of the outermost ``width`` integers on the upper side, in exact arithmetic.
+
+    e^-epsilon is a decimal of 60 digits; the rest are fractions of integers.
+    """
+    with localcontext() as context:
+        context.prec = 60
+        ratio = int((-Decimal(epsilon)).exp() * 10**60)
+    shift = 0.5 * (1 - width % 2)
+    top = math.ceil(edge + shift) - 1  # the largest integer that is drawn
+    assert abs(top - shift) < edge <= abs(top + 1 - shift)
+    middle, unit = (width - 1) // 2, 10**60
+    powers = [unit]
+    while len(powers) <= (top + middle) // width:
+        powers.append(powers[-1] * ratio // unit)
+    upper = [powers[(integer + middle) // width] for integer in range(width - middle, top + 1)]
+    around = width * unit  # the integers of block 0
+    outermost = ([unit] * width + upper)[-width:]
+    return Fraction(sum(outermost), around + 2 * sum(upper))
+
+
+@pytest.mark.parametrize("delta", ["0.2", "1e-3", "1e-9", "1e-12", "1e-15", "1e-17", "1e-18"])
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "0.5", "3", "40"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_cut_keeps_delta_however_small(width, epsilon, delta):
+    edge = lattice_tulap(width, Budget(epsilon, delta)).edge
+    assert edge is not None
+    assert one_sided_mass(width, epsilon, edge) <= Fraction(delta)
+    if edge > width:  # and no more is cut off than has to be
+        assert one_sided_mass(width, epsilon, edge - 1) > Fraction(delta) * (1 - Fraction(1, 10**8))
+
+
+def test_a_small_survival_keeps_its_digits():
+    law = lattice_tulap(1, Budget(1))
+    b = math.exp(-1)
+    expected = b**50 * (b + (1 - b) / 2) / (1 + b)
+    assert float(law.survival(50.0)) == pytest.approx(expected, rel=1e-12)
+    assert float(law.survival(-50.0)) == 1
 
 
 def test_secure_noise_too():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from decimal import Decimal
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -195,6 +195,36 @@ def test_gaussian_delta_is_not_understated(scale, epsilon):
     expected = independent_delta(scale, epsilon)
     assert gaussian_delta(scale, epsilon) >= expected * (1 - 1e-10) - 1e-16
     assert gaussian_delta(scale, epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-14)
+
+
+def precise_normal_cdf(x: Decimal) -> Decimal:
+    """Phi(x) by its series around 0, in the context's digits less those of e^(x²/2)."""
+    term = total = x
+    for n in range(1, 3000):
+        term *= -x * x / (2 * n)
+        total += term / (2 * n + 1)
+        if abs(term) < Decimal(10) ** -115:
+            break
+    pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620")
+    pi += Decimal("8.9986280348253421170679821480865132823066470938446095505822317253594e-77")
+    return Decimal("0.5") + total / (2 * pi).sqrt()
+
+
+@pytest.mark.parametrize("delta", ["1e-18", "1e-15", "1e-9", "1e-6", "0.3"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-3", "0.1", "1", "10"])
+def test_gaussian_delta_in_a_hundred_digits(epsilon, delta):
+    """Where the two terms cancel up to 12 digits as well."""
+    budget = Budget(epsilon, delta)
+    scale = gaussian_scale(1.0, budget)
+    with localcontext() as context:
+        context.prec = 120
+        s, e = Decimal(scale), budget.epsilon
+        ends = [precise_normal_cdf(sign / (2 * s) - e * s) for sign in (1, -1)]
+        exact = ends[0] - e.exp() * ends[1]
+        assert exact <= budget.delta
+        assert exact >= budget.delta * (1 - Decimal("1e-6"))
+        found = Decimal(gaussian_delta(scale, float(e)))
+    assert 1 <= float(found / exact) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-18), (1e-6, 0.999), (1e6, 1e-18)])

@@ -182,7 +182,12 @@ def mmd_test(
     )
     values, sensitivities = _statistics(plan, n_permutations, bin_size, generator, source)
     statistics, sensitivity = strongest(
-        values, sensitivities, _null(plan), epsilon=budget.pure_epsilon, release=release
+        values,
+        sensitivities,
+        _null(plan),
+        rows=len(samples.x) + len(samples.y),
+        epsilon=budget.pure_epsilon,
+        release=release,
     )
     return permutation_result(
         statistics,
