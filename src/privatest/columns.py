@@ -29,6 +29,7 @@ __all__ = [
     "BLOCK",
     "MISSING_TEXT",
     "Units",
+    "as_floats",
     "check_finite",
     "fill_codes",
     "fill_numbers",
@@ -90,7 +91,7 @@ def _number_blocks(values: Any, label: str) -> Iterator[NDArray[np.float64]]:
     """Yield a column as floats, NaN where a value is missing; not to be written to."""
     if isinstance(values, np.ndarray):
         for start in range(0, len(values), BLOCK):
-            yield values[start : start + BLOCK].astype(np.float64, copy=False)
+            yield as_floats(values[start : start + BLOCK])
         return
     import pyarrow as pa  # noqa: PLC0415
 
@@ -112,8 +113,9 @@ def fill_codes(
     import pyarrow as pa  # noqa: PLC0415
 
     if isinstance(values, np.ndarray):  # Arrow takes neither extended floats nor swapped bytes
-        native = np.float64 if values.dtype.kind == "f" else values.dtype.newbyteorder("=")
-        values = pa.array(values.astype(native, copy=False))
+        native = values.dtype.newbyteorder("=")
+        floats = values.dtype.kind == "f"
+        values = pa.array(as_floats(values) if floats else values.astype(native, copy=False))
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if str(kind) != "null" and str(kind) not in LABEL_TYPES and not is_number(kind):
         raise DataError(f"{label} must hold text, numbers or true and false.")
@@ -167,6 +169,12 @@ def _blocks(values: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
         size = max(len(chunk), 1) if hasattr(chunk, "dictionary") else BLOCK
         for start in range(0, len(chunk), size):
             yield chunk.slice(start, size)
+
+
+def as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return floats; an extended one beyond them is infinite, and no warning tells of it."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float64, copy=False)
 
 
 def check_finite(numbers: NDArray[np.float64], label: str) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privatest.columns import (
     BLOCK,
     Units,
+    as_floats,
     check_finite,
     fill_codes,
     fill_numbers,
@@ -89,6 +90,7 @@ def encode_samples(x: object, y: object, bounds: Bounds) -> EncodedSamples:
     """
     bounds = described(bounds, x, y)
     first, second = read_data(x, "x"), read_data(y, "y")
+    first, second = first.with_columns(second.width), second.with_columns(first.width)
     if isinstance(bounds, Schema):
         left, right = _by_schema(first, bounds, "x"), _by_schema(second, bounds, "y")
         return EncodedSamples(left, right, **_facts(bounds))
@@ -158,7 +160,7 @@ def described(bounds: Bounds, *data: object) -> Unnamed:
         return bounds
     schema = Schema.from_bounds(bounds)
     for source in (read_data(each, "data") for each in data):
-        if source.labels is None:
+        if source.labels is None and not source.shapeless:
             raise ParameterError(
                 "bounds must be (lower, upper), a pair for each column, or a Schema: bounds by "
                 "name are for a data frame, a table or a named series, not for plain arrays."
@@ -215,6 +217,7 @@ def _by_schema(
     source: Table, schema: Schema, name: str, units: Units = "box"
 ) -> NDArray[np.float64]:
     names = tuple(schema.columns)
+    source = source.with_columns(len(names))
     if source.names is not None:
         source = arranged(source, names, name)
     elif source.width != len(names):
@@ -251,7 +254,7 @@ def _placed_array(
     """Fit the columns of an array to their bounds, a block of rows at a time."""
     rows = np.empty(array.shape)
     for start in range(0, len(array), BLOCK):
-        block = array[start : start + BLOCK].astype(np.float64, copy=False)
+        block = as_floats(array[start : start + BLOCK])
         if np.isnan(block).any():
             column = int(np.flatnonzero(np.isnan(block).any(axis=0))[0]) + 1
             refuse_missing(name if array.shape[1] == 1 else f"column {column} of {name}")
@@ -260,8 +263,7 @@ def _placed_array(
 
 
 def _as_it_is(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):
-        rows = np.asarray(array, dtype=np.float64).view()
+    rows = as_floats(array).view()
     rows.flags.writeable = False  # it may be the caller's own
     for start in range(0, len(rows), BLOCK):
         check_finite(rows[start : start + BLOCK], name)

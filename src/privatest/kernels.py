@@ -249,7 +249,17 @@ def _numeric_distance(
 def _radial(
     kernel: Kernel, distance: NDArray[np.float64], furthest: float, *, out: NDArray[np.float64]
 ) -> None:
-    """Evaluate the kernel at ``distance``, which is at most ``furthest``."""
+    """Evaluate the kernel at ``distance``, which is at most ``furthest``.
+
+    Without bounds a distance may pass all floats: the kernel is 0 there, and no warning says so.
+    """
+    with np.errstate(over="ignore"):
+        _evaluate(kernel, distance, furthest, out)
+
+
+def _evaluate(
+    kernel: Kernel, distance: NDArray[np.float64], furthest: float, out: NDArray[np.float64]
+) -> None:
     if kernel.family == "imq":
         np.multiply(distance, 1 / kernel.bandwidth**2, out=out)
         out += 1.0

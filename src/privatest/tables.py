@@ -32,6 +32,18 @@ class Table:
         """What the columns are called, for readers."""
         return self.names if self.title is None else (self.title,)
 
+    @property
+    def shapeless(self) -> bool:
+        """Whether this is [] or the like, which may stand for any columns without rows."""
+        return self.names is None and self.width == 1 and not len(self.column(0))
+
+    def with_columns(self, width: int) -> Table:
+        """Give [] as many columns as are asked for: a private group may be empty."""
+        if not self.shapeless:
+            return self
+        nothing = np.empty((0, width))
+        return Table(None, width, lambda index: nothing[:, index], nothing)
+
 
 def read_data(data: Any, name: str) -> Table:
     """Find the columns of whatever was passed."""
@@ -79,7 +91,9 @@ def _title(data: Any) -> str | None:
 
 
 def _read_array(data: Any, name: str) -> Table:
-    if np.ma.is_masked(data):
+    rows = data if isinstance(data, (list, tuple)) else ()
+    masked = (row for row in rows if isinstance(row, np.ma.MaskedArray))
+    if np.ma.is_masked(data) or any(map(np.ma.is_masked, masked)):  # asarray would forget masks
         refuse_missing(name)
     try:
         array = np.asarray(data)

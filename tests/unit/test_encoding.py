@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import traceback
 import tracemalloc
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -641,3 +642,64 @@ def test_memory_is_one_encoded_copy(bounds):
     tracemalloc.stop()
     assert samples.x.nbytes == x.nbytes
     assert peak < 1.1 * x.nbytes
+
+
+# --- no rows, masks, extended floats --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        [],
+        (),
+        np.array([]),
+        np.array([], dtype=object),
+        np.empty((0, 1)),
+        pa.array([], pa.float64()),
+    ],
+    ids=["list", "tuple", "array", "objects", "column", "arrow"],
+)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_nothing_has_as_many_columns_as_it_takes(nothing, columns):
+    rows = np.random.default_rng(0).random((5, columns))
+    schema = Schema({f"c{k}": NumericColumn(0, 1) for k in range(columns)})
+    frame = {f"c{k}": rows[:, k] for k in range(columns)}
+    by_name = {f"c{k}": (0, 1) for k in range(columns)}
+    for data, bounds in (
+        (rows, (0, 1)),
+        (rows.tolist(), None),
+        (rows, schema),
+        (frame, schema),
+        (frame, (0, 1)),
+        (frame, by_name),
+    ):
+        samples = encode_samples(nothing, data, bounds)
+        assert (samples.x.shape, samples.y.shape) == ((0, columns), (5, columns))
+        samples = encode_samples(data, nothing, bounds)
+        assert (samples.x.shape, samples.y.shape) == ((5, columns), (0, columns))
+
+
+def test_rows_with_masks_are_not_taken_for_numbers():
+    rows = [np.ma.array([0.1, 0.2]), np.ma.array([0.3, 999.0], mask=[False, True])]
+    for data in (rows, tuple(rows)):
+        with pytest.raises(DataError, match="missing"):
+            encode_samples(data, [[0.1, 0.2]], (0, 1))
+    fine = [np.ma.array([0.1, 0.2]), np.ma.array([0.3, 0.4])]
+    assert encode_samples(fine, [[0.1, 0.2]], (0, 1)).x.shape == (2, 2)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no such floats")
+def test_extended_floats_give_no_warning():
+    """Whether there is one would tell of the values."""
+    huge = np.array([np.longdouble(10) ** 4000, -(np.longdouble(10) ** 4000), 0.25])
+    schema = Schema({"a": NumericColumn(0, 1)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for data, bounds in ((huge, (0, 1)), (huge, schema), ({"a": huge}, schema)):
+            rows = encode_samples(data, [0.5] if bounds == (0, 1) else data, bounds).x
+            assert rows[:, 0].tolist() == [1, 0, 0.25]
+        with pytest.raises(DataError, match="infinite"):
+            encode_samples(huge, huge, None)
+        categories = Schema({"a": CategoricalColumn((0, 1))})
+        with pytest.raises(DataError, match="declared categories"):
+            encode_samples({"a": huge}, {"a": huge}, categories)

@@ -1,0 +1,55 @@
+"""With private groups nothing depends on how many rows a group has: it may have none."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from privatest import ipm_test, ks_2samp, mmd_test
+from privatest.noise import SimulatedNoise
+from privatest.schema import CategoricalColumn, Schema
+
+pytestmark = pytest.mark.privacy
+
+CATEGORIES = Schema({"a": CategoricalColumn((0, 1)), "b": CategoricalColumn((0, 1))})
+TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    **{f"mmd {method}": (mmd_test, {"method": method}) for method in ("exact", "nystrom")},
+    "mmd decision": (mmd_test, {"release": "decision"}),
+    "mmd unbounded": (mmd_test, {"bounds": None, "bandwidths": 1.0}),
+    **{f"ipm {name}": (ipm_test, {"distance": name}) for name in ("mean", "wasserstein")},
+    "ipm kolmogorov": (ipm_test, {"distance": "kolmogorov"}),
+    "ipm variation": (ipm_test, {"distance": "total-variation", "bounds": CATEGORIES}),
+    "ks": (ks_2samp, {}),
+    "kuiper": (ks_2samp, {"statistic": "kuiper"}),
+}
+NOTHING = {
+    "list": [],
+    "array": np.array([]),
+    "series": pd.Series([], dtype=float),
+    "arrow": pa.array([], pa.float64()),
+}
+ONE_COLUMN = ("ks", "kuiper", "ipm wasserstein", "ipm kolmogorov")
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("name", TESTS)
+def test_an_empty_group_runs_without_a_word(name, nothing):
+    test, options = TESTS[name]
+    rows = np.random.default_rng(0).integers(2, size=(20, 2)).astype(float)
+    forms: list[Any] = [rows, rows.tolist(), pd.DataFrame(rows, columns=["a", "b"])]
+    if name in ONE_COLUMN:
+        forms = [rows[:, 0], rows[:, 0].tolist(), rows[:, :1], pd.Series(rows[:, 0])]
+    elif name != "ipm variation":
+        forms += [rows[:, 0], rows[:, 0].tolist()]
+    shared: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row", "rng": 1}
+    for data in forms:
+        for pair in ((nothing, data), (data, nothing)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                result = test(*pair, noise=SimulatedNoise(3), **shared | options)
+            assert result.sizes == {"N": 20}
