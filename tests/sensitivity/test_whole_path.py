@@ -30,10 +30,13 @@ MIXED_SCHEMA = Schema({"number": NumericColumn(0, 1), "choice": CategoricalColum
 
 
 class Caught:
-    """The statistics of the last test, and the sensitivity its noise was scaled by."""
+    """The statistics of the last test and the sensitivity its noise was scaled by, in lattice
+    steps, and the sensitivity in the units of the statistic.
+    """
 
     statistics: np.ndarray
-    sensitivity: PermutationSensitivity
+    sensitivity: PermutationSensitivity = PermutationSensitivity(1.0, 1.0)
+    declared: PermutationSensitivity
 
 
 @contextmanager
@@ -42,7 +45,8 @@ def caught_statistics(orders=None):
     caught, scale_of = Caught(), permutation.noise_scale
 
     def noise_scale(sensitivity, epsilon, release):
-        caught.sensitivity = sensitivity  # the last call is the one before the noise
+        # the last call is the one before the noise, and that before it has other units
+        caught.declared, caught.sensitivity = caught.sensitivity, sensitivity
         return scale_of(sensitivity, epsilon, release)
 
     def survival_mean(value, points, scale):
@@ -180,7 +184,7 @@ def test_a_person_with_several_rows(adjacency):
         schema = Schema({"number": NumericColumn(0, 1)}, rows_per_person=rows_per_person)
         run = whole_path(adjacency, bounds=schema, bandwidths=1.0)
         found.append(run(np.zeros((9, 1)), np.arange(9) < 5))
-    single, double = (caught.sensitivity for caught in found)
+    single, double = (caught.declared for caught in found)
     assert double.observed == pytest.approx(2 * single.observed, rel=1e-6)
     assert double.permuted == pytest.approx(2 * single.permuted, rel=1e-6)
 
