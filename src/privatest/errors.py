@@ -14,6 +14,7 @@ Messages name parameters, columns and rules. They never hold a value read from d
 
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Self
 
 __all__ = [
     "BudgetError",
@@ -26,7 +27,21 @@ __all__ = [
 
 
 class PrivatestError(Exception):
-    """Base of everything privatest raises on purpose."""
+    """Base of everything privatest raises on purpose.
+
+    Attributes
+    ----------
+    flags : str
+        What to type instead, for those who use the command line: not part of the message, since
+        an analyst who wrote a request has no flags.
+    """
+
+    flags = ""
+
+    def with_flags(self, words: str) -> Self:
+        """Add what to type on the command line."""
+        self.flags = words
+        return self
 
 
 class ParameterError(PrivatestError, ValueError):

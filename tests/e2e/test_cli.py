@@ -132,8 +132,8 @@ def test_schema_decides_membership_and_missing(cli):
     assert released(cli(*asked, "--groups", "basic", "rest"))["sizes"] == {"n": 30, "m": 50}
     private = [*asked, "--membership", "private"]
     assert released(cli(*private, "--groups", "basic", "rest"))["sizes"] == {"N": 80}
-    refused(cli(*private, "--groups", "basic", "plus"), "'plan'", "basic rest")
-    refused(cli(*asked), "pass --groups", "3 categories")
+    refused(cli(*private, "--groups", "basic", "plus"), "'plan'", "basic and rest", "--membership")
+    refused(cli(*asked), "Pass --groups", "3 categories")
     refused(cli(*asked, "--groups", "basic", "gone"), "'gone' is not a category of column 'plan'")
     refused(cli(*asked, "--groups", "basic", "basic"), "different")
     refused(cli(*asked, "--groups", "basic", "plus", "--rows-per-person", "3"), "contradicts")

@@ -55,7 +55,7 @@ def test_bad_options_are_refused_before_the_file_is_looked_for(cli, no_noise, ar
         (["two-sample"], "DATA"),
         (["two-sample", "a.csv"], "--epsilon"),
         (["two-sample", "a.csv", "--epsilon", "1"], "--group COLUMN"),
-        (["two-sample", "a.csv", "--epsilon", "1", "--group", "plan"], "pass --groups"),
+        (["two-sample", "a.csv", "--epsilon", "1", "--group", "plan"], "Pass --groups"),
         (["two-sample", "a.csv", "b.csv", "--epsilon", "1", "--group", "plan"], "here are two"),
         (["schema"], "DATA"),
         (["schema", "gone.csv"], "gone.csv does not exist"),
@@ -67,7 +67,10 @@ def test_incomplete_commands(cli, no_noise, arguments, fragment):
 
 HALVES = ["basic"] * 40 + ["plus"] * 39
 BAD_DATA: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "a third group": ({"plan": [*HALVES, str(CANARY)]}, ("'plan'", "third group", "basic rest")),
+    "a third group": (
+        {"plan": [*HALVES, str(CANARY)]},
+        ("'plan'", "third group", "basic and rest"),
+    ),
     "a missing group": ({"plan": [*HALVES, None]}, ("'plan'", "missing")),
     "an empty group": ({"plan": ["basic"] * 80}, ("'plan'", "no row in group 'plus'")),
     "no group column": ({"plan": None}, ("'plan'",)),

@@ -70,7 +70,7 @@ def test_released_moments_say_where(cli):
             ["--method", "me", "--epsilon", "1", "--draw-locations", "3", "--release", "pvalue"],
             ("moments or statistic",),
         ),
-        (["--method", "mmd", "--epsilon", "1", "--draw-locations", "3"], ("--locations",)),
+        (["--method", "mmd", "--epsilon", "1", "--draw-locations", "3"], ("locations",)),
         (["--method", "mmd", "--epsilon", "1", "--release", "moments"], ("pvalue or decision",)),
         (["--method", "mmd", "--epsilon", "1", "--plot", "a.png"], ("no estimates",)),
         (["--method", "hotelling", "--epsilon", "1", "--plot", "a.exe"], (".png",)),

@@ -46,8 +46,8 @@ def test_rows_per_person(cli):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([*FIT], ("--family", "--bounds age=LOW:HIGH")),
-        ([*FIT, *BOUNDS, "--statistic", "cvm"], ("--statistic ks or kuiper",)),
+        ([*FIT], ("family", "--bounds age=LOW:HIGH")),
+        ([*FIT, *BOUNDS, "--statistic", "cvm"], ("statistic ks or kuiper",)),
         ([*FIT, *BOUNDS, "--dist", "norm(0, 1)"], ("--dist", "--family", "Not both")),
         (["--column", "age", "--epsilon", "1"], ("--dist", "--family")),
         (

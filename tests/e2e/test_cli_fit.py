@@ -49,10 +49,10 @@ def test_every_option_and_a_schema(cli, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "fragment"),
     [
-        ({"--dist": None}, "pass --dist"),
+        ({"--dist": None}, "Pass --dist"),
         ({"--dist": "normal(0, 1)"}, "'normal'"),
         ({"--dist": "norm(0, one)"}, "cdf must be"),
-        ({"--dist": "norm(0, -1)"}, "scale must"),
+        ({"--dist": "norm(0, -1)"}, "cdf: scale must"),
         ({"--dist": "norm(0, 1, 2, 3)"}, "parameters"),
         ({"--dist": "__import__('os')"}, "cdf must be"),
         ({"--column": "gone"}, "'gone'"),
@@ -88,7 +88,7 @@ def test_two_samples(cli, method):
     assert public["sizes"] == {"n": 40, "m": 40}
     assert public["statistic"] == pytest.approx(1, abs=0.1)
     assert public["pvalue"] < 1e-6
-    refused(cli(*asked, "--release", "decision"), "--release does not go with")
+    refused(cli(*asked, "--release", "decision"), "release does not go with")
 
 
 def test_two_samples_of_two_columns(cli, no_noise):

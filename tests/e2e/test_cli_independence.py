@@ -36,10 +36,10 @@ def test_categories_through_a_schema(cli, tmp_path):
     ("changes", "words"),
     [
         (["--y", "age"], "share a column"),
-        (["--y", "region"], "declare --bounds region"),
+        (["--y", "region"], "Pass --bounds region"),
         (["--y", "a,,b"], "y must be"),
         (["--epsilon", "nan"], "epsilon"),
-        (["--method", "tot", "--release", "decision"], "--release does not go"),
+        (["--method", "tot", "--release", "decision"], "release does not go"),
     ],
 )
 def test_bad_input(cli, changes, words):
@@ -59,7 +59,7 @@ def test_options_that_do_not_go_together(cli):
     refused(
         cli("two-sample", path, *GROUP, *CLEAR, "--method", "mean", "--kernel", "imq"), "kernel"
     )
-    refused(cli("two-sample", path, *GROUP, *CLEAR, "--norm", "l1"), "--norm does not go")
+    refused(cli("two-sample", path, *GROUP, *CLEAR, "--norm", "l1"), "norm does not go")
     refused(
         cli("two-sample", path, *GROUP, "--epsilon", "1", "--method", "tot"), "public membership"
     )

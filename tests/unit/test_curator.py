@@ -252,6 +252,38 @@ REFUSED = [
 ]
 
 
+def without(name: str, **document: Any) -> dict[str, Any]:
+    return {key: value for key, value in request(**document).items() if key != name}
+
+
+WITHOUT_FLAGS = [document for document, _, _ in REFUSED if isinstance(document, dict)] + [
+    without("group"),
+    without("method"),
+    without("question"),
+    request("two-sample", "kruskal"),
+    request("two-sample", "ks", columns=["visits", "age"]),
+    request("two-sample", "me", **PUBLIC),
+    request("two-sample", "me", **PUBLIC, locations=3, bandwidths=[1, 2]),
+    request("two-sample", "mmd", group="region"),
+    request("two-sample", "mmd", release="all"),
+    request("two-sample", "mmd", columns=["height"]),
+    request("two-sample", "mmd", groups=["basic", "basic"]),
+    request("independence", "hsic", x=["age"]),
+    request("fit", "distribution", column="age"),
+    request("fit", "distribution", dist="norm"),
+    request("fit", "distribution", column="age", dist="norm", family="norm"),
+]
+
+
+@pytest.mark.parametrize("document", WITHOUT_FLAGS)
+def test_refusals_speak_of_keys_and_not_of_flags(curator, document):
+    with pytest.raises(PrivatestError) as caught:
+        curator.run(document, analyst="bob")
+    assert "--" not in str(caught.value)
+    assert caught.value.flags == ""
+    assert "got 'None'" not in str(caught.value)
+
+
 @pytest.mark.usefixtures("untouchable")
 @pytest.mark.parametrize(("document", "kind", "fragment"), REFUSED)
 def test_refused_before_data_is_touched(curator, tmp_path, document, kind, fragment):

@@ -81,6 +81,10 @@ def test_the_digest_tells_requests_apart_and_not_spellings():
     [
         ({"question": "weather", "method": "mmd", "epsilon": 1}, "question"),
         ({"question": "two-sample", "method": "guess", "epsilon": 1}, "mmd, mean"),
+        ({"question": "two-sample", "epsilon": 1}, "method must be given, one of mmd, mean, "),
+        ({"method": "mmd", "epsilon": 1}, "question must be given, one of two-sample, "),
+        ({"question": "two-sample", "method": 3, "epsilon": 1}, "method must be one of .* got 3"),
+        ({"question": ["fit"], "method": "mmd", "epsilon": 1}, "question must be one of"),
         ({"question": "two-sample", "method": "mmd"}, "epsilon"),
         ({"question": "two-sample", "method": "mmd", "epsilon": 0}, "epsilon"),
         ({"question": "two-sample", "method": "mmd", "epsilon": 1, "alpha": 2}, "alpha"),
@@ -96,7 +100,7 @@ def test_mistakes_are_named(document, fragment):
 
 
 def test_an_option_of_another_method_is_refused():
-    with pytest.raises(ParameterError, match="--norm does not go with --method ks"):
+    with pytest.raises(ParameterError, match="norm does not go with method ks"):
         Request("two-sample", "ks", Budget(1), options={"norm": "l1"})
     with pytest.raises(ParameterError, match="before does not go"):
         Request("two-sample", "ks", Budget(1), parts={"before": "a"})
@@ -140,15 +144,15 @@ def test_methods_that_need_sizes_say_why(method):
 @pytest.mark.parametrize(
     ("request_", "fragment"),
     [
-        (asked(), "--group"),
+        (asked(), "group must be given"),
         (asked(group="plan", columns=["height"]), "height"),
         (asked(group="visits"), "categorical"),
         (asked("independence", "hsic", x=["age"], y=["age"]), "share"),
-        (asked("independence", "hsic", x=["age"]), "--y"),
+        (asked("independence", "hsic", x=["age"]), "x and y"),
         (asked("paired", "ks", before="age"), "two columns"),
-        (asked("fit", "distribution", column="age"), "--dist"),
+        (asked("fit", "distribution", column="age"), "dist must be given"),
         (asked("fit", "distribution", column="age", dist="nonsense(1)"), "nonsense"),
-        (asked("fit", "family", column="age", family="norm", statistic="cvm"), "--statistic"),
+        (asked("fit", "family", column="age", family="norm", statistic="cvm"), "statistic"),
         (asked("fit", "family", column="age", dist="norm(0, 1)"), "method"),
     ],
 )

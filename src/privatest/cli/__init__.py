@@ -110,7 +110,7 @@ def _run(arguments: list[str] | None) -> int:
     except BrokenPipeError:
         raise
     except PrivatestError as error:
-        print_error(str(error), *_notes(error))
+        print_error(str(error), error.flags, *_notes(error))
         return 2
     except typer.Abort:
         return 130

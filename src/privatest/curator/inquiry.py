@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -66,7 +67,9 @@ class Inquiry:
         for name, value in rest.items():
             if name not in ("epsilon", "delta"):  # a Budget reads these, decimals too
                 _plain_words(str(name), value)
-        return cls(dataset, Request.from_dict(rest), {} if where is None else where)
+        with _without_flags():
+            request = Request.from_dict(rest)
+        return cls(dataset, request, {} if where is None else where)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the flat document."""
@@ -141,9 +144,20 @@ def admit(inquiry: Inquiry, dataset: DatasetConfig) -> Admitted:
     return Admitted(inquiry, prepared, codes, part)
 
 
+@contextmanager
+def _without_flags() -> Iterator[None]:
+    """Drop what an error says about the command line: an analyst writes a request."""
+    try:
+        yield
+    except PrivatestError as error:
+        error.with_flags("")
+        raise
+
+
 def _prepared(request: Request, schema: Schema) -> Prepared:
     try:
-        return prepare(request, schema)
+        with _without_flags():
+            return prepare(request, schema)
     except PrivatestError:
         raise
     except Exception as error:  # a value of a wrong type; no data was touched

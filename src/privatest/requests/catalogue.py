@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Literal, get_args
 
 from privatest.errors import ParameterError
-from privatest.validation import one_of
+from privatest.validation import one_of, reject
 
 __all__ = ["METHODS", "QUESTIONS", "Method", "Question", "find"]
 
@@ -165,10 +165,13 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
 }
 
 
-def find(question: str, method: str) -> Method:
+def find(question: object, method: object) -> Method:
     """Return the entry, or say which there are."""
-    one_of("question", question, QUESTIONS)
-    known = METHODS[question]
-    if method not in known:
-        raise ParameterError(f"method must be one of {', '.join(known)}; got {method!r}.")
+    if question is None:
+        raise ParameterError(f"question must be given, one of {', '.join(QUESTIONS)}.")
+    known = METHODS[one_of("question", question, QUESTIONS)]
+    if method is None:
+        raise ParameterError(f"method must be given, one of {', '.join(known)}.")
+    if not isinstance(method, str) or method not in known:
+        reject("method", f"one of {', '.join(known)}", method)
     return known[method]

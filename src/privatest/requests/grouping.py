@@ -1,6 +1,6 @@
 """Which sample a row is in, by the value of its group column.
 
-The two groups are public: they come from the schema or from ``--groups``, never from the data.
+The two groups are public: they come from the schema or from the request, never from the data.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Grouping:
         if schema is None or entry is None:
             if groups is None:
                 raise ParameterError(
-                    f"pass --groups A B or --groups A {_REST}, or a schema with column "
-                    f"{column!r}: groups found from the data would leak it."
-                )
+                    f"groups must be given, or a schema with column {column!r}: groups found from "
+                    "the data would leak it."
+                ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
             first, second = groups
             if _key(first) == _key(second) or first == _REST:
-                raise ParameterError("--groups must be two different values, the first not rest.")
+                raise ParameterError("groups must be two different values, the first not rest.")
             return cls(column, groups, second == _REST, membership or "private")
         if not isinstance(entry, CategoricalColumn):
             raise ParameterError(f"group column {column!r} must be categorical in the schema.")
@@ -146,9 +146,8 @@ class Grouping:
         elif self.membership == "private" and (sides == _NEITHER).any():
             raise DataError(
                 f"column {self.column!r} has a third group: where membership is private, "
-                "--groups must name all values there are. Use --groups "
-                f"{self.labels[0]} {_REST}, or --membership public."
-            )
+                f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
+            ).with_flags("Or pass --membership public.")
         return sides
 
     def _labelled_sides(self, values: pa.ChunkedArray) -> NDArray[np.intp]:
@@ -194,8 +193,8 @@ def _declared(
     if groups is None:
         if several:
             raise ParameterError(
-                f"pass --groups: column {column!r} has {len(entry.categories)} categories."
-            )
+                f"groups must be given: column {column!r} has {len(entry.categories)} categories."
+            ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
         labels = (spelling(entry.categories[0]), spelling(entry.categories[1]))
         return labels, (0, 1)
     first, second = (_category_code(entry, label) for label in groups)
@@ -203,12 +202,12 @@ def _declared(
         label = groups[0] if first is None else groups[1]
         raise ParameterError(f"group {label!r} is not a category of column {column!r}.")
     if first == second:
-        raise ParameterError("--groups must be two different categories.")
+        raise ParameterError("groups must be two different categories.")
     if membership == "private" and several and second is not None:
         raise ParameterError(
             f"column {column!r} has other categories too: picking two of them would make the "
-            f"number of rows private. Use --groups {groups[0]} {_REST}, or --membership public."
-        )
+            f"number of rows private. Use groups {groups[0]} and {_REST}."
+        ).with_flags("Or pass --membership public.")
     return groups, (first, second)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Prepared", "chosen_columns", "prepare"]
 
 _WHY = "bounds or categories found from the data would leak it"
+_PUBLIC = "Or pass --membership public, if everybody may know who is in which group."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ def chosen_columns(
     if described is None or unknown is not None or not names:
         name = unknown or "COLUMN"
         missing = "no column is described" if unknown is None else f"column {name!r} has no bounds"
-        raise ParameterError(
-            f"{missing}: declare --bounds {name}=LOW:HIGH or a schema, because {_WHY}."
+        raise ParameterError(f"{missing}: it has to be declared, because {_WHY}.").with_flags(
+            f"Pass --bounds {name}=LOW:HIGH, or --schema."
         )
     return described.select(names)
 
@@ -124,7 +125,7 @@ def _options(request: Request) -> dict[str, Any]:
     named = {request.entry.options[name]: value for name, value in request.options.items()}
     if isinstance(named.get("bandwidth"), list):
         if len(named["bandwidth"]) != 1:
-            raise ParameterError(f"--method {request.method} takes one bandwidth.")
+            raise ParameterError(f"method {request.method} takes one bandwidth.")
         (named["bandwidth"],) = named["bandwidth"]
     if isinstance(named.get("frequencies"), Mapping):  # a table: one row for each frequency
         named["frequencies"] = list(zip(*named["frequencies"].values(), strict=True))
@@ -134,9 +135,11 @@ def _options(request: Request) -> dict[str, Any]:
 def _two_sample(request: Request, described: Schema | None, samples: int) -> Prepared:
     group, groups = request.parts.get("group"), request.parts.get("groups")
     if samples == 1 and group is None:
-        raise ParameterError("pass --group COLUMN to split the file, or a second file.")
+        raise ParameterError(
+            "group must be given: the column that says which sample a row is in."
+        ).with_flags("Pass --group COLUMN, or a second file.")
     if samples == 2 and (group is not None or groups is not None):
-        raise ParameterError("--group and --groups split one file; here are two.")
+        raise ParameterError("group and groups split one file; here are two.")
     membership, grouping = request.parts.get("membership"), None
     if group is not None:
         grouping = Grouping.ask(group, described, groups, membership)
@@ -144,15 +147,14 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
     adjacency = _hidden(membership or "public", request.parts.get("adjacency"))
     if adjacency == "row" and request.entry.public_groups:
         raise ParameterError(
-            f"--method {request.method} needs public membership: {request.entry.public_groups}. "
-            "Pass --membership public if everybody may know who is in which group, or use "
-            "--method mmd or kolmogorov."
-        )
+            f"method {request.method} needs public membership: {request.entry.public_groups}. "
+            "Use method mmd or kolmogorov."
+        ).with_flags(_PUBLIC)
     schema = chosen_columns(described, request.parts.get("columns"), group)
     if request.entry.one_column and (len(schema.columns) > 1 or schema.categorical_names):
         raise ParameterError(
-            f"--method {request.method} compares one numeric column: name it with --columns. "
-            "--method mmd takes several, and categories."
+            f"method {request.method} compares one numeric column: name it in columns. "
+            "Method mmd takes several, and categories."
         )
     names, text = list(schema.columns), list(schema.categorical_names)
     words = ", ".join(names)
@@ -178,16 +180,15 @@ def _hidden(membership: str, adjacency: Adjacency | None) -> Adjacency:
         return adjacency or "one"
     if adjacency not in (None, "row"):
         raise PrivacyError(
-            f"--adjacency {adjacency} needs public membership: group sizes would leak. Use "
-            "row, or pass --membership public if everybody may know who is in which group."
-        )
+            f"adjacency {adjacency} needs public membership: group sizes would leak. Use row."
+        ).with_flags(_PUBLIC)
     return "row"
 
 
 def _independence(request: Request, described: Schema | None) -> Prepared:
     names_x, names_y = (list(request.parts.get(side, ())) for side in ("x", "y"))
     if not names_x or not names_y:
-        raise ParameterError("pass --x and --y: the columns of the two sides.")
+        raise ParameterError("x and y must be given: the columns of the two sides.")
     if set(names_x) & set(names_y):
         raise ParameterError("x and y must not share a column: it depends on itself.")
     sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
@@ -230,13 +231,13 @@ def _paired(request: Request, described: Schema | None) -> Prepared:
 def _fit(request: Request, described: Schema | None) -> Prepared:
     column = request.parts.get("column")
     if not column:
-        raise ParameterError("pass --column, the column to test.")
+        raise ParameterError("column must be given: the column to test.")
     target = _target(request)
     schema = None if described is None else chosen_columns(described, [column])
     if schema is None and request.method == "family":
         raise ParameterError(
-            f"--family needs a description of the column: --bounds {column}=LOW:HIGH or a schema."
-        )
+            f"family needs a description of the column {column!r}, because {_WHY}."
+        ).with_flags(f"Pass --bounds {column}=LOW:HIGH, or --schema.")
     return Prepared(
         names=[column],
         text=() if schema is None else schema.categorical_names,
@@ -258,14 +259,14 @@ def _target(request: Request) -> str:
     dist, family = request.parts.get("dist"), request.parts.get("family")
     if (dist is None) == (family is None):
         raise ParameterError(
-            'pass --dist, the distribution to test: "norm(0, 1)" for example; or --family, for '
-            "unknown location and scale: norm for example. Not both."
-        )
+            'dist must be given, the distribution to test, "norm(0, 1)" for example; or family, '
+            "for unknown location and scale, norm for example. Not both."
+        ).with_flags("Pass --dist or --family.")
     if request.method == "distribution" and dist is not None:
         read_cdf(dist)
         return str(dist)
     if request.method != "family" or family is None:
-        raise ParameterError("method must be distribution with --dist, family with --family.")
+        raise ParameterError("method must be distribution with dist, family with family.")
     if request.options.get("statistic", "ks") not in STATISTICS:
-        raise ParameterError(f"--family has --statistic {' or '.join(STATISTICS)}.")
+        raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")
     return str(family_named(family).name)

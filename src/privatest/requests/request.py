@@ -65,13 +65,15 @@ class Request:
         options = _given(self.options)
         for name in options:
             if name not in entry.options:
-                raise ParameterError(f"--{name} does not go with --method {self.method}.")
+                raise ParameterError(f"{name} does not go with method {self.method}.")
         for name in entry.needed:
             if name not in options:
-                raise ParameterError(f"--method {self.method} needs --{name}.")
+                raise ParameterError(f"method {self.method} needs {name}.").with_flags(
+                    f"Pass --{name}."
+                )
         if options.get("release", entry.releases[0]) not in entry.releases:
             raise ParameterError(
-                f"--release must be {' or '.join(entry.releases)} for --method {self.method}."
+                f"release must be {' or '.join(entry.releases)} for method {self.method}."
             )
         object.__setattr__(self, "parts", MappingProxyType(parts))
         object.__setattr__(self, "options", MappingProxyType(options))
@@ -100,7 +102,7 @@ class Request:
         if "epsilon" not in rest:
             raise ParameterError("epsilon must be given: what may the answer cost?")
         budget = Budget(rest.pop("epsilon"), rest.pop("delta", 0))
-        entry = find(str(question), str(method))
+        entry = find(question, method)
         parts = {name: rest.pop(name) for name in PARTS[str(question)] if name in rest}
         alpha = rest.pop("alpha", 0.05)
         options = {name: rest.pop(name) for name in entry.options if name in rest}
