@@ -285,8 +285,13 @@ def test_a_whole_life(ledger, location, monkeypatch):
     assert times == sorted(times, reverse=True)
     assert min(times) > "2000"
     heads = ledger.verify()
+    answered = ledger.answer(first.id[:10])
+    assert (answered.released, answered.analyst) == ({"pvalue": 0.1 + 0.2}, "ann")
+    with pytest.raises(LedgerError, match="does not lead to the known head"):
+        ledger.verify({"d": "0" * 64})
     with Ledger.open(location) as other:
         assert other.verify(heads) == heads
+        assert other.verify({"d": heads["d"].hash[:16]}) == heads
         assert other.recall("d", "r") == {"pvalue": 0.1 + 0.2}
 
 
@@ -301,6 +306,14 @@ def test_postgresql_entries_cannot_be_changed_by_mistake(postgres):
         ):
             with pytest.raises(psycopg.errors.RaiseException, match="never changed"):
                 other.execute(statement)
+
+
+def test_a_backup_is_left_to_postgresql(postgres, tmp_path):
+    with Ledger.open(postgres, create=True) as ledger:
+        with pytest.raises(LedgerError, match="pg_dump"):
+            ledger.backup(tmp_path / "copy.db")
+        assert not ledger.unfolded_log()
+    assert not (tmp_path / "copy.db").exists()
 
 
 def test_no_ledger_in_a_database(postgres):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
@@ -58,10 +59,40 @@ def test_a_refusal_changes_nothing(ledger):
     ledger.reserve("visits", Pure("0.05"))
 
 
+def test_a_refusal_tells_what_was_asked_and_what_is_left(ledger):
+    ledger.reserve("visits", Pure("0.4"))
+    with pytest.raises(BudgetError, match=r"epsilon: 0.7 asked, 0.6 left") as caught:
+        ledger.reserve("visits", Pure("0.7"))
+    assert caught.value.asked == {"epsilon": Decimal("0.7"), "delta": 0}
+    assert caught.value.left == {"epsilon": Decimal("0.6"), "delta": 0}
+    assert caught.value.missing == ("epsilon",)
+    with pytest.raises(BudgetError, match="delta: 1e-06 asked, 0 left") as caught:
+        ledger.reserve("visits", Approximate("0.1", "1e-6"))
+    assert caught.value.missing == ("delta",)
+    assert pickle.loads(pickle.dumps(caught.value)).left == caught.value.left
+
+
+def test_refusals_of_other_compositions_and_parts(ledger):
+    ledger.create_dataset("equal", Budget("0.1"), composition="equal", each=Pure("0.1"))
+    ledger.reserve("equal", Pure("0.1"))
+    with pytest.raises(BudgetError, match="requests: 1 asked, 0 left"):
+        ledger.reserve("equal", Pure("0.1"))
+    ledger.create_dataset("tight", Budget(1, "1e-6"), composition="tight")
+    with pytest.raises(BudgetError, match=r"rho of zCDP: 0.5 asked") as caught:
+        ledger.reserve("tight", Pure(1))
+    assert caught.value.missing == ("rho",)
+    ledger.create_dataset("parts", Budget(1), partition=["a", "b"])
+    ledger.reserve("parts", Pure("0.8", part="a"))
+    with pytest.raises(BudgetError, match=r"epsilon: 0.3 asked, 0.2 left"):
+        ledger.reserve("parts", Pure("0.3", part="a"))
+    with pytest.raises(BudgetError, match=r"epsilon: 1.1 asked, 1 left"):
+        ledger.reserve("parts", Pure("1.1", part="b"))
+
+
 def test_the_last_decimal_counts(ledger):
     ledger.reserve("visits", Pure("0.999998"))
     assert not ledger.affords("visits", Pure("0.000002000000000001"))
-    with pytest.raises(BudgetError):
+    with pytest.raises(BudgetError, match=r"0.000002000000000001 asked, 2e-06 left"):
         ledger.reserve("visits", Pure("0.000002000000000001"))
     ledger.reserve("visits", Pure("0.000002"))
 
@@ -170,7 +201,9 @@ def test_budgets_may_change_and_spending_stays(ledger):
     assert grants(ledger, Pure("0.1"), analyst="ann") == 1
     ledger.set_budget("visits", Budget("0.2"))
     assert grants(ledger, Pure("0.1")) == 0
-    ledger.set_budget("visits", Budget("0.6"))
+    with pytest.raises(ParameterError, match="at least what is spent"):
+        ledger.set_budget("visits", Budget("0.3"), below_spent=False)
+    ledger.set_budget("visits", Budget("0.6"), below_spent=False)
     assert grants(ledger, Pure("0.1")) == 2
     ledger.verify()
 
@@ -190,6 +223,24 @@ def test_identical_requests_are_recalled(ledger):
     assert ledger.recall("visits", request) == {"reject": True, "pvalue": 0.25}
     ledger.create_dataset("other", Budget(1))
     assert ledger.recall("other", request) is None
+
+
+def test_an_answer_is_found_again_by_its_id(ledger):
+    ledger.set_analyst("visits", "ann", Budget(1))
+    asked = {"question": "two-sample", "columns": ["age"]}
+    done = ledger.reserve("visits", Pure("0.1"), analyst="ann", asked=asked)
+    ledger.commit(done, released={"reject": True})
+    failed, running = (ledger.reserve("visits", Pure("0.1")) for _ in range(2))
+    ledger.fail(failed, reason="DataError")
+    found = ledger.answer(done.id[:12])
+    assert (found.id, found.state, found.analyst) == (done.id, "committed", "ann")
+    assert (found.asked, found.released, found.epsilon) == (asked, {"reject": True}, "0.1")
+    assert (ledger.answer(failed).state, ledger.answer(failed).reason) == ("failed", "DataError")
+    assert (ledger.answer(running).state, ledger.answer(running).asked) == ("open", None)
+    assert ledger.totals("visits").account.spent.epsilon == Decimal("0.3")
+    for nothing in ("", "abc", "zzzz", "%%%%", "____"):
+        with pytest.raises(ParameterError):
+            ledger.answer(nothing)
 
 
 def test_a_reservation_is_closed_once(ledger):
@@ -305,6 +356,11 @@ def test_the_file_is_for_its_owner_alone(ledger, path):
         lambda x: x.create_dataset("new", Budget(1), partition="ab"),
         lambda x: x.create_dataset("new", Budget(1), partition=["a"]),
         lambda x: x.create_dataset("new", Budget(1), partition=["a", "a"]),
+        lambda x: x.reserve("visits", Pure("0.1"), asked=["age"]),
+        lambda x: x.reserve("visits", Pure("0.1"), asked={"x": object()}),
+        lambda x: x.totals("\udcff"),
+        lambda x: x.verify({"visits": "12"}),
+        lambda x: x.verify({"visits": "G" * 64}),
         lambda x: x.commit(x.reserve("visits", Pure("0.1")), released=float("nan")),
         lambda x: x.commit(x.reserve("visits", Pure("0.1")), released=object()),
     ],
