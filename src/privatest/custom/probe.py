@@ -1,21 +1,20 @@
 """Search made-up data for neighbours that move a statistic further than its author declared.
 
-Random restarts from data with ties, extremes and clusters, then hill climbing over rows,
-replaced records and permutations. Seeded, so that a refusal can be repeated; private data is
-never seen. What a search can and cannot show: docs/proofs/custom-statistics.md.
+Walks through data with ties, extremes and clusters, then hill climbing over rows and replaced
+records. Steps are counted, not seconds, and seeded, so that a refusal can be repeated anywhere;
+private data is never seen. What a search can and cannot show: docs/proofs/custom-statistics.md.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatest.custom.space import Rows, Space
 from privatest.custom.statistic import TOLERANCE, UserStatistic, on_made_up_data
+from privatest.custom.walks import Neighbours, draw_walk, steepest, varied
 from privatest.errors import ParameterError
 from privatest.privacy import PermutationSensitivity
 from privatest.validation import number
@@ -27,9 +26,12 @@ Declared = Bound | Callable[[int, int], Bound]
 """What a user may declare: numbers for the sizes at hand, or a function of (n, m)."""
 
 _SMALL_SIZES = ((5, 4), (4, 9))  # where a declared function is searched as well
-_SECONDS_SMALL, _SECONDS = 0.2, 0.6  # of searching at one of those, and at the real sizes
-_CLIMBS = 10
-_STEPS = 60  # of one climb
+_SMALL_EVALUATIONS = 1500  # at each of them
+_EVALUATIONS = 200, 4000  # at the real sizes, at least and at most
+_ENTRIES, _ENTRIES_OF_A_CALL = 5e7, 1e4  # of all data that is tried; a call costs as much as these
+_CLIMBING = 0.4  # of all evaluations are for climbing, the rest for walks
+_CLIMBS = 4
+_ROUNDING = 2.0**-50  # of a statistic, relative to its size
 
 
 def declared_bound(sensitivity: Declared, n: int, m: int) -> PermutationSensitivity:
@@ -56,153 +58,94 @@ def search_neighbours(statistic: UserStatistic, space: Space, sensitivity: Decla
         small = replace(space, n=min(n, space.n), m=min(n if space.paired else m, space.m))
         try:
             declared = declared_bound(sensitivity, small.n, small.m)
-            violation = violation or _find_violation(statistic, small, declared, _SECONDS_SMALL)
+            violation = violation or _find_violation(statistic, small, declared, _SMALL_EVALUATIONS)
         except ParameterError:
             continue  # it, or its sensitivity, may be made for larger samples
     declared = declared_bound(sensitivity, space.n, space.m)
-    violation = violation or _find_violation(statistic, space, declared, _SECONDS)
+    violation = violation or _find_violation(statistic, space, declared, _evaluations(space))
     if violation:
         raise ParameterError(f"sensitivity must hold for all neighbours: {violation}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Neighbours: x and y, the records to be replaced, and a permutation."""
-
-    x: Rows
-    y: Rows
-    chosen: tuple[int | None, int | None]  # of x, of y
-    news: tuple[Rows, Rows]
-    shuffle: NDArray[np.intp]
-
-    def stacks(self, space: Space) -> tuple[Rows, Rows]:
-        """Both data sets, permuted, as a stack of two."""
-        others = []
-        for rows, index, new in zip((self.x, self.y), self.chosen, self.news, strict=True):
-            other = rows.copy()
-            if index is not None:
-                other[index] = new
-            others.append(other)
-        first = space.arrange(self.x, self.y, self.shuffle[None])
-        second = space.arrange(others[0], others[1], self.shuffle[None])
-        return np.concatenate([first[0], second[0]]), np.concatenate([first[1], second[1]])
+def _evaluations(space: Space) -> int:
+    """How often the statistic is computed: about a second for a cheap one, whatever the size."""
+    entries = space.n * len(space.x.lower) + space.m * len(space.y.lower)
+    return int(np.clip(_ENTRIES / (entries + _ENTRIES_OF_A_CALL), *_EVALUATIONS))
 
 
 def _find_violation(
-    statistic: UserStatistic, space: Space, bound: PermutationSensitivity, seconds: float
+    statistic: UserStatistic, space: Space, bound: PermutationSensitivity, evaluations: int
 ) -> str | None:
     """Search for neighbours that move the statistic further than declared; describe them."""
-    deadline = time.perf_counter() + seconds
-    searches = [(bound.permuted, _MOVES)]
-    if bound.observed < bound.permuted:
-        searches.append((bound.observed, _MOVES_OBSERVED))
+    searches = [(bound.observed, False)]
+    if space.paired or space.both:  # a permutation may part the rows of a record
+        searches.append((bound.permuted, True))
     rng = np.random.default_rng(0)
-    for climb in range(_CLIMBS * len(searches)):
-        limit, moves = searches[climb % len(searches)]
-        with on_made_up_data(space):
-            pair, moved = _climb(statistic, space, moves, rng, deadline)
-        if moved > limit * (1 + TOLERANCE):
-            return _describe(statistic, space, pair, limit)
-        if time.perf_counter() > deadline:
-            break
+    for limit, parted in searches:
+        value = _Counted(statistic, space, evaluations // len(searches))
+        found = _search(value, space, limit, rng, parted=parted)
+        if found is not None:
+            return _describe(value, found, limit)
     return None
 
 
-def _climb(
-    statistic: UserStatistic,
-    space: Space,
-    moves: tuple[_Move, ...],
-    rng: np.random.Generator,
-    deadline: float,
-) -> tuple[_Pair, float]:
-    """Change a pair of neighbours step by step, keeping what moves the statistic no less."""
-    x, y = space.x.draw(rng, space.n), space.y.draw(rng, space.m)
-    pair = _choose(_Pair(x, y, (0, 0), (x[0], y[0]), np.arange(space.moving)), space, rng)
-    moved = float(np.ptp(statistic.settled(*pair.stacks(space))))
-    for _ in range(_STEPS):
-        if time.perf_counter() > deadline:
-            break
-        trial = pair
-        for _ in range(int(rng.integers(1, 4))):
-            trial = moves[rng.integers(len(moves))](trial, space, rng)
-        trial_moved = float(np.ptp(statistic.settled(*trial.stacks(space))))
-        if trial_moved >= moved:  # equal too: plateaus have to be crossed
-            pair, moved = trial, trial_moved
-    return pair, moved
+@dataclass(slots=True)
+class _Counted:
+    """A statistic of one data set, and how often it may still be computed."""
+
+    statistic: UserStatistic
+    space: Space
+    left: int
+
+    def __call__(self, x: Rows, y: Rows) -> float:
+        self.left -= 1
+        with on_made_up_data(self.space):
+            return float(self.statistic.settled(x[None], y[None])[0])
 
 
-def _choose(pair: _Pair, space: Space, rng: np.random.Generator) -> _Pair:
-    """Replace other records."""
-    i, j = int(rng.integers(space.n)), int(rng.integers(space.m))
-    chosen: tuple[int | None, int | None] = (i, i) if space.paired else (i, j)
-    if not space.paired and not space.both:
-        chosen = (i, None) if rng.random() < 0.5 else (None, j)
-    return _renew(replace(pair, chosen=chosen), space, rng)
+def _search(
+    value: _Counted, space: Space, limit: float, rng: np.random.Generator, *, parted: bool
+) -> Neighbours | None:
+    """Walk, then climb from the best neighbours that walks have found."""
+    found: list[tuple[float, Neighbours]] = []
+    climbing = int(_CLIMBING * value.left)
+    while value.left > climbing:
+        pair = steepest(draw_walk(space, rng, parted=parted), value)
+        moved = pair.movement(value)
+        if _breaks(pair, moved, limit, value):
+            return pair
+        found = sorted([*found, (moved, pair)], key=lambda one: -one[0])[:_CLIMBS]
+    for climb, (moved, pair) in enumerate(found):
+        stop = climbing * (len(found) - 1 - climb) // len(found)
+        while value.left > stop:
+            trial = varied(pair, space, rng)
+            further = trial.movement(value)
+            if further >= moved:  # equal too: plateaus have to be crossed
+                pair, moved = trial, further  # noqa: PLW2901
+                if _breaks(pair, moved, limit, value):
+                    return pair
+    return None
 
 
-def _renew(pair: _Pair, space: Space, rng: np.random.Generator) -> _Pair:
-    """Replace them by other values."""
-    return replace(pair, news=(space.x.draw(rng, 1)[0], space.y.draw(rng, 1)[0]))
+def _breaks(pair: Neighbours, moved: float, limit: float, value: _Counted) -> bool:
+    if moved <= limit * (1 + TOLERANCE):
+        return False
+    # a large statistic has rounding errors of its own
+    return moved - limit > _ROUNDING * max(abs(value(*pair.before)), abs(value(*pair.after)))
 
 
-def _redraw(pair: _Pair, space: Space, rng: np.random.Generator) -> _Pair:
-    """Draw a few rows anew, or a whole side, or copy a row over others."""
-    side = "x" if rng.random() < 0.5 else "y"
-    rows, box = getattr(pair, side).copy(), getattr(space, side)
-    count = len(rows) if rng.random() < 0.3 else int(rng.integers(1, 4))
-    where = rng.choice(len(rows), size=min(count, len(rows)), replace=False)
-    if rng.random() < 0.3:
-        rows[where] = rows[rng.integers(len(rows))]
-    else:
-        rows[where] = box.draw(rng, len(where))
-    return replace(pair, **{side: rows})
-
-
-def _cluster(pair: _Pair, space: Space, rng: np.random.Generator) -> _Pair:
-    """Let the permuted sides consist of a few equal rows: halves of one value or two."""
-    values = [(space.x.draw(rng, 1), space.y.draw(rng, 1)) for _ in range(2)]
-    x, y = space.arrange(pair.x, pair.y, pair.shuffle[None])
-    for side, rows in enumerate((x[0], y[0])):
-        half = (len(rows) + int(rng.integers(2))) // 2  # also one more: it decides a median
-        for part in (slice(None, half), slice(half, None)):
-            # two sides of pairs differ in columns, two samples do not
-            rows[part] = values[rng.integers(2)][side if space.paired else 0]
-    unshuffled = np.argsort(pair.shuffle)
-    if space.paired:
-        return replace(pair, x=x[0], y=y[0][unshuffled])
-    pooled = np.concatenate([x[0], y[0]])[unshuffled]
-    return replace(pair, x=pooled[: space.n], y=pooled[space.n :])
-
-
-def _permute(pair: _Pair, _: Space, rng: np.random.Generator) -> _Pair:
-    """Swap two rows of the permutation, or draw another one."""
-    shuffle = pair.shuffle.copy()
-    if rng.random() < 0.5:
-        swapped = rng.integers(len(shuffle), size=2)
-        shuffle[swapped] = shuffle[swapped[::-1]]
-    else:
-        shuffle = rng.permutation(len(shuffle))
-    return replace(pair, shuffle=shuffle)
-
-
-_Move = Callable[[_Pair, Space, np.random.Generator], _Pair]
-_MOVES_OBSERVED: tuple[_Move, ...] = (_choose, _renew, _redraw, _redraw, _cluster)
-_MOVES = (*_MOVES_OBSERVED, _permute)
-
-
-def _describe(statistic: UserStatistic, space: Space, pair: _Pair, limit: float) -> str:
-    x, y = pair.stacks(space)
-    before, after = statistic.settled(x, y)
-    permuted = not np.array_equal(pair.shuffle, np.arange(space.moving))
+def _describe(value: _Counted, pair: Neighbours, limit: float) -> str:
+    before, after = value(*pair.before), value(*pair.after)
+    x, y = pair.before
     changes = [
-        f"{side}[{index}] = {_shown(rows[1, index])}"
-        for side, rows in (("x", x), ("y", y))
-        for index in np.flatnonzero((rows[0] != rows[1]).any(axis=1))
+        f"{side}[{index}] = {_shown(rows[index])}"
+        for side, rows, places in zip("xy", pair.after, pair.places, strict=True)
+        for index in places
     ]
     return (
         f"{limit:g} was declared, but it moves by {abs(after - before):g} on synthetic "
-        f"{'permuted ' if permuted else ''}neighbours (n = {space.n}, m = {space.m}), from "
-        f"{before:g} at x = {_shown(x[0])}, y = {_shown(y[0])} to {after:g} at "
+        f"{'permuted ' if pair.parted else ''}neighbours (n = {len(x)}, m = {len(y)}), from "
+        f"{before:g} at x = {_shown(x)}, y = {_shown(y)} to {after:g} at "
         f"{' and '.join(changes)}."
     )
 

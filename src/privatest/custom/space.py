@@ -97,6 +97,13 @@ class Box:
         wide: Rows = (2.0 * corner - 1.0) * reach
         return wide
 
+    def opposite(self, rows: Rows) -> Rows:
+        """Mirror rows in the middle of the box: the lower bound becomes the upper one."""
+        if not self.bounded:
+            return -rows
+        mirrored: Rows = np.clip(self.upper - (rows - self.lower), self.lower, self.upper)
+        return mirrored
+
     def _place(self, unit: Rows) -> Rows:
         rows = np.clip(self.lower + unit * (self.upper - self.lower), self.lower, self.upper)
         placed: Rows = np.where(self.whole, np.rint(rows), rows)

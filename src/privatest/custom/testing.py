@@ -120,8 +120,8 @@ def permutation_test(
     n_permutations : int
         Number of random permutations.
     check_sensitivity : bool
-        Whether to search synthetic data, for up to a second, for neighbours that break
-        ``sensitivity``. Finding none proves nothing.
+        Whether to search synthetic data for neighbours that break ``sensitivity``: a fixed
+        number of evaluations, about a second for a cheap statistic. Finding none proves nothing.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds. The statistic sees values clipped to them, in their own units, rounded
         to 14 digits; categories as 0, 1, ... For independence (lower, upper) for all columns,
