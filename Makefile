@@ -43,6 +43,7 @@ bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 
 docs: $(VENV)/.installed ## write the CLI reference and build the site into site/
 	$(BIN)/python -m tools.cli_reference
+	$(BIN)/python -m tools.json_reference
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, print_error, print_result, working
+from privatest.cli.output import Page, print_error, print_json, print_result, working
 from privatest.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -161,11 +161,10 @@ def run(
             return
         with working("Testing ..."):
             answer = opened.run(document, analyst=analyst)
-    if as_json:
-        print(json.dumps(answer.to_dict(), indent=2))
-        return
-    print_result(answer.result, compared=answer.words, label=answer.label)
-    if answer.recorded:
+    facts = {"dataset": answer.dataset, "id": answer.id, "recorded": answer.recorded}
+    words = {"compared": answer.words, "label": answer.label}
+    print_result(answer.result, **words, as_json=as_json, more=facts)
+    if answer.recorded and not as_json:
         Page().line("Answered from the record: you asked this before, and it cost nothing now.")
 
 
@@ -194,7 +193,7 @@ def price(
 
 def _print_price(found: Price, *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(found.to_dict(), indent=2))
+        print_json(found.to_dict())
         return
     page = Page()
     where = found.dataset if found.part is None else f"{found.dataset}, part {found.part}"

@@ -106,8 +106,9 @@ def mean(
         receipt = record(estimate.to_dict())
     with receipt.shown(as_json=as_json):
         if as_json:
-            told = {"columns": names, "files": [str(data)], "ledger": receipt.to_list()}
-            print_json(estimate.to_dict() | told)
+            told = {"guarantee": str(estimate).splitlines()[-1], "request": asked}
+            lines = {"files": [str(data)], "ledger": receipt.to_list()}
+            print_json(estimate.to_dict() | {"columns": names} | told | lines)
         else:
             page = Page()
             for line in str(estimate).splitlines():

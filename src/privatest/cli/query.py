@@ -232,6 +232,7 @@ def _print_json(
         # a release without draws has no error bar, and JSON no word for that but null
         "error": estimate.error if math.isfinite(estimate.error) else None,
         "misfit": estimate.misfit,
+        "poor": bool(estimate.poor),
         "weights": "released" if used is made else "nonnegative",
         "release": facts(made),
     }

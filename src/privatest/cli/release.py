@@ -103,13 +103,14 @@ def release(
         "kernel": kernel,
         "bandwidth": bandwidth,
     }
+    asked = public_words("release", budget, [data], described, **_told(settings, public_points))
     with spending(
         purse,
         budget,
         [data],
         gaussian=True,
         rehearsal=lambda: _rehearse(rows.num_rows, budget, settings),
-        asked=public_words("release", budget, [data], described, **_told(settings, public_points)),
+        asked=asked,
     ) as record:
         made = _publish(rows, budget, settings)
         place = save_paid(made.save, output)
@@ -117,7 +118,8 @@ def release(
         receipt = record(facts(made) | {"sha256": checksum})
     with receipt.shown(as_json=as_json):
         if as_json:
-            told = {"file": str(place), "sha256": checksum, "files": [str(data)]}
+            told: dict[str, Any] = {"file": str(place), "sha256": checksum, "poor": _strained(made)}
+            told |= {"guarantee": made.facts.guarantee, "request": asked, "files": [str(data)]}
             print_json(facts(made) | told | {"ledger": receipt.to_list()})
         else:
             _print(made, place)
@@ -167,13 +169,16 @@ def _print(made: SyntheticData, output: Path) -> None:
     page.line(f"Wrote {output}. Asking it costs nothing more: privatest query {output} mean COLUMN")
 
 
-def _print_strained(made: SyntheticData, page: Page) -> None:
-    """Warn of columns that the synthetic rows cannot represent."""
+def _strained(made: SyntheticData) -> list[str]:
+    """Return columns that the synthetic rows cannot represent."""
     from privatest.plots.marginals import strained  # noqa: PLC0415
 
     with working("Checking how well the rows stand for the data ..."):
-        poor = strained(made)
-    if poor:
+        return list(strained(made))
+
+
+def _print_strained(made: SyntheticData, page: Page) -> None:
+    if poor := _strained(made):
         page.line(
             f"Poorly represented: {', '.join(poor)}. Shares and quantiles there have long bars; "
             "release fewer columns, or --public-points where people are."

@@ -236,8 +236,8 @@ def share(
         if as_json:
             told = {"columns": names, "file": str(place), "files": [str(data)]}
             cost = {"epsilon": float(agreed.budget.epsilon), "delta": float(agreed.budget.delta)}
-            ledger_lines = {"guarantee": made.guarantee, "ledger": receipt.to_list()}
-            print_json(public | cost | told | ledger_lines)
+            lines = {"guarantee": made.guarantee, "request": asked, "ledger": receipt.to_list()}
+            print_json(public | cost | told | lines)
         else:
             page = Page()
             for line in str(made).splitlines():
@@ -284,7 +284,11 @@ def compare(
 
 def _print_pairs(outcomes: dict[tuple[str, str], Outcome], *, as_json: bool) -> None:
     if as_json:
-        pairs = [{"shares": pair} | outcome.to_dict() for pair, outcome in outcomes.items()]
+        pairs = [
+            {"shares": pair, "verdict": outcome.verdict, "guarantee": outcome.guarantee}
+            | outcome.to_dict()
+            for pair, outcome in outcomes.items()
+        ]
         print_json({"pairs": pairs})
         return
     page, any_of_them = Page(), next(iter(outcomes.values()))

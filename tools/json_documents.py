@@ -1,0 +1,348 @@
+"""What commands print with ``--json``, as a JSON Schema: the one place where it is written down.
+
+``python -m tools.json_reference`` makes the schema's file and the reference page from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Schema = dict[str, Any]
+
+
+def _of(kind: str | list[str], about: str, **more: Any) -> Schema:
+    return {"type": kind, **more, "description": about}
+
+
+def _text(about: str, *choices: str) -> Schema:
+    return _of("string", about, **({"enum": list(choices)} if choices else {}))
+
+
+def _list(about: str, items: Schema | None = None) -> Schema:
+    return _of("array", about, items=items or {"type": "string"})
+
+
+def _decimal(about: str) -> Schema:
+    return _text(f"{about} (exact decimal)")
+
+
+def _number(about: str) -> Schema:
+    return _of("number", about)
+
+
+def _count(about: str) -> Schema:
+    return _of("integer", about)
+
+
+def _true(about: str) -> Schema:
+    return _of("boolean", about)
+
+
+def _table(about: str) -> Schema:
+    return _of("object", about)
+
+
+def _part(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _object(about: str, needed: Schema, optional: Schema | None = None) -> Schema:
+    properties = {**needed, **(optional or {})}
+    return _of("object", about, properties=properties, required=list(needed))
+
+
+def _document(about: str, needed: Schema, optional: Schema | None = None) -> Schema:
+    version = {"const": 1, "description": "Version of the format."}
+    return _object(about, {"format": version, **needed}, optional)
+
+
+_NUMBERS: Schema = {"type": "array", "items": {"type": "number"}}
+_COST = {"epsilon": _number("Epsilon spent."), "delta": _number("Delta spent.")}
+_SIMULATED = {"simulated": _true("True if the noise was simulated: no privacy.")}
+_GUARANTEE = {"guarantee": _text("The sentence on privacy.")}
+_HIDDEN = {
+    "adjacency": _text("Which data sets cannot be told apart.", "one", "both", "row"),
+    "unit": _text("What is hidden: a row, or a person with at most k rows."),
+}
+_PAID = {
+    "request": _table(
+        "The request in full: question, method, columns, groups, options, epsilon and delta."
+    ),
+    "files": _list("The files that were read."),
+    "ledger": _list("The data sets that were charged; empty with --no-ledger.", _part("line")),
+}
+_RESULT = {
+    "reject": _true("Whether the hypothesis is rejected at level alpha."),
+    "alpha": _number("The level."),
+    **_COST,
+    **_HIDDEN,
+    "method": _text("The test, in words."),
+    "null_hypothesis": _text("What was tested, in words."),
+    "sizes": _table("Public sizes: n and m, or N where groups are private."),
+    "parameters": _table("Public parameters of the test, by name."),
+    **_SIMULATED,
+    "verdict": _text("The sentence a statistician would write."),
+    **_GUARANTEE,
+}
+_OUTCOME = {
+    "pvalue": _number("The private p-value; absent where only a decision was released."),
+    "statistic": _of(["number", "null"], "The private statistic, or null where there is none."),
+    "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
+}
+_COMPARED = {"compared": _text("What was compared with what.")}
+_PUBLISHED = {
+    "rows": _count("Synthetic rows."),
+    "columns": _list("Their columns."),
+    "n": _count("Private rows that they stand for; public."),
+    **_COST,
+    **_HIDDEN,
+    "method": _text("How they were made."),
+    "bandwidth": _of(["number", "null"], "Of the kernel."),
+    "parameters": _table("Public parameters, by name."),
+    **_SIMULATED,
+}
+_BUDGET = {"epsilon": _decimal("Whole budget"), "delta": _decimal("Whole budget")}
+_LEFT = {
+    "left": _table("What is left of each limit, by name, as exact decimals."),
+    "used": _number("Share of the budget that is gone, from 0 to 1."),
+}
+_HEADS = {
+    "heads": _of(
+        "object",
+        "End of each data set's chain, by name.",
+        additionalProperties=_part("head"),
+    )
+}
+_TOTALS = {
+    "dataset": _text("Its name."),
+    "composition": _text("Which sums decide.", "basic", "tight", "equal"),
+    **_BUDGET,
+    "limits": _table("Sums that may not be passed, by name, as exact decimals."),
+    "spent": _part("spent"),
+    **_LEFT,
+    "parts": _table("What was spent on each part of the partition."),
+    "analysts": _table("The same for each analyst."),
+    "each": _of(["object", "null"], "What every request costs, if all must cost the same."),
+    "partition": _list("The public parts."),
+    "schema_digest": _text("Digest of the schema, or nothing."),
+    "head": _part("head"),
+    "time": _text("Time of the last entry, UTC."),
+}
+
+TESTS = {
+    "test": _document(
+        "Of `two-sample`, `independence`, `paired`, `fit` and `demo`.",
+        {**_RESULT, **_COMPARED, **_PAID},
+        _OUTCOME,
+    ),
+    "comparison": _document(
+        "Of `compare`, with two shares.",
+        {**_RESULT, **_COMPARED, "shares": _list("The two files.")},
+        _OUTCOME,
+    ),
+    "comparisons": _document(
+        "Of `compare`, with more than two shares.",
+        {"pairs": _list("Each pair, with p-values corrected for all (Holm).", _part("pair"))},
+    ),
+    "curator-answer": _document(
+        "Of `curator run`.",
+        {
+            **_RESULT,
+            **_COMPARED,
+            "dataset": _text("What was asked about."),
+            "id": _of(["string", "null"], "Entry of the ledger; null if it is from the record."),
+            "recorded": _true("Whether it came from the record, at no cost."),
+        },
+        _OUTCOME,
+    ),
+    "price": _document(
+        "Of `curator price`, and of `curator run --dry-run`.",
+        {
+            "dataset": _text("The data set."),
+            "epsilon": _number("Epsilon it would cost."),
+            "delta": _number("Delta it would cost."),
+            "part": _of(["string", "null"], "The part that is charged; null is all of the data."),
+            "affordable": _true("Whether the budgets have that left."),
+            "recorded": _true("Whether the answer is recorded already, so that it is free."),
+        },
+    ),
+}
+ESTIMATES = {
+    "mean": _document(
+        "Of `mean`.",
+        {
+            "mean": _list("Private means.", {"type": "number"}),
+            "lower": _list("Lower ends of the intervals.", {"type": "number"}),
+            "upper": _list("Upper ends of the intervals.", {"type": "number"}),
+            "covariance": _list("Private covariance.", _NUMBERS),
+            "region_shape": _list("Shape of the elliptic confidence region.", _NUMBERS),
+            "region_radius": _number("Its radius."),
+            "confidence": _number("Of all intervals together."),
+            **_COST,
+            "n": _count("Rows; public."),
+            "columns": _list("The columns, in the order of the means."),
+            "unit": _HIDDEN["unit"],
+            **_SIMULATED,
+            **_GUARANTEE,
+            **_PAID,
+        },
+    ),
+    "release": _document(
+        "Of `release`.",
+        {
+            **_PUBLISHED,
+            "file": _text("The file that was written."),
+            "sha256": _text("Its checksum."),
+            "poor": _list("Columns that the rows represent poorly."),
+            **_GUARANTEE,
+            **_PAID,
+        },
+    ),
+    "query": _document(
+        "Of `query` with mean, probability, quantile or compare.",
+        {
+            "question": _text("What was asked.", "mean", "probability", "quantile", "compare"),
+            "words": _list("What it was about."),
+            "value": _number("The estimate."),
+            "error": _of(["number", "null"], "Standard deviation of the noise; null if unknown."),
+            "misfit": _number("Part of the error: how badly the rows can stand for the data."),
+            "poor": _true("Whether that is most of it."),
+            "weights": _text("Weights that were used.", "released", "nonnegative"),
+            "release": _part("published"),
+        },
+    ),
+    "query-about": _document(
+        "Of `query` with about or plot.",
+        {"question": _text("What was asked.", "about", "plot"), "release": _part("published")},
+        {"file": _text("The picture.")},
+    ),
+    "plan": _document(
+        "Of `plan-share`.",
+        {
+            "file": _text("The file that was written."),
+            "plan": _text("Digest of the plan."),
+            "columns": _list("Descriptions of the columns.", {"type": "object"}),
+            "rows_per_person": _count("The most rows of one person."),
+            "features": _text("What is averaged.", "mean embedding", "characteristic function"),
+            "kernel": _of(["string", "null"], "The kernel; null for waves."),
+            "bandwidth": _of(["number", "null"], "Its width."),
+            "epsilon": _decimal("What a share costs"),
+            "delta": _decimal("What a share costs"),
+            "balance": _number("Noise on second moments by noise on means."),
+        },
+        {
+            "locations": _list("Points, in encoded units.", _NUMBERS),
+            "frequencies": _list("Waves, in encoded units.", _NUMBERS),
+        },
+    ),
+    "share": _document(
+        "Of `share`.",
+        {
+            "share": _text("Checksum of the share."),
+            "plan": _text("Digest of the plan."),
+            "n": _count("Rows; public."),
+            **_COST,
+            "columns": _list("The columns."),
+            "file": _text("The file that was written."),
+            **_GUARANTEE,
+            **_PAID,
+        },
+    ),
+}
+LEDGER = {
+    "ledger-budget": _document(
+        "Of `ledger init` and `ledger set`.",
+        _TOTALS,
+        {"before": _table("The budget before it was changed.")},
+    ),
+    "ledger-show": _document(
+        "Of `ledger show`.",
+        {"datasets": _list("All data sets, or the one that was named.", _part("totals"))},
+    ),
+    "ledger-history": _document(
+        "Of `ledger history`.",
+        {"dataset": _text("Its name."), "entries": _list("The newest first.", _part("entry"))},
+    ),
+    "ledger-answer": _document(
+        "Of `ledger answer`.",
+        {
+            "id": _text("Id of the request."),
+            "dataset": _text("What was asked about."),
+            "analyst": _of(["string", "null"], "Who asked; null is the custodian."),
+            "sequence": _count("Place in the chain."),
+            "time": _text("UTC."),
+            "state": _text("What became of it.", "committed", "failed", "open"),
+            "epsilon": _decimal("What it cost"),
+            "delta": _decimal("What it cost"),
+            "asked": _of(["object", "null"], "The request; null where it was not recorded."),
+            "released": {"description": "What its command recorded; null if nothing was."},
+            "reason": _text("Why it failed."),
+        },
+    ),
+    "ledger-verify": _document(
+        "Of `ledger verify`.",
+        {
+            "verified": {"const": True, "description": "Else the command ends with an error."},
+            **_HEADS,
+            "compared": _list("Data sets that were compared with earlier heads."),
+            "log": _true("Whether entries are in a log beside the file, which cp forgets."),
+        },
+    ),
+    "ledger-backup": _document(
+        "Of `ledger backup`.",
+        {"file": _text("The copy."), "entries": _count("How many."), **_HEADS},
+    ),
+    "ledger-export": _document(
+        "Of `ledger export`.",
+        {"file": _text("The file that was written."), "entries": _count("How many.")},
+    ),
+}
+DOCUMENTS = TESTS | ESTIMATES | LEDGER
+PARTS = {
+    "line": _object(
+        "A data set that was charged.",
+        {
+            "dataset": _text("Its name in the ledger."),
+            "entry": _text("Id: `privatest ledger answer ID` prints the answer again."),
+            "budget": _object("The whole budget.", _BUDGET),
+            "spent": _part("spent"),
+            **_LEFT,
+        },
+    ),
+    "spent": _object(
+        "Sums over all requests, this one included.",
+        {
+            "epsilon": _decimal("Sum of epsilons"),
+            "delta": _decimal("Sum of deltas"),
+            "rho": _decimal("Sum under zCDP"),
+            "rho_delta": _decimal("Deltas that zCDP needs besides"),
+            "events": _count("Number of requests."),
+        },
+    ),
+    "pair": _object("Two shares.", {**_RESULT, "shares": _list("The two files.")}, _OUTCOME),
+    "published": _object("A release.", _PUBLISHED),
+    "totals": _object("All budgets of a data set.", _TOTALS),
+    "head": _object(
+        "The end of a chain.", {"sequence": _count("Entries."), "hash": _text("Last hash.")}
+    ),
+    "entry": _object(
+        "An entry of the ledger.",
+        {
+            "sequence": _count("Place in the chain."),
+            "time": _text("UTC."),
+            "kind": _text("What happened."),
+            "hash": _text("Digest of this entry and all before."),
+            "body": _table("Everything that was recorded."),
+        },
+    ),
+}
+
+
+def schema() -> Schema:
+    """Return the JSON Schema of every document."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What privatest prints with --json",
+        "anyOf": [_part(name) for name in DOCUMENTS],
+        "$defs": DOCUMENTS | PARTS,
+    }
