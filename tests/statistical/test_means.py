@@ -7,6 +7,7 @@ the file (exact binomial tails).
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from privatest.means import (
     hotelling_test,
     private_covariance,
     private_mean,
+    ttest_1samp,
     ttest_ind,
 )
 from privatest.noise import SimulatedNoise
@@ -146,3 +148,87 @@ def test_power():
     """Asked for .75 and .9; measured .9 and .98 in benchmarks, with more replicates."""
     assert power(10, 300, 1.0, runs=40) >= 0.75
     assert power(10, 3000, 0.1, runs=40) >= 0.9
+
+
+def rejections(test: Any, runs: int, **budget: float) -> int:
+    """Count rejections of a true hypothesis; ``test(data, **options)`` returns a result."""
+    count = 0
+    for seed in range(runs):
+        options = {"bounds": (-1, 1), "n_bootstrap": 59, "rng": seed + 10**6, **budget}
+        count += test(
+            np.random.default_rng([seed, 8]), noise=SimulatedNoise(seed), **options
+        ).reject
+    return count
+
+
+@pytest.mark.parametrize(
+    ("spread", "budget"),
+    [(0.01, {"epsilon": 20}), (0.03, {"epsilon": 5}), (0.01, {"epsilon": 20, "delta": 1e-6})],
+)
+def test_level_off_centre_with_a_spread_near_the_noise(spread, budget):
+    """Noise on the mean moves the variance too: .14 and .09 were rejected."""
+
+    def test(data, **options):
+        return ttest_1samp(data.normal(0.7, spread, size=1000), 0.7, **options)
+
+    assert rejections(test, 400, **budget) <= most(400)
+
+
+@pytest.mark.parametrize("two", [False, True])
+def test_level_of_several_columns_off_centre(two):
+    """The mean was the leading axis of the second moment: .27 and .14 were rejected."""
+
+    def test(data, **options):
+        x, y = data.normal(0.7, 0.1, size=(2, 3000, 2))
+        return hotelling_test(x, y, **options) if two else hotelling_1samp(x, [0.7, 0.7], **options)
+
+    assert rejections(test, 200, epsilon=20) <= most(200)
+
+
+def test_several_columns_off_centre_have_power():
+    """Five columns off their centre never rejected."""
+
+    def test(data, **options):
+        return hotelling_1samp(data.normal(0.7, 0.1, size=(3000, 5)), [0.69] * 5, **options)
+
+    assert rejections(test, 20, epsilon=20) == 20
+
+
+@pytest.mark.parametrize("law", ["normal", "lognormal", "rare", "tiny"])
+def test_level_of_unequal_and_tiny_samples(law):
+    """.15, .20, .24 and .12 were rejected."""
+
+    def draw_law(rng, n):
+        if law == "lognormal":
+            return 0.9 - 0.05 * np.exp(rng.standard_normal(n)).clip(max=30)
+        if law == "rare":
+            return 0.9 - 1.8 * (rng.random(n) < 0.02)
+        return rng.normal(0, 0.3, size=n)
+
+    def test(data, **options):
+        n, m = (5, 5) if law == "tiny" else (10, 1000)
+        return ttest_ind(draw_law(data, n), draw_law(data, m), **options)
+
+    assert rejections(test, 300, epsilon=20) <= most(300)
+
+
+@pytest.mark.parametrize("n", [30, 100, 300])
+def test_level_where_a_sample_may_hold_no_rare_row(n):
+    """Two of a hundred are far away; a t-test without noise rejects .13 to .5 here."""
+
+    def test(data, **options):
+        x = 0.9 - 1.8 * ((data.random(n) < 0.02) - 0.02)
+        return ttest_1samp(x, 0.9, **options)
+
+    assert rejections(test, 300, epsilon=20) <= most(300)
+
+
+@pytest.mark.parametrize("epsilon", [5, 20])
+def test_coverage_of_a_mean_off_centre(epsilon):
+    """The interval held the mean in .87 and .74 of the cases."""
+
+    def misses(data, **options):
+        found = private_mean(data.normal(0.7, 0.1 / epsilon, size=1000), **options)
+        return SimpleNamespace(reject=not found.lower[0] <= 0.7 <= found.upper[0])
+
+    assert rejections(misses, 300, epsilon=epsilon) <= most(300)

@@ -51,6 +51,18 @@ def test_level(law, epsilon, n, m, options):
     assert rejected / RUNS <= MOST
 
 
+@pytest.mark.parametrize(("n", "m"), [(10, 1000), (30, 3000)])
+def test_level_of_unequal_sizes(n, m):
+    """The sampling error of the second moment was not redrawn: .09 and .10 were rejected."""
+    plan = plan_share([(-4, 4)], epsilon=20, delta=1e-5, locations=3)
+    runs = 400
+    rejected = sum(
+        compare(owner(plan, n, seed, 0), owner(plan, m, seed, 1), n_bootstrap=99).reject
+        for seed in range(runs)
+    )
+    assert rejected / runs <= ALPHA + 3 * (ALPHA * (1 - ALPHA) / runs) ** 0.5
+
+
 def test_level_of_all_pairs_together():
     plan = plan_share([(-4, 4)] * 2, epsilon=1, delta=1e-5, locations=4)
     runs, rejected = 60, 0

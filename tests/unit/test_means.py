@@ -19,10 +19,12 @@ from privatest.means import (
     hotelling_test,
     private_covariance,
     private_mean,
+    scenarios,
     ttest_1samp,
     ttest_ind,
 )
-from privatest.means.release import plan_release
+from privatest.means.bootstrap import Contrast
+from privatest.means.release import plan_release, release_sample
 from privatest.noise import SimulatedNoise
 from privatest.privacy import Budget
 from privatest.schema import CategoricalColumn, NumericColumn, Schema
@@ -60,12 +62,45 @@ def test_without_noise_it_is_the_classical_test(budget):
 
 
 @pytest.mark.parametrize("equal", [True, False])
-def test_bootstrap_without_noise_knows_small_samples(equal):
-    """With few rows t² is not chi-square; the bootstrap p-value is close to the exact one."""
+def test_bootstrap_without_noise_knows_small_samples(equal, monkeypatch):
+    """With few rows t² is not chi-square; for normal rows the bootstrap is close to exact.
+
+    Rows that so few would not show make the p-value larger, as no t-test without noise does.
+    """
     rng = np.random.default_rng(3)
     x, y = rng.normal(5, 0.5, size=12), rng.normal(5.4, 0.5, size=12)
-    ours = run(ttest_ind, x, y, epsilon=1e6, equal_var=equal, n_bootstrap=9999)
-    assert ours.pvalue == pytest.approx(scipy_ttest_ind(x, y, equal_var=equal).pvalue, abs=0.02)
+    exact = scipy_ttest_ind(x, y, equal_var=equal).pvalue
+    careful = run(ttest_ind, x, y, epsilon=1e6, equal_var=equal, n_bootstrap=9999)
+    monkeypatch.setattr(scenarios, "_HIDDEN", np.inf)
+    normal = run(ttest_ind, x, y, epsilon=1e6, equal_var=equal, n_bootstrap=9999)
+    assert normal.pvalue == pytest.approx(exact, abs=0.02)
+    assert normal.pvalue + 0.05 < careful.pvalue < 0.3
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_scenarios_are_few_where_noise_hides_a_row(budget):
+    """A row cannot matter at epsilon 1; it does at 20."""
+
+    def rare(epsilon):
+        plan = plan_release(50, 1, Budget(epsilon, budget.get("delta", 0)), 1)
+        sample = release_sample(np.full((50, 1), 0.5), plan, SimulatedNoise(0))
+        found = scenarios.scenarios(Contrast((sample,), (1.0,), 50.0))
+        return sum(each.rare is not None for each in found)
+
+    assert rare(1) == 0
+    assert rare(20) == 12
+
+
+def test_second_moment_is_taken_about_the_released_mean():
+    """Only where the mean is clearly off the centre, and only in several columns."""
+    rows = np.full((2000, 2), [0.5, 0.95])
+    plan = plan_release(2000, 2, Budget(5), 1)
+    sample = release_sample(rows, plan, SimulatedNoise(0))
+    assert sample.about[0] == 0
+    assert sample.about[1] == pytest.approx(0.9, abs=0.05)
+    assert sample.unit == pytest.approx((1 + 1.9**2) / 2000, rel=0.1)
+    one = release_sample(rows[:, 1:], plan_release(2000, 1, Budget(5), 1), SimulatedNoise(0))
+    assert one.about[0] == 0
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -147,17 +182,21 @@ def test_the_budget_of_each_sample():
 
 
 def test_plans():
+    def ridge(plan):
+        rows = np.full((plan.n, plan.dimension), 0.5)
+        return release_sample(rows, plan, SimulatedNoise(0)).ridge
+
     budget = Budget(1)
     one, five = plan_release(1000, 10, budget, 1), plan_release(1000, 10, budget, 5)
     assert one.mean_scale == pytest.approx(2 / (1000 * 0.7), rel=1e-6)
     assert one.variance == pytest.approx(11 * 12 / 3 * one.mean_scale**2)
-    assert one.ridge == pytest.approx(4 / 0.3 * 10 / 1000, rel=1e-6)
-    assert plan_release(1000, 1, budget, 1).ridge == pytest.approx(1 / 0.3 / 1000, rel=1e-6)
+    assert ridge(one) == pytest.approx(4 / 0.3 * 10 / 1000, rel=1e-6)
+    assert ridge(plan_release(1000, 1, budget, 1)) == pytest.approx(1 / 0.3 / 1000, rel=1e-6)
     assert five.mean_scale == pytest.approx(5 * one.mean_scale, rel=1e-6)
-    assert five.ridge == pytest.approx(5 * one.ridge, rel=1e-6)
+    assert ridge(five) == pytest.approx(5 * ridge(one), rel=1e-6)
     gaussian = plan_release(1000, 10, Budget(1, "1e-6"), 1)
     assert gaussian.variance == pytest.approx(gaussian.mean_scale**2)
-    assert gaussian.ridge == pytest.approx(gaussian.sigma_second * 5**0.5)
+    assert ridge(gaussian) == pytest.approx(gaussian.sigma_second * 5**0.5)
 
 
 def test_schema():

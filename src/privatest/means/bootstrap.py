@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 from privatest.covariance_ed import ed_replicates
 from privatest.means.release import Plan, Released, centred
 from privatest.moment_release import svec_noise
+from privatest.statistics.moments import scatter_draws
 
-__all__ = ["Contrast", "Replicates", "replicate", "replicate_covariances", "statistic"]
+__all__ = [
+    "Contrast",
+    "RareRows",
+    "Replicates",
+    "Scenario",
+    "replicate",
+    "replicate_covariances",
+    "statistic",
+]
 
 _STACK = 1 << 18  # matrix entries that are worked on at once
 
@@ -37,11 +46,14 @@ class Contrast:
         Of their covariances; they add up to 1.
     size : float
         n, or n m/(n + m): the covariance of the contrast is the pooled one over this.
+    equal : bool
+        Whether the samples are taken to have one covariance.
     """
 
     samples: tuple[Released, ...]
     weights: tuple[float, ...]
     size: float
+    equal: bool = True
 
     @property
     def value(self) -> Floats:
@@ -52,10 +64,9 @@ class Contrast:
     @property
     def extra(self) -> float:
         """Variance that noise adds to each entry, and the ridge; public."""
-        plans = [sample.plan for sample in self.samples]
-        noise = self.size * sum(plan.variance for plan in plans)
-        ridges = zip(self.weights, plans, strict=True)
-        return noise + sum(weight * plan.ridge for weight, plan in ridges)
+        noise = self.size * sum(sample.plan.variance for sample in self.samples)
+        ridges = zip(self.weights, self.samples, strict=True)
+        return noise + sum(weight * sample.ridge for weight, sample in ridges)
 
     def pooled(self, covariances: list[Floats]) -> Floats:
         """Return the weighted mean of covariances, one for each sample, or stacks of them."""
@@ -81,6 +92,33 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RareRows:
+    """Rows at a corner of the cube, so rare that a sample may hold none of them.
+
+    Attributes
+    ----------
+    sample : int
+        Which of the samples has them.
+    corner : ndarray
+        Where they are.
+    rate : float
+        How many of them a sample holds on average.
+    """
+
+    sample: int
+    corner: Floats
+    rate: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """A population that may have led to what was released: covariances, one for each sample."""
+
+    covariances: tuple[Floats, ...]
+    rare: RareRows | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
     """Bootstrap draws: deviations of the contrast, and the diagonal of S and t² of each."""
 
@@ -96,12 +134,14 @@ def statistic(deviations: Floats, scales: Floats, size: float) -> Floats:
     return result
 
 
-def replicate(contrast: Contrast, count: int, rng: np.random.Generator) -> Replicates:
-    """Draw the law of the contrast around its released value."""
+def replicate(
+    contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
+) -> Replicates:
+    """Draw the law of the contrast around its released value, in a scenario."""
     dimension = len(contrast.value)
     block = max(1, _STACK // dimension**2)
     parts = [
-        _replicate_block(contrast, min(block, count - start), rng)
+        _replicate_block(contrast, scenario, min(block, count - start), rng)
         for start in range(0, count, block)
     ]
     return Replicates(
@@ -114,30 +154,61 @@ def replicate(contrast: Contrast, count: int, rng: np.random.Generator) -> Repli
 def replicate_covariances(sample: Released, count: int, rng: np.random.Generator) -> Floats:
     """Draw private covariances of samples like the released one."""
     block = max(1, _STACK // sample.plan.dimension**2)
-    parts = [_redraw(sample, min(block, count - start), rng) for start in range(0, count, block)]
+    parts = [
+        _redraw(sample, sample.covariance, None, min(block, count - start), rng)
+        for start in range(0, count, block)
+    ]
     return np.concatenate([covariance for _, covariance in parts])
 
 
-def _replicate_block(contrast: Contrast, count: int, rng: np.random.Generator) -> Replicates:
-    drawn = [_redraw(sample, count, rng) for sample in contrast.samples]
+def _replicate_block(
+    contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
+) -> Replicates:
+    rare = scenario.rare
+    drawn = [
+        _redraw(sample, covariance, rare if rare and rare.sample == index else None, count, rng)
+        for index, (sample, covariance) in enumerate(
+            zip(contrast.samples, scenario.covariances, strict=True)
+        )
+    ]
     deviations = drawn[0][0] if len(drawn) == 1 else drawn[0][0] - drawn[1][0]
     scales = contrast.scale([covariance for _, covariance in drawn])
     diagonals = np.diagonal(scales, axis1=1, axis2=2)
     return Replicates(deviations, diagonals, statistic(deviations, scales, contrast.size))
 
 
-def _redraw(sample: Released, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Release made-up normal samples: deviations of their means, and their covariances."""
+def _redraw(
+    sample: Released,
+    covariance: Floats,
+    rare: RareRows | None,
+    count: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Release made-up samples: deviations of their means, and their covariances."""
     plan = sample.plan
-    values, vectors = np.linalg.eigh(sample.covariance)
+    values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     shift = rng.standard_normal((count, plan.dimension)) @ root.T / math.sqrt(plan.n)
-    centre = sample.mean + shift
-    second = _scatter(root, plan.n, count, rng) / plan.n
-    second += centre[:, :, None] * centre[:, None, :]
-    shift = shift + _mean_noise(plan, count, rng)
-    noisy = _noisy_second(second, plan, rng)
-    return shift, centred(noisy, sample.mean + shift, plan.variance)
+    scatter = scatter_draws(root, plan.n, count, rng) / plan.n
+    noise = _mean_noise(plan, count, rng)
+    if rare is not None:
+        shift, scatter = _with_rare(shift, scatter, sample, rare, rng)
+    offset = sample.mean + shift - sample.about
+    second = scatter + offset[:, :, None] * offset[:, None, :]
+    noisy = _noisy_second(second, sample, rng)
+    return shift + noise, centred(noisy, offset + noise, plan.variance)
+
+
+def _with_rare(
+    shift: Floats, scatter: Floats, sample: Released, rare: RareRows, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Put some rows at a corner; the mean of the population stays where it is."""
+    n = sample.plan.n
+    part = rng.binomial(n, min(rare.rate / n, 1.0), size=len(shift)) / n
+    away = rare.corner - sample.mean
+    shift = np.sqrt(1 - part)[:, None] * shift + np.outer(part - min(rare.rate / n, 1.0), away)
+    between = (part * (1 - part))[:, None, None] * np.outer(away, away)
+    return shift, (1 - part)[:, None, None] * scatter + between
 
 
 def _mean_noise(plan: Plan, count: int, rng: np.random.Generator) -> Floats:
@@ -149,23 +220,8 @@ def _mean_noise(plan: Plan, count: int, rng: np.random.Generator) -> Floats:
     return radius * rng.uniform(-1, 1, size=shape)
 
 
-def _noisy_second(second: Floats, plan: Plan, rng: np.random.Generator) -> Floats:
+def _noisy_second(second: Floats, sample: Released, rng: np.random.Generator) -> Floats:
+    plan = sample.plan
     if plan.ed is None:
         return second + svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
-    unit = plan.dimension / plan.n
-    return unit * ed_replicates(second / unit, plan.ed, rng)
-
-
-def _scatter(root: Floats, n: int, count: int, rng: np.random.Generator) -> Floats:
-    """Draw Σ (x - x̄)(x - x̄)' of n normal rows with covariance root · root' (Wishart's law)."""
-    dimension = len(root)
-    if n - 1 <= dimension:
-        factor = root @ rng.standard_normal((count, dimension, n - 1))
-    else:  # Bartlett: a triangle of normals, with chi on its diagonal
-        triangle = np.tril(rng.standard_normal((count, dimension, dimension)), -1)
-        freedom = n - 1 - np.arange(dimension)
-        steps = np.arange(dimension)
-        triangle[:, steps, steps] = np.sqrt(rng.chisquare(freedom, size=(count, dimension)))
-        factor = root @ triangle
-    result: Floats = factor @ np.swapaxes(factor, 1, 2)
-    return result
+    return sample.unit * ed_replicates(second / sample.unit, plan.ed, rng)

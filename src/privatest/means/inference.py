@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.means.bootstrap import Contrast, replicate, statistic
+from privatest.means.bootstrap import Contrast, Replicates, replicate, statistic
 from privatest.means.samples import Box
+from privatest.means.scenarios import scenarios
+from privatest.validation import public_generator
 
 __all__ = [
     "ALTERNATIVES",
@@ -77,11 +80,26 @@ def infer(
         reach = -float(ndtri(alpha / (2 * dimension))) * errors  # Bonferroni
         p, radius = float(chdtrc(dimension, observed)), float(chdtri(dimension, alpha))
         return Finding(observed, p, radius, reach, reach)
-    draws = replicate(contrast, n_bootstrap, rng)
-    largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
-    reach = upper_point(largest, alpha) * errors
-    p = float((1 + np.sum(draws.statistics >= observed)) / (n_bootstrap + 1))
-    return Finding(observed, p, upper_point(draws.statistics, alpha), reach, reach)
+    p, radius, point = 0.0, 0.0, 0.0
+    for draws in _all_replicates(contrast, n_bootstrap, rng):
+        largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
+        p = max(p, _rank(draws.statistics, observed))
+        radius = max(radius, upper_point(draws.statistics, alpha))
+        point = max(point, upper_point(largest, alpha))
+    return Finding(observed, p, radius, point * errors, point * errors)
+
+
+def _all_replicates(
+    contrast: Contrast, n_bootstrap: int, rng: np.random.Generator
+) -> Iterator[Replicates]:
+    """Draw in each scenario from the same random numbers, so that their maximum is not noisy."""
+    seed = int(rng.integers(2**63))
+    for scenario in scenarios(contrast):
+        yield replicate(contrast, scenario, n_bootstrap, public_generator(seed))
+
+
+def _rank(values: Floats, observed: float) -> float:
+    return float((1 + np.sum(values >= observed)) / (len(values) + 1))
 
 
 def upper_point(values: Floats, alpha: float) -> float:
@@ -118,11 +136,12 @@ def infer_one_column(
         sides = 2 if alternative == "two-sided" else 1
         p, point = min(1.0, sides * float(ndtr(-turned))), -float(ndtri(alpha / sides))
     else:
-        draws = replicate(contrast, n_bootstrap, rng)
-        t = draws.deviations[:, 0] / np.sqrt(draws.diagonals[:, 0] / contrast.size)
-        t = _turn(t, alternative)
-        p = float((1 + np.sum(t >= turned)) / (n_bootstrap + 1))
-        point = upper_point(t, alpha)
+        p, point = 0.0, -math.inf
+        for draws in _all_replicates(contrast, n_bootstrap, rng):
+            t = draws.deviations[:, 0] / np.sqrt(draws.diagonals[:, 0] / contrast.size)
+            t = _turn(t, alternative)
+            p = max(p, _rank(t, turned))
+            point = max(point, upper_point(t, alpha))
     # the open end of a one-sided interval is where the bounds end: public, and finite
     value, end, reach = float(contrast.value[0]), float(len(contrast.samples)), point * error
     lower = max(end + value, 0.0) if alternative == "less" else reach

@@ -43,10 +43,8 @@ class Plan:
         s of the noise on the mean: its density is exp(-|z|∞/s), or it is normal with deviation s.
     variance : float
         Variance of the noise on each entry of the mean.
-    ridge : float
-        Added to the diagonal of the covariance in a statistic: the size of its noise.
     ed : EdScales or None
-        Scales of the covariance's noise, if delta = 0.
+        Scales of the covariance's noise, if delta = 0, for rows of norm at most 1.
     sigma_second : float
         Deviation of the noise on the second moment, if delta > 0.
     mean_share : float
@@ -59,7 +57,6 @@ class Plan:
     budget: Budget
     mean_scale: float
     variance: float
-    ridge: float
     ed: EdScales | None
     sigma_second: float = 0.0
     mean_share: float = MEAN_SHARE
@@ -67,11 +64,42 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Released:
-    """A private mean and covariance; everything here was paid for."""
+    """A private mean and covariance; everything here was paid for.
+
+    Attributes
+    ----------
+    plan : Plan
+        The noise.
+    mean, covariance : ndarray
+        What was released.
+    about : ndarray
+        The point that the second moment was taken about: it follows from ``mean``.
+    """
 
     plan: Plan
     mean: Floats
     covariance: Floats
+    about: Floats
+
+    @property
+    def unit(self) -> float:
+        """What one row of the largest norm adds to the second moment."""
+        return _reach(self.about) ** 2 / self.plan.n
+
+    @property
+    def ridge(self) -> float:
+        """Added to the diagonal of the covariance in a statistic: the size of its noise."""
+        if self.plan.ed is None:
+            return self.plan.sigma_second * math.sqrt(self.plan.dimension / 2)
+        return self.plan.ed.eigenvalues * self.unit
+
+    @property
+    def spread_noise(self) -> float:
+        """Deviation of the noise on a variance: that of the second moment and of the square."""
+        plan = self.plan
+        moment = plan.sigma_second if plan.ed is None else math.sqrt(2) * self.ridge
+        square = 2 * float(np.linalg.norm(self.mean - self.about)) * math.sqrt(plan.variance)
+        return math.hypot(moment, square, 4 * plan.variance)
 
 
 def plan_release(
@@ -94,8 +122,7 @@ def plan_release(
         sigma, sigma_second = moment_scale(
             n, dimension, radius=radius, budget=budget, rows_per_person=rows_per_person
         )
-        ridge = sigma_second * math.sqrt(dimension / 2)
-        gaussian = sigma, sigma**2, ridge, None, sigma_second
+        gaussian = sigma, sigma**2, None, sigma_second
         return Plan(n, dimension, rows_per_person, budget, *gaussian)
     mean_epsilon, epsilon = _shares(budget, mean_share)
     scale = linf_scale(_mean_sensitivity(n, rows_per_person), mean_epsilon)
@@ -107,8 +134,7 @@ def plan_release(
         rows_per_person=rows_per_person,
         error=_second_rounding(n, dimension),
     )
-    ridge = ed.eigenvalues * dimension / n
-    scales = scale, variance, ridge, ed, 0.0, mean_share
+    scales = scale, variance, ed, 0.0, mean_share
     return Plan(n, dimension, rows_per_person, budget, *scales)
 
 
@@ -122,35 +148,56 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
     **Privacy** Both together are private at ``plan.budget``: 0.7 of epsilon for the mean and
     0.3 for the second moment if delta = 0, one Gaussian mechanism over both if not.
     """
-    sample = moments(_cube_blocks(rows), plan.dimension)
     if plan.ed is None:
         released = release_moments(
-            sample,
+            moments(_cube_blocks(rows), plan.dimension),
             radius=math.sqrt(plan.dimension),
             budget=plan.budget,
             noise=noise,
             rows_per_person=plan.rows_per_person,
         )
-        mean, second = released.mean, released.second
-    else:
-        mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
-        mean = linf_mean(
-            sample.mean,
-            sensitivity=_mean_sensitivity(plan.n, plan.rows_per_person),
-            epsilon=mean_epsilon,
-            noise=noise,
-        )
-        # rows of the cube divided by sqrt(d) have norm at most 1
-        unit = plan.dimension / plan.n
-        second = unit * covariance_ed(
-            sample.second / unit,
-            n=plan.n,
-            epsilon=epsilon,
-            noise=noise,
-            rows_per_person=plan.rows_per_person,
-            error=_second_rounding(plan.n, plan.dimension),
-        )
-    return Released(plan, mean, centred(second, mean, plan.variance))
+        about = np.zeros(plan.dimension)
+        covariance = centred(released.second, released.mean, plan.variance)
+        return Released(plan, released.mean, covariance, about)
+    mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
+    sample = moments(_cube_blocks(rows), plan.dimension)
+    mean = linf_mean(
+        sample.mean,
+        sensitivity=_mean_sensitivity(plan.n, plan.rows_per_person),
+        epsilon=mean_epsilon,
+        noise=noise,
+    )
+    about = _about(mean, plan)
+    if about.any():
+        sample = moments(_cube_blocks(rows, about), plan.dimension)
+    unit = _reach(about) ** 2 / plan.n
+    second = unit * covariance_ed(
+        sample.second / unit,
+        n=plan.n,
+        epsilon=epsilon,
+        noise=noise,
+        rows_per_person=plan.rows_per_person,
+        error=_second_rounding(plan.n, plan.dimension),
+    )
+    return Released(plan, mean, centred(second, mean - about, plan.variance), about)
+
+
+def _about(mean: Floats, plan: Plan) -> Floats:
+    """Where to take the second moment about: the released mean, if it is clearly not the centre.
+
+    A mean far from the centre would be the leading axis of the second moment, and what noise
+    does to that axis would hide the covariance. In one column there are no axes, and taking
+    the moment about the centre needs less noise.
+    """
+    if plan.dimension == 1:
+        return np.zeros(1)
+    beyond = np.maximum(np.abs(mean) - 2 * math.sqrt(plan.variance), 0.0)
+    return np.asarray(np.sign(mean) * np.minimum(beyond, 1.0))
+
+
+def _reach(about: Floats) -> float:
+    """Largest norm of a row of the cube less ``about``, with room for rounding."""
+    return float(np.linalg.norm(1 + np.abs(about))) * (1 + 1e-12)
 
 
 def centred(second: Floats, mean: Floats, variance: float) -> Floats:
@@ -162,9 +209,9 @@ def centred(second: Floats, mean: Floats, variance: float) -> Floats:
     return nearest_psd(second - square + variance * np.eye(mean.shape[-1]))
 
 
-def _cube_blocks(rows: Floats) -> Iterator[Floats]:
+def _cube_blocks(rows: Floats, about: Floats | float = 0.0) -> Iterator[Floats]:
     for start in range(0, len(rows), BLOCK):
-        yield 2 * rows[start : start + BLOCK] - 1
+        yield (2 * rows[start : start + BLOCK] - 1) - about
 
 
 def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:

@@ -148,4 +148,4 @@ def compare_two(
         if equal_covariance
         else (m / (n + m), n / (n + m))
     )
-    return Contrast(released, weights, n * m / (n + m))
+    return Contrast(released, weights, n * m / (n + m), equal_covariance)

@@ -14,7 +14,7 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.statistics.moments import smat, svec_size
+from privatest.statistics.moments import scatter_draws, smat, spread_steps, svec_size
 
 __all__ = [
     "NULLS",
@@ -101,6 +101,17 @@ class PooledMoments:
         edge = math.sqrt(2 * len(self.difference)) * self.sigma_second
         return self.harmonic * self.sigma_difference**2 + edge
 
+    @property
+    def spread_noise(self) -> float:
+        """Deviation of the noise on a variance: that of the second moment and of the squares."""
+        squares = []
+        for part, other in ((self.share, self.n_y), (self.share - 1, self.n_x)):
+            mean = self.centre + part * self.difference
+            noise = math.hypot(self.sigma_centre, part * self.sigma_difference)
+            weight = other / (self.n_x + self.n_y)
+            squares.append(2 * weight * float(np.linalg.norm(mean)) * noise)
+        return math.hypot(self.sigma_second, *squares)
+
 
 def pool_releases(x: ReleasedMoments, y: ReleasedMoments) -> PooledMoments:
     """Pool two separate releases (no trusted entity).
@@ -170,32 +181,73 @@ def moment_pvalue(
         smallest = max(1e-8 * float(np.trace(covariance)) / size, 1e-12)
         statistic = float(_statistics(pooled, pooled.difference, covariance, smallest))
         return statistic, float(chdtrc(size, statistic))
-    statistic = moment_statistic(pooled)
-    larger, done = 0, 0
-    while done < n_bootstrap:
-        count = min(n_bootstrap - done, max(1, _BATCH // len(pooled.difference) ** 2))
-        larger += int(np.count_nonzero(_null_draws(pooled, count, rng) >= statistic))
-        done += count
+    covariance = _symmetric(pooled_covariance(pooled))
+    statistic = float(_statistics(pooled, pooled.difference, covariance, pooled.ridge))
+    values, vectors = np.linalg.eigh(covariance)
+    values = np.maximum(values, 0.0)
+    noise, smallest = pooled.spread_noise, float(values[0]) + pooled.ridge
+    seed = int(rng.integers(2**63))  # the same draws each time: their maximum is not noisy
+    larger = max(
+        _count_larger(
+            pooled,
+            vectors * np.sqrt(values + step * noise),
+            statistic,
+            n_bootstrap,
+            np.random.default_rng(seed),
+        )
+        for step in spread_steps(len(values), noise, smallest)
+    )
     return statistic, (1 + larger) / (n_bootstrap + 1)
 
 
-def _null_draws(pooled: PooledMoments, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw the statistic where both samples have the released covariance and the same mean.
+def _count_larger(
+    pooled: PooledMoments,
+    root: NDArray[np.float64],
+    statistic: float,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> int:
+    larger, done = 0, 0
+    while done < n_bootstrap:
+        count = min(n_bootstrap - done, max(1, _BATCH // len(root) ** 2))
+        larger += int(np.count_nonzero(_null_draws(pooled, root, count, rng) >= statistic))
+        done += count
+    return larger
 
-    Each part is drawn with its noise, and the covariance is made of them as the released one
-    was. The sampling error of the means is in the difference but not in the covariance, which is
-    taken around the samples' own means.
+
+def _null_draws(
+    pooled: PooledMoments, root: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw the statistic where both samples have covariance root · root' and the same mean.
+
+    Each part is drawn with its sampling error and its noise, and the covariance is made of them
+    as the released one was.
     """
     size = len(pooled.difference)
-    values, vectors = np.linalg.eigh(_symmetric(pooled_covariance(pooled)))
-    spread = np.maximum(values, 0.0)
-    sampled = rng.normal(size=(count, size)) * np.sqrt(spread / pooled.harmonic)
+    sampled = rng.normal(size=(count, size)) @ root.T / math.sqrt(pooled.harmonic)
     difference = rng.normal(scale=pooled.sigma_difference, size=(count, size))
     centre = pooled.centre + rng.normal(scale=pooled.sigma_centre, size=(count, size))
     noise = smat(rng.normal(scale=pooled.sigma_second, size=(count, svec_size(size))))
-    second = (vectors * spread) @ vectors.T + np.outer(pooled.centre, pooled.centre) + noise
+    # the error of the means is left out here: the covariance is taken around the samples' own
+    second = _scatter_within(pooled, root, count, rng)
+    second += np.outer(pooled.centre, pooled.centre) + noise
     covariance = _within(pooled, second, centre, difference)
-    return _statistics(pooled, difference + sampled @ vectors.T, covariance, pooled.ridge)
+    return _statistics(pooled, difference + sampled, covariance, pooled.ridge)
+
+
+def _scatter_within(
+    pooled: PooledMoments, root: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw (n_y C_x + n_x C_y)/N, the C being the covariances of normal samples."""
+    total = pooled.n_x + pooled.n_y
+    drawn: NDArray[np.float64] = sum(
+        (
+            other / (total * n) * scatter_draws(root, n, count, rng)
+            for n, other in ((pooled.n_x, pooled.n_y), (pooled.n_y, pooled.n_x))
+        ),
+        start=np.zeros((count, *root.shape)),
+    )
+    return drawn
 
 
 def _within(

@@ -18,7 +18,9 @@ __all__ = [
     "joint_sensitivity",
     "moments",
     "moments_rounding",
+    "scatter_draws",
     "smat",
+    "spread_steps",
     "svec",
     "svec_size",
 ]
@@ -129,3 +131,36 @@ def _positions(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
     rows, columns = np.triu_indices(dimension)
     return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
+
+
+def scatter_draws(
+    root: NDArray[np.float64], n: int, count: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Draw Σ (x - x̄)(x - x̄)' of n normal rows with covariance root · root' (Wishart's law)."""
+    dimension = len(root)
+    if n - 1 <= dimension:
+        factor = root @ rng.standard_normal((count, dimension, n - 1))
+    else:  # Bartlett: a triangle of normals, with chi on its diagonal
+        triangle = np.tril(rng.standard_normal((count, dimension, dimension)), -1)
+        freedom = n - 1 - np.arange(dimension)
+        steps = np.arange(dimension)
+        triangle[:, steps, steps] = np.sqrt(rng.chisquare(freedom, size=(count, dimension)))
+        factor = root @ triangle
+    result: NDArray[np.float64] = factor @ np.swapaxes(factor, 1, 2)
+    return result
+
+
+def spread_steps(dimension: int, noise: float, smallest: float) -> tuple[float, ...]:
+    """By how many deviations of its noise a released covariance may be too small as a whole.
+
+    A null law that is redrawn from a covariance that is too small is too narrow, and the noise on
+    a mean moves both the statistic and the covariance. So the law is redrawn with a larger one
+    too, and the larger p-value counts. ``smallest`` is the smallest variance that the statistic
+    divides by: where noise is far below it one law is enough.
+
+    In many dimensions the errors of the eigenvalues cancel, and cutting negative ones makes
+    them too large on average: from ten on nothing is left to add. Measured, not proved:
+    benchmarks/level/moments.py.
+    """
+    most = 2 / dimension - 0.2
+    return (0.0, most / 2, most) if most > 0 and noise > 0.01 * smallest else (0.0,)
