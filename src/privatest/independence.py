@@ -268,7 +268,8 @@ def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None
     if plan.estimator == "u":
         return np.zeros(len(squares)), np.sqrt(2 * squares) / n
     means = np.sqrt(np.outer(first[:, 0], second[:, 0]).ravel() / n)
-    return means, np.sqrt(squares / 2) / (n * means)
+    # a kernel that is 1 everywhere, as floats go, has neither
+    return means, np.sqrt(squares / 2) / (n * np.where(means > 0, means, np.inf))
 
 
 def _facts(plan: _Plan) -> dict[str, Any]:

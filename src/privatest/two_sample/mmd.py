@@ -321,8 +321,9 @@ def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None
     moments = np.array(null_moments(plan.kernels, plan.samples.domain))
     if plan.estimator == "u":
         return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
+    # a kernel that is 1 everywhere, as floats go, has neither
     means = np.sqrt(rate * moments[:, 0])
-    deviations = rate * np.sqrt(moments[:, 1] / 2) / means
+    deviations = rate * np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
     share = n * m / (n + m) ** 2 if plan.adjacency == "row" else 1.0  # T is (nm/N²) MMD
     return share * means, share * deviations
 
