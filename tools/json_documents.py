@@ -155,6 +155,15 @@ TESTS = {
         },
         _OUTCOME,
     ),
+    "check": _document(
+        "Of `check`. It is not private.",
+        {
+            "file": _text("The file."),
+            "rows": _count("Its rows."),
+            "fits": _true("Whether all columns fit their description."),
+            "columns": _list("Each column, and what is wrong with it.", _part("checked")),
+        },
+    ),
     "price": _document(
         "Of `curator price`, and of `curator run --dry-run`.",
         {
@@ -299,6 +308,13 @@ LEDGER = {
 }
 DOCUMENTS = TESTS | ESTIMATES | LEDGER
 PARTS = {
+    "checked": _object(
+        "A column.",
+        {
+            "name": _text("Its name."),
+            "problem": _of(["string", "null"], "What does not fit; null if it does."),
+        },
+    ),
     "line": _object(
         "A data set that was charged.",
         {

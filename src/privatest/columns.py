@@ -185,6 +185,11 @@ def check_finite(numbers: NDArray[np.float64], label: str) -> None:
         raise DataError(f"{label} has an infinite value; with bounds it would be clipped.")
 
 
+MISSING_RULE = (
+    'the rule is missing = "refuse". A schema can name a public value that it counts as instead.'
+)
+
+
 def refuse_missing(label: str) -> NoReturn:
     """Refuse a missing value."""
-    raise DataError(f'{label} has a missing value; the rule is missing = "refuse".')
+    raise DataError(f"{label} has a missing value; {MISSING_RULE}")

@@ -342,7 +342,8 @@ def _column(name: str, entry: object) -> Column:
         value = keys.pop(needed, [])
         if value == []:
             raise ParameterError(
-                f"{needed} must be filled in, from what is publicly known and not from the data."
+                f"{needed} must be filled in, from what is publicly known and not from the data; "
+                "or remove the column from the schema, if nobody will test it."
             )
         if kind == "numeric":
             return NumericColumn(*_pair(value), **keys)

@@ -29,6 +29,8 @@ _QUOTE_FAULT = (
     'cannot be read as CSV: a quote (") that opens a field must be closed at its end, and be '
     "doubled within it; no field may be longer than 131,072 characters."
 )
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_ENCODING_FAULT = 'is not in UTF-8: save it in that encoding (spreadsheets call it "CSV UTF-8").'
 _NO_HEADER = "Does its first line name the columns, separated by {}?"
 _PARQUET_FAULT = "cannot be read as Parquet; is the file complete?"
 
@@ -108,7 +110,13 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
             return parquet.schema_arrow
     with _refusing(file, _CSV_FAULT), _csv_reader(file, suffix) as reader:
         schema: pa.Schema = reader.schema
-    if any(map(is_numeral, schema.names)):
+        names = list(schema.names)
+    if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
+        raise DataError(
+            f"{printable(file.name)} has one column only: its fields seem to be separated by "
+            f"{_SEPARATORS[other]}. Files that end in .csv have commas, those in .tsv tabs."
+        )
+    if any(map(is_numeral, names)):
         raise DataError(
             f"{printable(file.name)} has a number in its first line, as a row of data does. Put "
             "the names of the columns there; if they are numbers, write the schema by hand."
@@ -161,6 +169,8 @@ def _refusing(file: Path, fault: str) -> Iterator[None]:
         yield
     except DataError:  # it is a ValueError too
         raise
+    except UnicodeDecodeError:
+        raise DataError(f"{printable(file.name)} {_ENCODING_FAULT}") from None
     except (pa.ArrowException, OSError, ValueError):
         raise DataError(f"{printable(file.name)} {fault}") from None
 

@@ -97,6 +97,7 @@ def test_the_files_are_up_to_date():
 RUNS: list[tuple[str, list[str]]] = [
     ("ledger-budget", ["ledger", "init", "a", "--epsilon", "1000", "--delta", "0.1"]),
     ("ledger-budget", ["ledger", "set", "a", "--epsilon", "2000"]),
+    ("check", ["check", "a.csv", *GROUP]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--release", "decision"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--no-ledger"]),

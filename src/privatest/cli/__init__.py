@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from privatest import __version__
+from privatest.cli.check import check
 from privatest.cli.curator import curator as curator_app
 from privatest.cli.demo import demo
 from privatest.cli.fit import fit
@@ -52,6 +53,7 @@ app.command("compare")(compare)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(curator_app, name="curator")
 app.command("schema")(schema)
+app.command("check")(check)
 app.command("demo")(demo)
 
 

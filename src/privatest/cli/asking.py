@@ -17,7 +17,7 @@ from privatest.schema import CategoricalColumn, NumericColumn, Schema, parse_bou
 if TYPE_CHECKING:
     from privatest.requests import Prepared, Request
 
-__all__ = ["answer", "count_rows", "describe", "public_words", "read_locations"]
+__all__ = ["answer", "check_types", "count_rows", "describe", "public_words", "read_locations"]
 
 
 def answer(
@@ -42,6 +42,7 @@ def answer(
             )
     for file in files:  # a mistyped name should not cost anything
         check_columns(file, prepared.names)
+        check_types(file, prepared.schema)
 
     def rehearsal() -> None:
         with working("Rehearsing on made-up rows ..."):
@@ -98,6 +99,14 @@ def count_rows(file: Path, names: Sequence[str]) -> int:
     from privatest.sources import read_table  # noqa: PLC0415
 
     return int(read_table(file, names[:1], text=names[:1]).num_rows)
+
+
+def check_types(file: Path, described: Schema | None) -> None:
+    """Refuse a Parquet file whose types do not fit: they are public, and CSV has none."""
+    from privatest.sources import read_schema  # noqa: PLC0415
+
+    if described is not None and file.suffix == ".parquet":
+        described.encode(read_schema(file).empty_table().select(list(described.columns)))
 
 
 def public_words(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import describe, public_words
+from privatest.cli.asking import check_types, describe, public_words
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import check_picture, save_picture
 from privatest.cli.spending import (
@@ -86,6 +86,7 @@ def mean(
         )
     names = list(chosen.columns)
     check_columns(data, names)  # a mistyped name should not cost anything
+    check_types(data, chosen)
     settings: dict[str, Any] = {"bounds": chosen, "alpha": level}
     settings |= {"epsilon": budget.epsilon, "delta": budget.delta}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import count_rows, describe, public_words
+from privatest.cli.asking import check_types, count_rows, describe, public_words
 from privatest.cli.output import Page, print_json, print_result, working
 from privatest.cli.released import misplaced, save_paid
 from privatest.cli.spending import (
@@ -212,6 +212,7 @@ def share(
     names, text = list(agreed.schema.columns), agreed.schema.categorical_names
     # what can be found out before the budget is spent
     check_columns(data, names)
+    check_types(data, agreed.schema)
     document.check_writable(output)
 
     def rehearsal() -> None:

@@ -16,7 +16,7 @@ import typer
 
 from privatest.cli.output import print_error
 from privatest.cli.receipts import Line, Receipt
-from privatest.errors import BudgetError, LedgerError, ParameterError, PrivatestError
+from privatest.errors import BudgetError, DataError, LedgerError, ParameterError, PrivatestError
 from privatest.privacy import Budget
 
 if TYPE_CHECKING:
@@ -99,9 +99,13 @@ def default_ledger() -> str:
 
 
 def open_ledger(
-    location: str | None, *, create: bool = False, cost: Budget | None = None
+    location: str | None,
+    *,
+    create: bool = False,
+    name: str = "NAME",
+    cost: Budget | None = None,
 ) -> Ledger:
-    """Open the ledger that was named, or the usual one; ``cost`` is what it is wanted for."""
+    """Open the ledger at a location, or the usual one; data set ``name`` is to spend ``cost``."""
     from privatest.ledger import Ledger  # noqa: PLC0415
 
     place = location or default_ledger()
@@ -111,7 +115,7 @@ def open_ledger(
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.exists():
             raise ParameterError(
-                f"there is no ledger yet. Run `{_init('NAME', cost)}` to give a "
+                f"there is no ledger yet. Run `{_init(name, cost)}` to give the "
                 "data set its budget, or pass --no-ledger to keep count yourself."
             )
     return Ledger.open(place, create=create)
@@ -156,7 +160,7 @@ def spending(
     from privatest.accounting import event_of  # noqa: PLC0415
 
     names = purse.datasets_of(files)
-    with open_ledger(purse.ledger, cost=budget) as ledger:
+    with open_ledger(purse.ledger, name=names[0], cost=budget) as ledger:
         _require(ledger, names, budget)
         event = event_of(budget, gaussian=gaussian)
         # two files: spend nothing on the first where the second cannot afford it
@@ -197,6 +201,8 @@ def _telling(budget: Budget, *, recorded: bool = True) -> Iterator[None]:
             words += f", delta {float(budget.delta):g}"
         said = f"{words.capitalize()} was spent" if recorded else f"Count {words} as spent"
         note = f"{said}, and cannot be refunded: {_WHY}."
+        if isinstance(error, DataError):
+            note += " To find such values beforehand, at no cost: privatest check --help"
         if isinstance(error, KeyboardInterrupt):  # Typer makes it an exit code
             print_error("interrupted.", note)
         error.add_note(note)

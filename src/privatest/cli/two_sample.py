@@ -5,6 +5,7 @@ from __future__ import annotations
 from privatest.cli import options
 from privatest.cli.asking import answer, describe, read_locations
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
+from privatest.errors import ParameterError
 from privatest.privacy import Budget
 
 __all__ = ["two_sample"]
@@ -55,6 +56,11 @@ def two_sample(
         --bounds visits=0:80 --epsilon 1
     """
     from privatest.requests import Request  # noqa: PLC0415
+
+    if other is not None and not other.suffix and not other.exists():  # half a name, not a file
+        raise ParameterError(
+            f"there is no file {str(other)!r}. Quote names with spaces: --columns 'a name'."
+        )
 
     request = Request(
         "two-sample",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.columns import MISSING_TEXT
+from privatest.columns import MISSING_RULE, MISSING_TEXT
 from privatest.errors import DataError, ParameterError
 from privatest.schema import (
     LABEL_TYPES,
@@ -138,9 +138,7 @@ class Grouping:
             return np.where(codes == self.codes[0], _FIRST, second)
         sides = self._labelled_sides(table.column(self.column))
         if (sides == _MISSING).any():
-            raise DataError(
-                f'column {self.column!r} has a missing value; the rule is missing = "refuse".'
-            )
+            raise DataError(f"column {self.column!r} has a missing value; {MISSING_RULE}")
         if self.has_rest:
             sides[sides == _NEITHER] = _SECOND
         elif self.membership == "private" and (sides == _NEITHER).any():

@@ -221,7 +221,7 @@ def _paired(request: Request, described: Schema | None) -> Prepared:
         text=() if schema is None else schema.categorical_names,
         words=f"{after} - {before}",
         label="change",
-        call=lambda table: (table.column(after), table.column(before)),
+        call=lambda table: (table.select([after]), table.select([before])),  # with their names
         arguments=_options(request) | {"bounds": schema},
         request=request,
         schema=schema,

@@ -6,6 +6,7 @@ The text is parsed into a tree; only the nodes listed here are understood.
 from __future__ import annotations
 
 import ast
+import json
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -60,7 +61,9 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ParameterError):
             raise
-        raise ParameterError(f"region is not a condition; write {_EXAMPLE}.") from None
+        odd = next((n for n in columns if not n.isidentifier() and n in condition), None)
+        hint = "" if odd is None else f"; write the name as column({json.dumps(odd)})"
+        raise ParameterError(f"region is not a condition{hint}; write {_EXAMPLE}.") from None
     length = len(next(iter(columns.values())))
     return np.broadcast_to(np.asarray(chosen, dtype=np.bool_), (length,))
 

@@ -1,0 +1,102 @@
+"""``privatest check``: does data fit its description?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from privatest.cli import options
+from privatest.cli.asking import describe
+from privatest.cli.output import Page, print_json, working
+from privatest.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privatest.requests.grouping import Grouping
+    from privatest.schema import Schema
+
+__all__ = ["check"]
+
+_NOT_PRIVATE = "This is for those who may see the data: what does not fit is not private."
+
+
+def check(
+    data: options.DataFile,
+    *,
+    group: options.GroupColumn = None,
+    groups: options.Groups = None,
+    columns: options.Columns = None,
+    bounds: options.Bounds = None,
+    schema: options.SchemaFile = None,
+    membership: options.MembershipOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check that data fits its description, at no cost.
+
+    It finds what a test would stumble over after it was paid for: missing
+    values, text among numbers, categories that are not declared, a third group.
+    What it says is not private: it is for those who may see the data anyway,
+    and not to be published.
+
+    \b
+    Example:
+      privatest check visits.csv --bounds visits=0:80 --bounds age=0:100
+      privatest check visits.csv --group plan --groups basic rest \\
+        --bounds visits=0:80
+    """
+    from privatest.requests.grouping import Grouping  # noqa: PLC0415
+    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.sources import read_table  # noqa: PLC0415
+
+    described = describe(schema, bounds or [], None)
+    split = None if group is None else Grouping.ask(group, described, groups, membership)
+    names = None if columns is None else options.read_names(columns)
+    chosen = chosen_columns(described, names, group)
+    text = [*chosen.categorical_names, *([] if group is None else [group])]
+    with working("Reading the data ..."):
+        table = read_table(data, [*chosen.columns, *([] if group is None else [group])], text=text)
+        problems = _problems(table, chosen, split)
+    if as_json:
+        rows = [{"name": name, "problem": problem} for name, problem in problems.items()]
+        fits = not any(problems.values())
+        print_json({"file": str(data), "rows": table.num_rows, "fits": fits, "columns": rows})
+    else:
+        _print(problems, table.num_rows)
+    if any(problems.values()):
+        raise typer.Exit(2)
+
+
+def _problems(table: pa.Table, chosen: Schema, split: Grouping | None) -> dict[str, str | None]:
+    """Return what is wrong with each column, or None."""
+    found: dict[str, str | None] = {}
+    for name in chosen.columns:
+        with _noting(found, name):
+            chosen.select([name]).encode(table.select([name]))
+    if split is not None:
+        with _noting(found, split.column):
+            split.split(table)
+    return found
+
+
+@contextmanager
+def _noting(found: dict[str, str | None], name: str) -> Iterator[None]:
+    found[name] = None
+    try:
+        yield
+    except DataError as error:
+        found[name] = str(error)
+
+
+def _print(problems: dict[str, str | None], rows: int) -> None:
+    page = Page()
+    wrong = sum(problem is not None for problem in problems.values())
+    verdict = "All columns fit" if not wrong else f"{wrong} of {len(problems)} columns do not fit"
+    page.line(f"{verdict} their description ({rows:,} rows).", style="bold")
+    for name, problem in problems.items():
+        page.line(f"  {name}: fits" if problem is None else f"  {problem}")
+    if wrong:
+        page.line(_NOT_PRIVATE)
