@@ -78,10 +78,10 @@ def fill_numbers(
             out[start:end] = numbers
             continue
         absent = np.isnan(numbers)
-        if absent.any():
-            if column.missing == "refuse":
-                refuse_missing(label)
+        if column.missing != "refuse":  # the same steps, whether one is missing or not
             numbers = np.where(absent, column.missing, numbers)  # noqa: PLW2901
+        elif absent.any():
+            refuse_missing(label)
         if column.integer and not np.array_equal(numbers, np.floor(numbers)):
             raise DataError(f"{label} has a value that is not an integer; its rule is integer.")
         placed(numbers, column.lower, column.upper, units, out[start:end])
@@ -129,10 +129,10 @@ def fill_codes(
         found = np.array([*codes, _MISSING])[indices]
         if (found == _UNKNOWN).any():
             raise DataError(f"{label} has a value outside its declared categories.")
-        if (found == _MISSING).any():
-            if column.missing == "refuse":
-                refuse_missing(label)
-            found[found == _MISSING] = known[spelling(column.missing)]
+        if column.missing != "refuse":
+            found = np.where(found == _MISSING, known[spelling(column.missing)], found)
+        elif (found == _MISSING).any():
+            refuse_missing(label)
         out[start:end] = found
 
 
@@ -164,10 +164,14 @@ def placed(values: Any, lower: Any, upper: Any, units: Units, out: NDArray[np.fl
 
 
 def _blocks(values: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
-    for chunk in values.chunks if hasattr(values, "chunks") else [values]:
+    """Cut a column; an empty one has one empty block, so that time does not tell it is empty."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    chunks = values.chunks if hasattr(values, "chunks") else [values]
+    for chunk in chunks or [pa.nulls(0, values.type)]:
         # a dictionary would be gone through again for each block
         size = max(len(chunk), 1) if hasattr(chunk, "dictionary") else BLOCK
-        for start in range(0, len(chunk), size):
+        for start in range(0, max(len(chunk), 1), size):
             yield chunk.slice(start, size)
 
 

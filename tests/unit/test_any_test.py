@@ -341,6 +341,7 @@ def test_bad_levels_of_a_test_of_tests(options):
         ({"n_subsets": 4}, ParameterError),
         ({"n_subsets": 5}, ParameterError),  # 7 are needed at epsilon = 1
         ({"min_sub_alpha": 0.45}, ParameterError),
+        ({"alpha": 1e-300}, ParameterError),  # the level of a subset is no float
     ],
 )
 @pytest.mark.usefixtures("no_noise")

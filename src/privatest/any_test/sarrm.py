@@ -138,6 +138,8 @@ def _parameters(
     epsilon: float, alpha: float, least: float, n_subsets: int | None
 ) -> SarrmParameters:
     smallest = sarrm_parameters(epsilon, alpha, least)
+    if math.isnan(smallest.sub_alpha):  # no float is the level of a subset then
+        reject("alpha", "a larger level for SARRM", alpha)
     if n_subsets is None:
         return smallest
     count = integer_at_least("n_subsets", n_subsets, 1)

@@ -79,7 +79,8 @@ def _splitting(parts: Mapping[str, Any], schema: Schema) -> Callable[..., tuple[
         codes = schema.select([column]).encode(table.select([column]))[:, 0]
         first = codes == grouping.codes[0]
         second = ~first if grouping.has_rest else codes == grouping.codes[1]
-        rows = table.drop_columns([column])
+        # in one piece: how many pieces have a row of a private group would show in the time
+        rows = table.drop_columns([column]).combine_chunks()
         return rows.filter(first), rows.filter(second)
 
     return split

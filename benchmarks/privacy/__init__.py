@@ -1,0 +1,1 @@
+"""Attacks on what noise does not cover."""
