@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["made_up_rows", "quiet", "rehearse", "rehearse_call"]
 
-_FEW = 2000  # rows of a sample in the first, quick rehearsal
+_FEW = 200  # rows of a sample in the first, quick rehearsal
 
 
 def made_up_rows(
