@@ -2,9 +2,10 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test check bench docs clean help postgresql
+.PHONY: demo test quick check fix coverage oldest bench docs clean help postgresql
 
 VENV := .venv
+OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 # Without it each build of the docs prints a banner about the theme's future.
 export NO_MKDOCS_2_WARNING := 1
@@ -23,6 +24,14 @@ demo: $(VENV)/.core ## compare two groups of real people privately (installs the
 test: check postgresql ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
 
+# What to run while you work: all that needs no program, no simulation and less than 5 seconds.
+QUICK := -q -m "not slow and not statistical and not e2e" tests/unit tests/test_architecture.py src
+quick: $(VENV)/.installed ## style, types and unit tests, in a minute or so
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2 $(QUICK)
+
 # The tests start a PostgreSQL of their own; without one its tests are skipped (in CI they fail).
 postgresql:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
@@ -38,6 +47,23 @@ check: $(VENV)/.installed ## style, types, architecture, and whether the docs bu
 	$(BIN)/pytest -q tests/test_architecture.py
 	$(BIN)/mkdocs build --strict --site-dir site
 
+fix: $(VENV)/.installed ## mend style and write the generated pages
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+	$(BIN)/python -m tools.cli_reference
+	$(BIN)/python -m tools.json_reference
+
+# Not the slow ones: they watch other processes, which it does not see.
+coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
+	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term --cov-report=html
+
+oldest: ## the quick tests with the oldest dependencies that pyproject.toml allows
+	@test -n "$(PYTHON)" || { echo "privatest needs Python 3.11 or newer; none was found." >&2; exit 1; }
+	rm -rf $(OLDEST) && $(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check uv
+	$(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[dev]"
+	$(OLDEST)/bin/pytest -n 2 $(QUICK)
+
 bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 	$(BIN)/python -m benchmarks
 
@@ -47,11 +73,11 @@ docs: $(VENV)/.installed ## write the CLI reference and build the site into site
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) site build dist htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Stamps: .created after venv succeeded (it may leave half an environment behind), .core and
 # .installed after pip. Both installs are redone when pyproject.toml changes.

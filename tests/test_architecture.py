@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -224,6 +225,19 @@ def nav_pages(nav: object) -> Iterator[str]:
         yield from nav_pages(list(nav.values()))
 
 
+def named_steps(text: str) -> list[tuple[str, str]]:
+    """File and name of each row of a table whose first column is a numbered step."""
+    return re.findall(r"^\| \d+\. [^|]*\| `([^`]+)` \| `([^`]+)` \|$", text, re.M)
+
+
+def missing_files(page: Path) -> list[str]:
+    """Links of a page, and paths in its code quotes, that lead nowhere."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    paths = re.findall(r"`((?:src|tests|docs|tools|benchmarks)/[\w./-]+|\w+\.(?:md|toml))`", text)
+    return [name for name in [*links, *paths] if not (page.parent / name).exists()]
+
+
 def violations(check, *, files: list[Path] | None = None) -> list[str]:
     return [
         problem
@@ -414,6 +428,32 @@ def test_nav_lists_every_page_and_every_page_exists():
     listed = list(nav_pages(settings["nav"]))
     existing = [page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")]
     assert sorted(listed) == sorted(existing)
+
+
+def test_the_link_checker_sees(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("[a](gone.md#x) `src/gone.py` `GONE.md` [b](page.md) [c](https://x.y)", "utf-8")
+    assert missing_files(page) == ["gone.md", "src/gone.py", "GONE.md"]
+
+
+def test_files_named_in_root_pages_exist():
+    pages = set(ROOT.glob("*.md")) - {ROOT / "CHANGELOG.md"}  # history may name what is gone
+    assert {page.name: missing_files(page) for page in pages if missing_files(page)} == {}
+    assert ROOT / "CONTRIBUTING.md" in pages
+
+
+def test_contributing_follows_a_real_test():
+    steps = named_steps((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(steps) == 10
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file, _ in steps}
+    assert [(file, name) for file, name in steps if name not in texts[file]] == []
+
+
+def test_the_version_is_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "src/privatest/__init__.py"
+    assert "version" not in yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 
 def test_make_builds_the_docs_strictly():
