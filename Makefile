@@ -24,8 +24,8 @@ demo: $(VENV)/.core ## compare two groups of real people privately (installs the
 test: check postgresql ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
 
-# What to run while you work: all that needs no program, no simulation and less than 5 seconds.
-QUICK := -q -m "not slow and not statistical and not e2e" tests/unit tests/test_architecture.py src
+# What to run while you work: no program, no simulation, no attack, nothing over 5 seconds.
+QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit tests/test_architecture.py src
 quick: $(VENV)/.installed ## style, types and unit tests, in a minute or so
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -53,7 +53,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 
-# Not the slow ones: they watch other processes, which it does not see.
+# Without the slow ones: most of them watch other processes, which it does not see.
 coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
 	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term --cov-report=html
 

@@ -15,6 +15,8 @@ from privatest.custom.walks import draw_walk, steepest, varied
 from privatest.errors import ParameterError
 from privatest.privacy import PermutationSensitivity
 
+pytestmark = pytest.mark.privacy
+
 
 def gap(x, y):
     return abs(x.mean() - y.mean())

@@ -126,6 +126,8 @@ def test_estimates_are_kernel_values_with_their_noise():
         found.estimates["noise"][0] = 0
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_noise_of_estimates_is_what_is_said():
     draws = np.array(
         [

@@ -18,6 +18,8 @@ from privatest.ledger import Ledger
 from privatest.privacy import Budget
 from tests.unit.test_ledger_chain import TRIGGERS
 
+pytestmark = pytest.mark.privacy
+
 NAMES = ("visits", "tests")
 DEEP = "[" * 100_000
 # What a damaged cell may hold. SQLite keeps any type in any column.
