@@ -25,12 +25,12 @@ test: check postgresql ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
 
 # What to run while you work: no program, no simulation, no attack, nothing over 5 seconds.
-QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit tests/test_architecture.py src
+QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src
 quick: $(VENV)/.installed ## style, types and unit tests, in a minute or so
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 $(QUICK)
+	$(BIN)/pytest -n 2 $(QUICK) tests/test_architecture.py
 
 # The tests start a PostgreSQL of their own; without one its tests are skipped (in CI they fail).
 postgresql:
