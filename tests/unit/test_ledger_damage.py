@@ -238,6 +238,7 @@ def flipped(made, path, offset, pattern):
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_damaged_bytes_are_found_or_change_nothing(made, tmp_path):
     """All of the header, and bytes all over the file."""
     path, pick = tmp_path / "ledger.db", random.Random(2)

@@ -104,6 +104,8 @@ def test_joint_sensitivity_is_the_largest_movement(spread, alpha, beta, radius):
     assert largest >= 0.95 * bound
 
 
+@pytest.mark.slow
+@pytest.mark.statistical
 def test_released_moments_are_the_moments_plus_noise_of_the_stated_scale():
     rows = np.random.default_rng(2).uniform(-1, 1, size=(500, 3)) / math.sqrt(3)
     sample = moments([rows], 3)
