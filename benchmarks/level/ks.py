@@ -19,7 +19,7 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.goodness_of_fit import ks_1samp
+from privatest.goodness_of_fit.ks import ks_1samp
 from privatest.noise import SimulatedNoise
 from privatest.two_sample.ks import ks_2samp
 

@@ -20,9 +20,9 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
+from privatest.core.results import Outcome
 from privatest.noise import SimulatedNoise
-from privatest.paired import sign_test, symmetry_test, wilcoxon
-from privatest.results import Outcome
+from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ranks import mannwhitneyu, median_test
 

@@ -18,8 +18,8 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.embedding import feature_blocks
-from privatest.moment_release import release_moments
+from privatest.kernels.embedding import feature_blocks
+from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
 from privatest.shares import Share, compare, plan_share
 from privatest.statistics.moments import moments

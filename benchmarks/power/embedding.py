@@ -23,11 +23,11 @@ from rich.progress import track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.embedding import Embedding, feature_blocks
-from privatest.encoding import encode_samples
-from privatest.moment_release import release_moments
+from privatest.core.privacy import Budget
+from privatest.data.encoding import encode_samples
+from privatest.kernels.embedding import Embedding, feature_blocks
+from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
 from privatest.two_sample.embedding import me_test, scf_test

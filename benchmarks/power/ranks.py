@@ -21,13 +21,13 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.mechanisms import lattice
+from privatest.core.privacy import Budget
+from privatest.core.results import Outcome
+from privatest.laws.ranks import mann_whitney_law
+from privatest.laws.tulap import lattice_tulap
+from privatest.mechanisms.additive import lattice
 from privatest.noise import SimulatedNoise
-from privatest.nulls import lattice_tulap
-from privatest.paired import sign_test, symmetry_test, wilcoxon
-from privatest.privacy import Budget
-from privatest.rank_laws import mann_whitney_law
-from privatest.results import Outcome
+from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.statistics.ranks import mann_whitney
 from privatest.two_sample.ranks import mannwhitneyu, median_test
 

@@ -24,8 +24,8 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from benchmarks.scenarios import perturbed_uniform
 from privatest.any_test import sarrm_test, test_of_tests
+from privatest.core.results import Decision
 from privatest.noise import SimulatedNoise
-from privatest.results import Decision
 
 CURVES = Path(__file__).with_name("kim-schrab-power-mmd.json")
 FIGURES = ("privacy_mid", "privacy_low")

@@ -27,11 +27,11 @@ from rich.progress import Progress, track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.domain import Domain
-from privatest.kernels import Kernel
-from privatest.mechanisms import gaussian
+from privatest.core.privacy import Budget, gaussian_scale
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel
+from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget, gaussian_scale
 from privatest.synthetic.distance import embedding_distance, mean_kernel, point_means
 from privatest.synthetic.shrinkage import denoise, nested_moments, signed_weights
 from privatest.synthetic.subspace import (

@@ -22,11 +22,11 @@ from rich.progress import track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.domain import Domain
-from privatest.kernels import Kernel, gram
-from privatest.mechanisms import gaussian
+from privatest.core.privacy import Budget, gaussian_scale
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel, gram
+from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget, gaussian_scale
 from privatest.synthetic.fourier import NoisyFeatures, mean_features, mean_features_sensitivity
 from privatest.synthetic.reduced_set import reduced_set
 from privatest.synthetic.spectrum import Spectrum, spectrum

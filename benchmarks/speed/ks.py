@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
-from privatest.null_laws import two_sample_law
+from privatest.laws.ks_two_sample import two_sample_law
 from privatest.two_sample.ks import ks_2samp
 
 REPLICATES = 100_000

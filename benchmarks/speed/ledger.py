@@ -17,10 +17,10 @@ from pathlib import Path
 from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
 from privatest.accounting import Pure
+from privatest.core.privacy import Budget
 from privatest.ledger import Ledger
 from privatest.ledger.chain import canonical, digest
 from privatest.ledger.sums import Spent, Sums
-from privatest.privacy import Budget
 
 PAIRS = 400
 MANY_PAIRS = 4000  # of several clients, so that opening the ledger does not count

@@ -12,10 +12,10 @@ import numpy as np
 
 from benchmarks.measure import peak_memory, save, start
 from benchmarks.report import print_table
-from privatest.domain import Domain
-from privatest.kernels import Kernel
+from privatest.core.privacy import Budget
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel
 from privatest.noise import SecureNoise
-from privatest.privacy import Budget
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features
 from privatest.synthetic.reduced_set import reduced_set
 

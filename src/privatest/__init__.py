@@ -1,8 +1,7 @@
 """Differentially private hypothesis tests: the answer, and a proof that it hides each person."""
 
 from privatest.any_test import sarrm_test, test_of_tests
-from privatest.custom import permutation_test
-from privatest.errors import (
+from privatest.core.errors import (
     BudgetError,
     DataError,
     LedgerError,
@@ -10,9 +9,13 @@ from privatest.errors import (
     PrivacyError,
     PrivatestError,
 )
-from privatest.family import ks_family
-from privatest.goodness_of_fit import ks_1samp
-from privatest.independence import hsic_test
+from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
+from privatest.core.results import Decision, Outcome
+from privatest.custom import permutation_test
+from privatest.data.schema import Schema
+from privatest.goodness_of_fit.family import ks_family
+from privatest.goodness_of_fit.ks import ks_1samp
+from privatest.independence.hsic import hsic_test
 from privatest.means import (
     CovarianceEstimate,
     MeanEstimate,
@@ -23,10 +26,7 @@ from privatest.means import (
     ttest_1samp,
     ttest_ind,
 )
-from privatest.paired import sign_test, symmetry_test, wilcoxon
-from privatest.privacy import Adjacency, Budget, PermutationSensitivity
-from privatest.results import Decision, Outcome
-from privatest.schema import Schema
+from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, release
 from privatest.two_sample import (

@@ -10,9 +10,9 @@ import pytest
 
 from privatest.cli import main
 from privatest.cli.spending import open_ledger
+from privatest.core.privacy import Budget
 from privatest.noise import SecureNoise
-from privatest.privacy import Budget
-from privatest.requests import rehearsal
+from privatest.questions import rehearsal
 from tests.e2e.command_line import CANARY, Cli, Run
 
 DATA_COMMANDS = ("two-sample", "independence", "paired", "fit", "mean", "release", "share")

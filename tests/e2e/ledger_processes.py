@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from privatest.accounting import Pure
-from privatest.errors import BudgetError, LedgerError
+from privatest.core.errors import BudgetError, LedgerError
+from privatest.core.privacy import Budget
 from privatest.ledger import Ledger
-from privatest.privacy import Budget
 
 EACH = Pure("0.03")
 

@@ -17,7 +17,7 @@ import pytest
 
 import privatest
 from privatest.cli import app, main
-from privatest.data import randhie
+from privatest.datasets import randhie
 from privatest.noise import SecureNoise
 from tests.e2e.command_line import CANARY, CLEAR, GROUP, KEYS, Run, refused, released, table, write
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from privatest.cli.spending import open_ledger
-from privatest.errors import ParameterError
-from privatest.requests import Prepared
-from privatest.requests.rehearsal import made_up_rows, rehearse_call
-from privatest.schema import Schema
+from privatest.core.errors import ParameterError
+from privatest.data.schema import Schema
+from privatest.questions import Prepared
+from privatest.questions.rehearsal import made_up_rows, rehearse_call
 from tests.e2e.command_line import GROUP, refused, released, table, write
 
 WHY = "cannot be refunded"
@@ -118,7 +118,7 @@ def test_an_unforeseen_failure_says_what_it_cost(cli, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("8675309")
 
-    monkeypatch.setattr("privatest.requests.rehearsal.rehearse_call", lambda *_: None)
+    monkeypatch.setattr("privatest.questions.rehearsal.rehearse_call", lambda *_: None)
     monkeypatch.setattr(Prepared, "run", broken)
     run = cli("two-sample", write("a.csv", table()), *GROUP, *COST)
     assert run.code == 1
@@ -130,7 +130,7 @@ def test_an_interruption_says_what_it_cost(cli, monkeypatch):
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privatest.requests.rehearsal.rehearse_call", lambda *_: None)
+    monkeypatch.setattr("privatest.questions.rehearsal.rehearse_call", lambda *_: None)
     monkeypatch.setattr(Prepared, "run", stopped)
     run = cli("two-sample", write("a.csv", table()), *GROUP, *COST)
     assert run.code == 130
@@ -140,7 +140,7 @@ def test_an_interruption_says_what_it_cost(cli, monkeypatch):
 def test_the_budget_is_looked_at_before_the_rehearsal(cli, monkeypatch):
     data = write("a.csv", table())
     assert cli("ledger", "init", "a", "--epsilon", "0.5").code == 0
-    monkeypatch.setattr("privatest.requests.rehearsal.rehearse_call", None)
+    monkeypatch.setattr("privatest.questions.rehearsal.rehearse_call", None)
     refused(cli("two-sample", data, *GROUP, *COST, "--dataset", "a"), "left")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from privatest.accounting import Pure
 from privatest.cli.spending import default_ledger, open_ledger
-from privatest.privacy import Budget
+from privatest.core.privacy import Budget
 from tests.e2e.command_line import GROUP, refused, table, write
 
 BOOK = ("--ledger", "book.db")

@@ -12,8 +12,8 @@ import pytest
 
 from privatest.accounting import Pure
 from privatest.cli.spending import open_ledger
+from privatest.core.privacy import Budget
 from privatest.ledger import Ledger
-from privatest.privacy import Budget
 from tests.e2e.command_line import refused
 
 BOOK = ("--ledger", "book.db")

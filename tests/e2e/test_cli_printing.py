@@ -14,7 +14,7 @@ import pytest
 from privatest.cli import main
 from privatest.cli.pictures import save_picture
 from privatest.cli.spending import open_ledger
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger import Ledger
 from privatest.shares.sharing import Share
 from privatest.synthetic import SyntheticData

@@ -252,7 +252,7 @@ def test_the_page_works_as_printed(shell, tmp_path, capsys):
 ASKING = """
 import json, sys
 from privatest.curator import Curator
-from privatest.errors import BudgetError
+from privatest.core.errors import BudgetError
 granted = 0
 with Curator.open("curator.toml") as curator:
     for alpha in json.loads(sys.argv[1]):

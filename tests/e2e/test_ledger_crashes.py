@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from privatest.accounting import Pure
-from privatest.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.ledger import Ledger, writing
-from privatest.privacy import Budget
 from tests.e2e import ledger_processes
 from tests.e2e.postgres import Server, server_or_skip
 from tests.e2e.postgres_proxy import proxy

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.data import randhie
+from privatest.datasets import randhie
 from tests.e2e.test_tutorials import blocks, run, shape_of
 
 pytestmark = pytest.mark.e2e

@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest import mmd_test, permutation
-from privatest.mechanisms import gaussian, laplace, tulap
+from privatest import mmd_test
+from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
+from privatest.mechanisms import permutation
+from privatest.mechanisms.additive import gaussian, laplace, tulap
+from privatest.mechanisms.permutation import smoothed_decision, smoothed_pvalue
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.permutation import smoothed_decision, smoothed_pvalue
-from privatest.privacy import Budget, PermutationSensitivity, Sensitivity
 from tests.privacy.harness import audit
 
 pytestmark = pytest.mark.privacy

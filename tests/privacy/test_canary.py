@@ -22,10 +22,10 @@ from privatest import (
     Schema,
     mmd_test,
 )
-from privatest.mechanisms import gaussian, laplace, tulap
+from privatest.core.privacy import PermutationSensitivity, Sensitivity
+from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.mechanisms.additive import gaussian, laplace, tulap
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import PermutationSensitivity, Sensitivity
-from privatest.schema import CategoricalColumn, NumericColumn
 
 pytestmark = pytest.mark.privacy
 
@@ -205,7 +205,7 @@ def test_a_failure_inside_is_not_shown(monkeypatch):
     def broken(*_, out):
         out.fill(np.nan)
 
-    monkeypatch.setattr("privatest.kernels._radial", broken)
+    monkeypatch.setattr("privatest.kernels.kernels._radial", broken)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = run(X, bandwidths=0.1, noise=SimulatedNoise(1))

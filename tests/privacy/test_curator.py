@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from privatest.core.errors import DataError, PrivatestError
 from privatest.curator import Curator, Inquiry, RequestFailed, answering
 from privatest.curator.failures import log_failure
 from privatest.curator.inquiry import admit
-from privatest.errors import DataError, PrivatestError
-from privatest.requests import Prepared
+from privatest.questions import Prepared
 from tests.curators import opened, request, table, write
 from tests.privacy.harness import audit
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.embedding import mean_embedding
-from privatest.kernels import Kernel
+from privatest.data.domain import Domain
+from privatest.kernels.embedding import mean_embedding
+from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
 from privatest.statistics.correlation import two_sample_scale
 from privatest.two_sample import embedding_moments, embedding_outcome, embedding_selection

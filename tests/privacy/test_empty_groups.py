@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from privatest import ipm_test, ks_2samp, mmd_test
+from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.schema import CategoricalColumn, Schema
 
 pytestmark = pytest.mark.privacy
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.noise import SimulatedNoise
-from privatest.permutation import (
+from privatest.core.privacy import Budget, PermutationSensitivity
+from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     noise_scale,
     pvalue_loss,
     smoothed_decision,
     smoothed_pvalue,
 )
-from privatest.privacy import Budget, PermutationSensitivity
+from privatest.noise import SimulatedNoise
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest import mechanisms
-from privatest.domain import Domain
-from privatest.kernels import Kernel
+from privatest.core.privacy import Budget, gaussian_scale
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel
+from privatest.mechanisms import additive as mechanisms
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import Budget, gaussian_scale
 from privatest.synthetic.fourier import mean_features, noisy_features
 from privatest.synthetic.reduced_set import reduced_set
 from privatest.synthetic.spectrum import spectrum

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.custom import permutation_test
+from privatest.mechanisms.permutation import PVALUE_GRID, smoothed_decision, smoothed_pvalue
 from privatest.noise import SimulatedNoise
-from privatest.permutation import PVALUE_GRID, smoothed_decision, smoothed_pvalue
-from privatest.privacy import Budget, PermutationSensitivity
 
 pytestmark = pytest.mark.privacy
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.covariance_ed import covariance_ed
+from privatest.core.privacy import Budget
 from privatest.means import hotelling_1samp, hotelling_test, release
-from privatest.mechanisms import linf_mean
+from privatest.mechanisms.additive import linf_mean
+from privatest.mechanisms.covariance import covariance_ed
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
 from tests.privacy.harness import audit
 
 pytestmark = pytest.mark.privacy

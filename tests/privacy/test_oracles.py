@@ -18,17 +18,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from privatest.closed_forms import CLOSED_FORMS
+from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.curator import Inquiry, answering
 from privatest.curator.inquiry import admit
 from privatest.curator.registration import made_up_rows
-from privatest.domain import Domain
-from privatest.errors import ParameterError, PrivacyError, PrivatestError
-from privatest.kernels import Kernel, gram, grams, kernel_grid
+from privatest.data.domain import Domain
+from privatest.data.schema import Schema
+from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
+from privatest.goodness_of_fit.reference_cdf import read_cdf
+from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.noise import SimulatedNoise
-from privatest.reference_cdf import read_cdf
-from privatest.requests import METHODS
-from privatest.schema import Schema
+from privatest.questions import METHODS
 from privatest.statistics.families import BUILT_IN
 from tests.curators import CONFIG, SCHEMA, opened, request, table
 
@@ -61,7 +61,8 @@ UNSTEADY = [
 
 @pytest.mark.parametrize("document", UNSTEADY, ids=lambda d: str(d.get("dist") or d["subtest"]))
 def test_a_curator_refuses_what_takes_its_time_from_values(curator, document, monkeypatch):
-    monkeypatch.setattr("privatest.reference_cdf._probe", None)  # nor is it tried out: it may take
+    # nor is it tried out: it may take long
+    monkeypatch.setattr("privatest.goodness_of_fit.reference_cdf._probe", None)
     for ask in (curator.price, curator.run):
         with pytest.raises(ParameterError, match="a curator takes"):
             ask(document, analyst="bob")

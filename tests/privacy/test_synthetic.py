@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import Kernel, gram
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Sensitivity
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import Sensitivity
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.shrinkage import Denoised
 from privatest.synthetic.subspace import coefficient_sensitivity

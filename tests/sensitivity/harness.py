@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.privacy import Adjacency, PermutationSensitivity
+from privatest.core.privacy import Adjacency, PermutationSensitivity
+from privatest.data.domain import Domain
 
 Rows = NDArray[np.float64]
 Labels = NDArray[np.bool_]

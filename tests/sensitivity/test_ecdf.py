@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
+from privatest.data.domain import Domain
 from privatest.statistics.ecdf import (
     LATTICE,
     ONE_SAMPLE_STATISTICS,

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.embedding import mean_embedding, smooth_characteristic
-from privatest.kernels import Kernel
-from privatest.privacy import PermutationSensitivity
+from privatest.core.privacy import PermutationSensitivity
+from privatest.data.domain import Domain
+from privatest.kernels.embedding import mean_embedding, smooth_characteristic
+from privatest.kernels.kernels import Kernel
 from privatest.statistics.correlation import (
     correlation,
     paired_scale,

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram
 from privatest.synthetic import fourier
 from privatest.synthetic.fourier import mean_features, mean_features_sensitivity
 from privatest.synthetic.spectrum import angles, cos_sin, spectrum

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.kernels import Kernel
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel
 from privatest.statistics.mmd import mmd, mmd_sensitivity
 from privatest.statistics.private_groups import private_groups_sensitivity
 from tests.sensitivity.harness import Space, assert_sensitivity, two_sample

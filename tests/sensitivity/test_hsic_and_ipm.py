@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.features import nystrom
-from privatest.kernels import Kernel
-from privatest.privacy import PermutationSensitivity
+from privatest.core.privacy import PermutationSensitivity
+from privatest.data.domain import Domain
+from privatest.kernels.features import nystrom
+from privatest.kernels.kernels import Kernel
 from privatest.statistics.hsic import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
 from privatest.statistics.ipm import ipm, metric
 from privatest.statistics.mmd import mmd_sensitivity

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from privatest.bingham import orthogonal_axes
-from privatest.covariance_ed import ed_scales
+from privatest.core.privacy import Budget
 from privatest.means.release import _mean_sensitivity, _second_rounding, plan_release
-from privatest.privacy import Budget
+from privatest.mechanisms.bingham import orthogonal_axes
+from privatest.mechanisms.covariance import ed_scales
 from privatest.statistics.moments import moments
 
 TOLERANCE = 1e-9

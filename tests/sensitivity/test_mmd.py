@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.features import FeatureMaps, fourier, nystrom
-from privatest.kernels import Kernel, gram_roundings
+from privatest.data.domain import Domain
+from privatest.kernels.features import FeatureMaps, fourier, nystrom
+from privatest.kernels.kernels import Kernel, gram_roundings
 from privatest.statistics.mmd import mmd, mmd_sensitivity, mmd_u, mmd_u_sensitivity
 from privatest.statistics.private_groups import (
     permuted_groups_exact,

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.embedding import feature_blocks, mean_embedding, smooth_characteristic
-from privatest.kernels import Kernel
+from privatest.data.domain import Domain
+from privatest.kernels.embedding import feature_blocks, mean_embedding, smooth_characteristic
+from privatest.kernels.kernels import Kernel
 from privatest.statistics.moments import joint_sensitivity, moments, svec
 from tests.sensitivity.harness import Neighbours, Space, movement
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.features import fourier, nystrom
-from privatest.kernels import Kernel
+from privatest.data.domain import Domain
+from privatest.kernels.features import fourier, nystrom
+from privatest.kernels.kernels import Kernel
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.mmd import (
     mmd,

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
+from privatest.data.domain import Domain
 from privatest.statistics import ranks
 from tests.sensitivity.harness import Space, assert_sensitivity
 

@@ -14,8 +14,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from privatest import Schema
+from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.noise import SimulatedNoise
-from privatest.schema import CategoricalColumn, NumericColumn
 from privatest.shares import SharePlan, plan_share, share
 
 EPSILON, DELTA, TOLERANCE = 1.0, 1e-5, 1e-8

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.kernels import Kernel
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel
 from privatest.synthetic.subspace import (
     coefficient_sensitivity,
     coefficients,

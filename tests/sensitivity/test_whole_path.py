@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest import Schema, mmd_test, permutation
-from privatest.domain import Domain
+from privatest import Schema, mmd_test
+from privatest.core.privacy import PermutationSensitivity
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.mechanisms import permutation
 from privatest.noise import SimulatedNoise
-from privatest.privacy import PermutationSensitivity
-from privatest.schema import CategoricalColumn, NumericColumn
 from tests.sensitivity.harness import Neighbours, Space, assert_sensitivity, movement
 
 LINE = Domain((0,))

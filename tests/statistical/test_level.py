@@ -15,7 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom, kstest
 
-from privatest import mmd_test, permutation
+from privatest import mmd_test
+from privatest.mechanisms import permutation
 from privatest.noise import SimulatedNoise
 
 pytestmark = pytest.mark.statistical

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.kernels import Kernel
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import release
 from privatest.synthetic.distance import embedding_distance, mean_kernel, point_means

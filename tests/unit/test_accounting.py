@@ -31,8 +31,8 @@ from privatest.accounting import (
     zcdp_delta,
     zcdp_price,
 )
-from privatest.errors import ParameterError
-from privatest.privacy import Budget, gaussian_scale
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget, gaussian_scale
 
 DELTA = Decimal("1e-6")
 

@@ -16,15 +16,15 @@ from scipy import stats
 from privatest.any_test import running, sarrm_test, test_of_tests
 from privatest.any_test.sides import read_sides
 from privatest.any_test.subtests import hsic_pvalue, mmd_pvalue, sub_test
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
-from privatest.kernels import Kernel
+from privatest.core.errors import DataError, ParameterError, PrivacyError, PrivatestError
+from privatest.core.results import Decision, Outcome
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.kernels import Kernel
+from privatest.laws.tulap import LatticeTulap
+from privatest.mechanisms.subsample import tot_pvalue
 from privatest.noise import SimulatedNoise
-from privatest.nulls import LatticeTulap
-from privatest.results import Decision, Outcome
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.statistics.mmd import mmd
-from privatest.subsample import tot_pvalue
 
 UNIT = Domain((0,))
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from privatest.bingham import _flat_bingham, bingham, orthogonal_axes, secret_draws
+from privatest.mechanisms.bingham import _flat_bingham, bingham, orthogonal_axes, secret_draws
 from privatest.noise import SecureNoise, SimulatedNoise
 
 DRAWS, FALSE_ALARM = 20_000, 1e-4

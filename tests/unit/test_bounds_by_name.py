@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import privatest as pt
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
+from privatest.data.schema import Schema
 from privatest.noise import SimulatedNoise
-from privatest.schema import Schema
 from privatest.shares import share
 from privatest.synthetic import release
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatest.closed_forms import CLOSED_FORMS, closed_form
-from privatest.errors import ParameterError
-from privatest.reference_cdf import distribution_name, read_cdf
+from privatest.core.errors import ParameterError
+from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS, closed_form
+from privatest.goodness_of_fit.reference_cdf import distribution_name, read_cdf
 
 SHAPES: dict[str, list[float]] = {
     "lognorm": [0.01, 0.5, 50],

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace
 
-from privatest.covariance_ed import covariance_ed, ed_replicates, ed_scales
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
+from privatest.mechanisms.covariance import covariance_ed, ed_replicates, ed_scales
 from privatest.noise import SecureNoise, SimulatedNoise
 
 N = 500

@@ -12,12 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from privatest.curator import Curator, Inquiry, Policy, RequestFailed, answering
-from privatest.curator import curator as curator_module
-from privatest.curator.config import ALL_TESTS
-from privatest.curator.inquiry import admit
-from privatest.curator.registration import load_registrations, made_up_rows, register
-from privatest.errors import (
+from privatest.core.errors import (
     BudgetError,
     DataError,
     LedgerError,
@@ -25,11 +20,16 @@ from privatest.errors import (
     PrivacyError,
     PrivatestError,
 )
+from privatest.core.privacy import Budget
+from privatest.curator import Curator, Inquiry, Policy, RequestFailed, answering
+from privatest.curator import curator as curator_module
+from privatest.curator.config import ALL_TESTS
+from privatest.curator.inquiry import admit
+from privatest.curator.registration import load_registrations, made_up_rows, register
+from privatest.data.schema import Schema
 from privatest.ledger import Ledger
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import Budget
-from privatest.requests import METHODS, Prepared, Request
-from privatest.schema import Schema
+from privatest.questions import METHODS, Prepared, Request
 from tests.curators import CONFIG, SCHEMA, opened, request, table, write
 
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
@@ -53,7 +53,7 @@ def untouchable(curator, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("data was touched")
 
-    monkeypatch.setattr("privatest.sources.read_table", fail)
+    monkeypatch.setattr("privatest.data.sources.read_table", fail)
 
 
 # --- the good way ----------------------------------------------------------------------------
@@ -637,7 +637,7 @@ def test_a_log_that_cannot_be_written_changes_no_message(curator, tmp_path, monk
 
 @pytest.mark.parametrize("change", ["rows", "time"])
 def test_a_file_that_changes_in_between_fails(curator, tmp_path, monkeypatch, change):
-    from privatest.sources import read_table
+    from privatest.data.sources import read_table
 
     def swapped(*arguments: object, **options: object) -> pa.Table:
         found = read_table(*arguments, **options)  # type: ignore[arg-type]
@@ -645,7 +645,7 @@ def test_a_file_that_changes_in_between_fails(curator, tmp_path, monkeypatch, ch
             os.utime(tmp_path / "people.csv", ns=(1, 1))
         return found if change == "time" else found.slice(1)
 
-    monkeypatch.setattr("privatest.sources.read_table", swapped)
+    monkeypatch.setattr("privatest.data.sources.read_table", swapped)
     with pytest.raises(RequestFailed):
         curator.run(request(), analyst="ada")
     assert "DataError" in (tmp_path / "curator.log").read_text()

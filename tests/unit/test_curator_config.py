@@ -6,13 +6,13 @@ import tomllib
 
 import pytest
 
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 from privatest.curator import CuratorConfig
 from privatest.curator.config import ALL_TESTS
 from privatest.curator.example import EXAMPLE
 from privatest.curator.lines import line_of, lines_of_keys, syntax_error_line
 from privatest.curator.reading import read_config
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
 from tests.curators import CONFIG, SCHEMA, write
 
 # --- where a key stands ----------------------------------------------------------------------

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 from scipy.stats import binom
 
+from privatest.core.errors import DataError, ParameterError, PrivatestError
+from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
+from privatest.core.results import Decision, Outcome
 from privatest.custom import permutation_test, probe, statistic, testing
 from privatest.custom.space import Box, Space
 from privatest.custom.statistic import UserStatistic
 from privatest.custom.walks import Neighbours
-from privatest.errors import DataError, ParameterError, PrivatestError
-from privatest.mechanisms import laplace
+from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.mechanisms.additive import laplace
+from privatest.mechanisms.permutation import permutation_result, smoothed_decision, smoothed_pvalue
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.permutation import permutation_result, smoothed_decision, smoothed_pvalue
-from privatest.privacy import Budget, PermutationSensitivity, Sensitivity
-from privatest.results import Decision, Outcome
-from privatest.schema import CategoricalColumn, Column, NumericColumn, Schema
 
 CANARY = 7.1317513
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import PermutationSensitivity
 from privatest.custom import probe
 from privatest.custom.space import Box, Space
 from privatest.custom.statistic import UserStatistic
 from privatest.custom.walks import draw_walk, steepest, varied
-from privatest.errors import ParameterError
-from privatest.privacy import PermutationSensitivity
 
 pytestmark = pytest.mark.privacy
 

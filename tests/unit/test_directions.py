@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import privatest as pt
+from privatest.laws.ranks import ALTERNATIVES
 from privatest.noise import SimulatedNoise
-from privatest.rank_laws import ALTERNATIVES
 
 N, M = 400, 300
 

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
+from privatest.data.domain import Domain
 
 
 def test_columns():

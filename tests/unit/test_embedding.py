@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.embedding import mean_embedding
-from privatest.errors import DataError, ParameterError, PrivacyError
-from privatest.kernels import Kernel, gram
+from privatest.core.errors import DataError, ParameterError, PrivacyError
+from privatest.core.privacy import Budget, gaussian_scale
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.embedding import mean_embedding
+from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SimulatedNoise
 from privatest.plots.features import plot_features
-from privatest.privacy import Budget, gaussian_scale
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.statistics.correlation import straightened, two_sample_scale
 from privatest.two_sample.embedding import me_test, scf_test
 from privatest.two_sample.embedding_moments import difference_sensitivity

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from privatest.errors import DataError, ParameterError, PrivacyError
+from privatest.core.errors import DataError, ParameterError, PrivacyError
+from privatest.data.schema import NumericColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.schema import NumericColumn, Schema
 from privatest.two_sample.embedding import me_test
 from privatest.two_sample.embedding_optimiser import (
     optimise_frequencies,

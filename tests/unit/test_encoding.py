@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from privatest.domain import Domain
-from privatest.encoding import encode_samples
-from privatest.errors import DataError, ParameterError
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.domain import Domain
+from privatest.data.encoding import encode_samples
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 
 CANARY = 987654.321
 CANARY_TEXT = "987654.321"

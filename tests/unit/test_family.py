@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.errors import DataError, ParameterError
-from privatest.family import _draw, ks_family
-from privatest.noise import SimulatedNoise
-from privatest.nulls import lattice_tulap
-from privatest.privacy import Budget
-from privatest.schema import Schema
-from privatest.statistics.families import BUILT_IN
-from privatest.statistics.family_laws import (
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.schema import Schema
+from privatest.goodness_of_fit.family import _draw, ks_family
+from privatest.laws.families import (
     LAWS_VARIABLE,
     SURVIVALS,
     FamilyLaw,
     law_table,
     upper_quantiles,
 )
+from privatest.laws.tulap import lattice_tulap
+from privatest.noise import SimulatedNoise
+from privatest.statistics.families import BUILT_IN
 from tools import family_laws
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.features import fourier, nystrom
-from privatest.kernels import Kernel, gram, kernel_grid
+from privatest.core.errors import ParameterError
+from privatest.data.domain import Domain
+from privatest.kernels.features import fourier, nystrom
+from privatest.kernels.kernels import Kernel, gram, kernel_grid
 from privatest.statistics.mmd import mmd
 
 LINE = Domain((0,))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatest import goodness_of_fit
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.results import Outcome
+from privatest.data.schema import NumericColumn, Schema
+from privatest.goodness_of_fit import ks as goodness_of_fit
+from privatest.goodness_of_fit.reference_cdf import read_cdf
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.reference_cdf import read_cdf
-from privatest.results import Outcome
-from privatest.schema import NumericColumn, Schema
 from privatest.statistics.ecdf import ONE_SAMPLE_STATISTICS
 
 CANARY = 8675309.0

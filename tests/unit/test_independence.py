@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import privatest as pt
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
-from privatest.features import nystrom
-from privatest.kernels import Kernel, gram, kernel_grid
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.features import nystrom
+from privatest.kernels.kernels import Kernel, gram, kernel_grid
 from privatest.noise import SimulatedNoise
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.statistics.hsic import (
     hsic,
     hsic_sensitivity,

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 import privatest as pt
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.schema import CategoricalColumn, Schema
 from privatest.statistics.ipm import ipm, metric
 
 LINE, SQUARE = Domain((0,)), Domain((0, 0))

@@ -8,9 +8,16 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams, kernel_grid
+from privatest.core.errors import ParameterError
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import (
+    UNIT_ROUNDOFF,
+    Kernel,
+    gram,
+    gram_roundings,
+    grams,
+    kernel_grid,
+)
 
 LINE = Domain((0,))
 FAMILIES = pytest.mark.parametrize("family", ["gaussian", "laplace", "imq"])

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.results import Outcome
+from privatest.data.schema import NumericColumn, Schema
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.results import Outcome
-from privatest.schema import NumericColumn, Schema
 from privatest.two_sample import ks
 
 CANARY = 8675309.0

@@ -12,9 +12,9 @@ from decimal import Decimal
 import pytest
 
 from privatest.accounting import Approximate, Gaussian, Laplace, Pure, compose, price
-from privatest.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.ledger import Ledger, request_digest, writing
-from privatest.privacy import Budget
 
 
 @pytest.fixture

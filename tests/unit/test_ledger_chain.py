@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import create_engine, inspect
 
 from privatest.accounting import Pure
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.ledger import Head, Ledger, migrations
 from privatest.ledger.chain import GENESIS, digest
 from privatest.ledger.tables import tables
-from privatest.privacy import Budget
 
 TRIGGERS = ("privatest_no_update", "privatest_no_delete")
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from privatest.accounting import Pure
-from privatest.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.ledger import Ledger
-from privatest.privacy import Budget
 from tests.unit.test_ledger_chain import TRIGGERS
 
 pytestmark = pytest.mark.privacy

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 from privatest.statistics.families import BUILT_IN, Family, family_named
 from privatest.statistics.family_simulation import simulate_distances
 from privatest.statistics.location_scale import ks_fit, ks_fit_sensitivity, on_grid

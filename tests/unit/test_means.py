@@ -13,7 +13,9 @@ import pytest
 from scipy.stats import chi2
 from scipy.stats import ttest_ind as scipy_ttest_ind
 
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.means import (
     hotelling_1samp,
     hotelling_test,
@@ -26,8 +28,6 @@ from privatest.means import (
 from privatest.means.bootstrap import Contrast
 from privatest.means.release import plan_release, release_sample
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(2, 8, size=(400, 3)), RNG.uniform(3, 8, size=(300, 3))

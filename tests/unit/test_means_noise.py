@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from privatest.errors import ParameterError
-from privatest.mechanisms import (
+from privatest.core.errors import ParameterError
+from privatest.mechanisms.additive import (
     _geometric,
     _linf_grid,
     _linf_radius,

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest import mechanisms
-from privatest.errors import ParameterError
-from privatest.mechanisms import gaussian, laplace, tulap
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity, gaussian_scale
+from privatest.mechanisms import additive as mechanisms
+from privatest.mechanisms.additive import gaussian, laplace, tulap
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import Budget, PermutationSensitivity, Sensitivity, gaussian_scale
 
 
 class Recorder(SimulatedNoise):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privatest.moment_release import NoisyMoments
+from privatest.mechanisms.moments import NoisyMoments
 from privatest.statistics.moment_test import (
     PooledMoments,
     moment_pvalue,

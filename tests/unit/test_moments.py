@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatest.moment_release import (
+from privatest.core.privacy import Budget, gaussian_scale
+from privatest.mechanisms.moments import (
     moment_scale,
     nearest_psd,
     release_moments,
     svec_noise,
 )
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.privacy import Budget, gaussian_scale
 from privatest.statistics.moments import (
     joint_sensitivity,
     moments,

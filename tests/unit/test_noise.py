@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
-from privatest.errors import ParameterError
-from privatest.noise import SecureNoise, SimulatedNoise, noise_source
+from privatest.core.errors import ParameterError
+from privatest.core.noise import SecureNoise, SimulatedNoise, noise_source
 
 # Checks of secure noise cannot be seeded: each fails by chance this often.
 FALSE_ALARM = 1e-7

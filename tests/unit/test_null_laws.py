@@ -10,12 +10,14 @@ import pytest
 from scipy import stats
 from scipy.special import kolmogorov
 
-from privatest import null_laws, one_sample_laws
-from privatest.lattice_release import Law, continuous_law, noise_law, pvalue
-from privatest.null_laws import kuiper_limit, two_sample_law
-from privatest.nulls import lattice_tulap
-from privatest.one_sample_laws import kuiper_cdf, one_sample_law
-from privatest.privacy import Budget
+from privatest.core.privacy import Budget
+from privatest.laws import ks_one_sample as one_sample_laws
+from privatest.laws import ks_two_sample as null_laws
+from privatest.laws.ks_one_sample import kuiper_cdf, one_sample_law
+from privatest.laws.ks_two_sample import kuiper_limit, two_sample_law
+from privatest.laws.law import Law, continuous_law, pvalue
+from privatest.laws.tulap import lattice_tulap
+from privatest.mechanisms.lattice import noise_law
 from privatest.statistics.ecdf import LATTICE, one_sample, one_sample_width, two_sample
 
 

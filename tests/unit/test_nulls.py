@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from privatest.mechanisms import lattice
+from privatest.core.privacy import Budget
+from privatest.laws.tulap import LatticeTulap, fold, lattice_tulap, tulap_cdf
+from privatest.mechanisms.additive import lattice
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.nulls import LatticeTulap, fold, lattice_tulap, tulap_cdf
-from privatest.privacy import Budget
 
 WIDTHS = [1, 2, 5, 6]
 BUDGETS = [Budget(1), Budget("0.5", "0.01"), Budget(1, "0.2"), Budget(3, "1e-9")]

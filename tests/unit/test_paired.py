@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.results import Outcome
+from privatest.data.schema import Schema
+from privatest.laws.ranks import ALTERNATIVES, mann_whitney_law, sign_law, wilcoxon_law
+from privatest.mechanisms.rank_release import secret_coins
 from privatest.noise import SimulatedNoise
-from privatest.paired import _pairs as read_pairs
-from privatest.paired import sign_test, symmetry_test, wilcoxon
-from privatest.rank_laws import ALTERNATIVES, mann_whitney_law, sign_law, wilcoxon_law
-from privatest.rank_release import secret_coins
-from privatest.results import Outcome
-from privatest.schema import Schema
+from privatest.paired.signed import _pairs as read_pairs
+from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.statistics.ranks import mann_whitney, signed_rank, signed_rank_width
 from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ranks import mannwhitneyu, median_test

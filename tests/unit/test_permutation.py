@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatest.noise import SimulatedNoise
-from privatest.permutation import (
+from privatest.core.privacy import Budget, PermutationSensitivity
+from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     _lattice,
     noise_scale,
@@ -21,7 +21,7 @@ from privatest.permutation import (
     smoothed_pvalue,
     survival_mean,
 )
-from privatest.privacy import Budget, PermutationSensitivity
+from privatest.noise import SimulatedNoise
 
 ONE = PermutationSensitivity(1.0, 1.0)
 BUDGET = Budget(1)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.plots.marginals import marginals, plot_marginals, strained
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic import SyntheticData, release
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from privatest.errors import ParameterError
-from privatest.privacy import (
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import (
     MINIMUM_EPSILON,
     Budget,
     PermutationSensitivity,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatest import rank_laws
-from privatest.nulls import LatticeTulap, fold
+from privatest.laws import ranks as rank_laws
+from privatest.laws.tulap import LatticeTulap, fold
 from privatest.statistics import ranks
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 from privatest.statistics import ranks
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import Kernel, gram
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
 from privatest.synthetic import reduced_set as module
 from privatest.synthetic.fourier import mean_features, noisy_features
 from privatest.synthetic.reduced_set import reduced_set

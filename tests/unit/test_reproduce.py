@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from privatest.errors import DataError, ParameterError, PrivacyError
+from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.reproduce import kim_schrab
 from privatest.reproduce.kim_schrab import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.covariance_ed import ed_scales
-from privatest.errors import DataError, PrivacyError
+from privatest.core.errors import DataError, PrivacyError
+from privatest.mechanisms.covariance import ed_scales
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.reproduce.dunsche import (
     PAPER_EIGENVALUE_SENSITIVITY,

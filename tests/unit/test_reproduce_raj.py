@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.errors import DataError, PrivacyError
+from privatest.core.errors import DataError, PrivacyError
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.reproduce.raj import paper_sensitivity, paper_statistic, paper_tcs_decision
 

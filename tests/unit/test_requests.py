@@ -8,12 +8,12 @@ import json
 import pyarrow as pa
 import pytest
 
-from privatest.errors import ParameterError, PrivacyError
+from privatest.core.errors import ParameterError, PrivacyError
+from privatest.core.privacy import Budget
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
-from privatest.requests import METHODS, Request, prepare
-from privatest.requests.request import PARTS
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.questions import METHODS, Request, prepare
+from privatest.questions.request import PARTS
 
 SCHEMA = Schema(
     {

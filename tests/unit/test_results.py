@@ -20,9 +20,9 @@ from privatest import (
     ttest_1samp,
     ttest_ind,
 )
+from privatest.core.privacy import Budget
+from privatest.core.results import Decision, Outcome
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
-from privatest.results import Decision, Outcome
 
 COMMON: dict[str, Any] = {
     "reject": True,

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
-from privatest.schema import (
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.domain import Domain
+from privatest.data.schema import (
     CategoricalColumn,
     Column,
     NumericColumn,
     Schema,
     parse_bounds,
 )
-from privatest.schema_template import schema_template
+from privatest.data.template import schema_template
 
 DESIGN = """
 rows_per_person = 5
@@ -435,7 +435,7 @@ def test_template_needs_distinct_names():
 
 def test_describing_data_needs_no_arrow():
     code = (
-        "import sys, privatest.encoding as e\n"
+        "import sys, privatest.data.encoding as e\n"
         "e.encode_samples([1.0, 2.0], [[0.5]], (0, 3))\n"
         "sys.exit(bool({'pyarrow', 'pandas', 'polars'} & set(sys.modules)))"
     )

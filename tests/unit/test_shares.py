@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from privatest import DataError, ParameterError, Schema
-from privatest.domain import Domain
-from privatest.embedding import mean_embedding
-from privatest.kernels import Kernel
-from privatest.moment_release import NoisyMoments
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.kernels.embedding import mean_embedding
+from privatest.kernels.kernels import Kernel
+from privatest.mechanisms.moments import NoisyMoments
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.schema import CategoricalColumn, NumericColumn
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.shares.comparing import holm
 from privatest.two_sample.speaking import speaking_features

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatest import DataError, ParameterError, Schema
+from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.noise import SimulatedNoise
-from privatest.schema import CategoricalColumn, NumericColumn
 from privatest.shares import Share, SharePlan, compare, plan_share, share
 from privatest.shares.document import fingerprint
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatest.errors import DataError, ParameterError
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.schema_template import schema_template
-from privatest.sources import check_columns, read_schema, read_table
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.sources import check_columns, read_schema, read_table
+from privatest.data.template import schema_template
 
 CSV = "visits,plan,note\n1,01,x\n2,02,y\n"
 ROWS = {"visits": [1, 2], "plan": ["01", "02"], "note": ["x", "y"]}
@@ -187,7 +187,9 @@ def test_truncated_gzip(rows, tmp_path):
 def test_a_truncated_gzip_does_not_keep_the_program_from_ending(tmp_path):
     content = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000)
     (tmp_path / "d.csv.gz").write_bytes(content[: len(content) * 2 // 3])
-    code = f"from privatest.sources import read_table\nread_table({str(tmp_path / 'd.csv.gz')!r})"
+    code = (
+        f"from privatest.data.sources import read_table\nread_table({str(tmp_path / 'd.csv.gz')!r})"
+    )
     command = [sys.executable, "-c", code]
     for _ in range(3):
         done = subprocess.run(command, timeout=60, capture_output=True, text=True, check=False)

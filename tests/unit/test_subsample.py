@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatest.errors import ParameterError
-from privatest.noise import SimulatedNoise
-from privatest.nulls import LatticeTulap, lattice_tulap, tulap_cdf
-from privatest.privacy import Budget
-from privatest.subsample import (
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
+from privatest.laws.tulap import LatticeTulap, lattice_tulap, tulap_cdf
+from privatest.mechanisms.subsample import (
     COIN,
     PVALUE_SLACK,
     SarrmParameters,
@@ -26,6 +25,7 @@ from privatest.subsample import (
     sarrm_rejects,
     tot_pvalue,
 )
+from privatest.noise import SimulatedNoise
 
 # epsilon, alpha, k, p, alpha_0
 SARRM_TABLE = [

@@ -11,12 +11,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import Kernel, gram
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget, gaussian_scale
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget, gaussian_scale
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.distance import embedding_distance, mean_kernel, point_means
 from privatest.synthetic.points import box_points

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import Kernel
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
-from privatest.privacy import Budget
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic import Estimate, Facts, SyntheticData, release
 from privatest.synthetic.estimates import Weighting
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 from privatest.synthetic.queries import selected
 
 COLUMNS = {

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.errors import DataError, ParameterError, PrivacyError, PrivatestError
-from privatest.validation import integer_at_least, number, one_of, public_generator, reject
+from privatest.core.errors import DataError, ParameterError, PrivacyError, PrivatestError
+from privatest.core.validation import integer_at_least, number, one_of, public_generator, reject
 
 
 def test_the_template():

@@ -11,7 +11,7 @@ import math
 from decimal import ROUND_FLOOR, Decimal
 
 from privatest.accounting.events import UP, Event, Gaussian, price
-from privatest.privacy import Budget
+from privatest.core.privacy import Budget
 
 __all__ = ["largest_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_price"]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from privatest.accounting.adaptive import zcdp_epsilon, zcdp_price
 from privatest.accounting.events import UP, Approximate, Event, Gaussian, Laplace, Pure, price
-from privatest.privacy import Amount, Budget, gaussian_delta
-from privatest.validation import integer_at_least, reject
+from privatest.core.privacy import Amount, Budget, gaussian_delta
+from privatest.core.validation import integer_at_least, reject
 
 __all__ = ["compose", "fits", "gaussian_epsilon", "most_repeats"]
 

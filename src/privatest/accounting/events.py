@@ -11,9 +11,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperati
 from numbers import Integral
 from typing import Any
 
-from privatest.errors import ParameterError
-from privatest.privacy import Amount, Budget, gaussian_delta, gaussian_scale
-from privatest.validation import reject
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Amount, Budget, gaussian_delta, gaussian_scale
+from privatest.core.validation import reject
 
 __all__ = [
     "Approximate",

@@ -9,9 +9,9 @@ import numpy as np
 
 from privatest.any_test.sides import TwoSides
 from privatest.any_test.subtests import SubTest, probe
-from privatest.errors import DataError
-from privatest.noise import NoiseSource
-from privatest.validation import reject
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource
+from privatest.core.validation import reject
 
 __all__ = ["Plan", "check_rows", "facts", "most_subsets", "rejections"]
 

@@ -11,18 +11,18 @@ from typing import Any
 from privatest.any_test.running import Plan, check_rows, facts, most_subsets, rejections
 from privatest.any_test.sides import Scheme, TwoSides, read_sides
 from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test
-from privatest.errors import ParameterError, PrivacyError
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Adjacency, Amount, Budget
-from privatest.results import Decision
-from privatest.subsample import (
+from privatest.core.errors import ParameterError, PrivacyError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Adjacency, Amount, Budget
+from privatest.core.results import Decision
+from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.mechanisms.subsample import (
     LEAST_SUB_ALPHA,
     MOST_SUB_ALPHA,
     SarrmParameters,
     sarrm_parameters,
     sarrm_rejects,
 )
-from privatest.validation import Rng, integer_at_least, number, public_generator, reject
 
 __all__ = ["sarrm_test"]
 

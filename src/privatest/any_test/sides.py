@@ -9,13 +9,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.errors import ParameterError, PrivacyError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import ADJACENCIES, Adjacency
+from privatest.core.validation import one_of
 from privatest.custom.space import Box
-from privatest.domain import Domain
-from privatest.encoding import described, encode_pairs, encode_samples
-from privatest.errors import ParameterError, PrivacyError
-from privatest.noise import NoiseSource
-from privatest.privacy import ADJACENCIES, Adjacency
-from privatest.validation import one_of
+from privatest.data.domain import Domain
+from privatest.data.encoding import described, encode_pairs, encode_samples
 
 __all__ = ["Rows", "Scheme", "TwoSides", "as_columns", "read_sides"]
 

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.any_test.sides import Rows, Scheme, TwoSides, as_columns
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.validation import number, one_of, public_generator, reject
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.hsic import permuted_hsic_exact
 from privatest.statistics.mmd import permuted_mmd_exact
-from privatest.validation import number, one_of, public_generator, reject
 
 __all__ = [
     "OWN_TESTS",

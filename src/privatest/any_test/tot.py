@@ -19,11 +19,11 @@ from privatest.any_test.running import (
 )
 from privatest.any_test.sides import Scheme, TwoSides, read_sides
 from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Adjacency, Amount, Budget
-from privatest.results import Outcome
-from privatest.subsample import noisy_rejections, rejections_sensitivity
-from privatest.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Adjacency, Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.mechanisms.subsample import noisy_rejections, rejections_sensitivity
 
 __all__ = ["test_of_tests"]
 

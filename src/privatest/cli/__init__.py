@@ -30,7 +30,7 @@ from privatest.cli.schema import schema
 from privatest.cli.shares import compare, plan_share, share
 from privatest.cli.terminal import flush, make_forgiving, silence
 from privatest.cli.two_sample import two_sample
-from privatest.errors import PrivatestError
+from privatest.core.errors import PrivatestError
 
 __all__ = ["app", "main"]
 

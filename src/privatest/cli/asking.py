@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from privatest.cli.output import print_result, working
 from privatest.cli.pictures import check_picture, draw
 from privatest.cli.spending import Purse, spending
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
-from privatest.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
 
 if TYPE_CHECKING:
-    from privatest.requests import Prepared, Request
+    from privatest.questions import Prepared, Request
 
 __all__ = ["answer", "check_types", "count_rows", "describe", "public_words", "read_locations"]
 
@@ -30,8 +30,8 @@ def answer(
     plot: Path | None = None,
 ) -> None:
     """Check the request, reserve its budget, read the files, test, record and print."""
-    from privatest.requests import prepare, rehearse  # noqa: PLC0415
-    from privatest.sources import check_columns, read_table  # noqa: PLC0415
+    from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
+    from privatest.questions import prepare, rehearse  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:
@@ -83,7 +83,7 @@ def _asked(prepared: Prepared, files: Sequence[Path], described: Schema | None) 
 
 def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:
     """Return the sizes that everybody may know: of files, and of public groups."""
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     grouping = prepared.grouping
     if grouping is not None and grouping.membership == "public":
@@ -96,14 +96,14 @@ def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:
 
 def count_rows(file: Path, names: Sequence[str]) -> int:
     """Return the public number of rows; one column is read, as text: its values do not matter."""
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     return int(read_table(file, names[:1], text=names[:1]).num_rows)
 
 
 def check_types(file: Path, described: Schema | None) -> None:
     """Refuse a Parquet file whose types do not fit: they are public, and CSV has none."""
-    from privatest.sources import read_schema  # noqa: PLC0415
+    from privatest.data.sources import read_schema  # noqa: PLC0415
 
     if described is not None and file.suffix == ".parquet":
         described.encode(read_schema(file).empty_table().select(list(described.columns)))
@@ -136,7 +136,7 @@ def read_locations(file: Path | None, drawn: int | None) -> dict[str, list[Any]]
         raise ParameterError("pass --locations or --draw-locations, not both.")
     if file is None:
         return drawn
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     columns: dict[str, list[Any]] = read_table(file).to_pydict()
     return columns

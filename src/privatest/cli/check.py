@@ -11,13 +11,13 @@ import typer
 from privatest.cli import options
 from privatest.cli.asking import describe
 from privatest.cli.output import Page, print_json, working
-from privatest.errors import DataError
+from privatest.core.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.requests.grouping import Grouping
-    from privatest.schema import Schema
+    from privatest.data.schema import Schema
+    from privatest.questions.grouping import Grouping
 
 __all__ = ["check"]
 
@@ -48,9 +48,9 @@ def check(
       privatest check visits.csv --group plan --groups basic rest \\
         --bounds visits=0:80
     """
-    from privatest.requests.grouping import Grouping  # noqa: PLC0415
-    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.questions.grouping import Grouping  # noqa: PLC0415
+    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
     split = None if group is None else Grouping.ask(group, described, groups, membership)

@@ -12,7 +12,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_error, print_json, print_result, working
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
     from privatest.curator import Price

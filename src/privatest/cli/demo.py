@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, cast
 from privatest.cli import options
 from privatest.cli.output import Page, print_result, working
 from privatest.cli.spending import Purse, open_ledger, spending
-from privatest.data import Example, randhie
-from privatest.privacy import Budget
+from privatest.core.privacy import Budget
+from privatest.datasets import Example, randhie
 
 if TYPE_CHECKING:
     from privatest.cli.receipts import Receipt
-    from privatest.requests import Prepared
-    from privatest.results import Outcome
+    from privatest.core.results import Outcome
+    from privatest.questions import Prepared
 
 __all__ = ["demo"]
 
@@ -91,9 +91,9 @@ def demo(epsilon: options.Epsilon = "1", as_json: options.Json = False) -> None:
 
 def _test(example: Example, budget: Budget) -> tuple[Outcome, Prepared, Receipt]:
     """Test, and return the result, what was asked, and what the ledger says."""
-    from privatest.requests import Request, prepare  # noqa: PLC0415
-    from privatest.schema import Schema  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.schema import Schema  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.questions import Request, prepare  # noqa: PLC0415
 
     parts = {"columns": ["mdvis"], "group": "idp"}
     request = Request("two-sample", "mmd", budget, parts=parts)

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import Page, print_result
-from privatest.privacy import Budget
+from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.ledger import Answered

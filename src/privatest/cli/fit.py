@@ -9,8 +9,8 @@ import typer
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 
 __all__ = ["fit"]
 
@@ -80,7 +80,7 @@ def fit(
       privatest fit visits.csv --column age --family norm \\
         --bounds age=0:120 --epsilon 1
     """
-    from privatest.requests import Request  # noqa: PLC0415
+    from privatest.questions import Request  # noqa: PLC0415
 
     request = Request(
         "fit",

@@ -9,7 +9,7 @@ import typer
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
-from privatest.privacy import Budget
+from privatest.core.privacy import Budget
 
 __all__ = ["independence"]
 
@@ -97,7 +97,7 @@ def independence(
       privatest independence visits.csv --x age --y visits \\
         --bounds age=0:100 --bounds visits=0:80 --epsilon 1
     """
-    from privatest.requests import Request  # noqa: PLC0415
+    from privatest.questions import Request  # noqa: PLC0415
 
     request = Request(
         "independence",

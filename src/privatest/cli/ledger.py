@@ -11,8 +11,8 @@ from privatest.cli import options
 from privatest.cli.ledger_care import backup, export, verify
 from privatest.cli.output import Page, print_json
 from privatest.cli.spending import LedgerOption, existing_ledger, open_ledger
-from privatest.errors import ParameterError, PrivatestError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError, PrivatestError
+from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.ledger import Account, Ledger, Totals

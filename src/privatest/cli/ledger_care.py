@@ -14,7 +14,7 @@ import typer
 from privatest.cli import options
 from privatest.cli.output import JSON_FORMAT, Page, print_json, print_note
 from privatest.cli.spending import LedgerOption, existing_ledger
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from privatest.ledger import Head

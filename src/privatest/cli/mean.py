@@ -17,8 +17,8 @@ from privatest.cli.spending import (
     Purse,
     spending,
 )
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 
 __all__ = ["mean"]
 
@@ -73,10 +73,10 @@ def mean(
     if plot is not None:
         check_picture(plot)
 
+    from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
     from privatest.means import private_mean  # noqa: PLC0415
-    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
-    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
-    from privatest.sources import check_columns, read_table  # noqa: PLC0415
+    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     chosen = chosen_columns(described, None if columns is None else options.read_names(columns))

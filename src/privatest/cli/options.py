@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from privatest.privacy import Adjacency
-from privatest.schema import Membership
-from privatest.validation import number, reject
+from privatest.core.privacy import Adjacency
+from privatest.core.validation import number, reject
+from privatest.data.schema import Membership
 
 _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
-from privatest.validation import printable
+from privatest.core.validation import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from privatest.results import Decision
+    from privatest.core.results import Decision
 
 __all__ = [
     "JSON_FORMAT",

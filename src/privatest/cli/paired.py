@@ -9,8 +9,8 @@ import typer
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 
 __all__ = ["paired"]
 
@@ -76,7 +76,7 @@ def paired(
       privatest paired visits.csv --before visits_2023 --after visits_2024 \\
         --method wilcoxon --epsilon 1
     """
-    from privatest.requests import Request  # noqa: PLC0415
+    from privatest.questions import Request  # noqa: PLC0415
 
     request = Request(
         "paired",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privatest.results import Decision
+    from privatest.core.results import Decision
 
 __all__ = ["PICTURES", "check_picture", "draw", "save_picture"]
 
@@ -37,9 +37,9 @@ def draw(result: Decision, file: Path) -> None:
     """Draw the released estimates of a test, if it has some."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    from privatest.core.results import Outcome  # noqa: PLC0415
     from privatest.plots.differences import plot_differences  # noqa: PLC0415
     from privatest.plots.features import plot_features  # noqa: PLC0415
-    from privatest.results import Outcome  # noqa: PLC0415
 
     if not isinstance(result, Outcome):
         return  # check_picture lets no such method pass

@@ -13,7 +13,7 @@ from privatest.cli import options
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import PICTURES, check_picture
 from privatest.cli.released import check_new, draw, facts, progress
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     from privatest.synthetic import Estimate, SyntheticData
@@ -156,7 +156,7 @@ def _words(question: Question, words: Sequence[str], output: Path | None) -> lis
 
 def _check(made: SyntheticData, question: Question, words: Sequence[str]) -> None:
     """Refuse what cannot be answered before weights are looked for, which takes seconds."""
-    from privatest.sources import check_columns  # noqa: PLC0415
+    from privatest.data.sources import check_columns  # noqa: PLC0415
     from privatest.synthetic.queries import number_column, selected  # noqa: PLC0415
 
     if question in ("mean", "quantile"):
@@ -209,7 +209,7 @@ def _share(text: str) -> float:
 
 def _compare(made: SyntheticData, path: str) -> Estimate:
     """Measure the distance to the rows of a public file."""
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     schema = made.facts.schema
     text = () if schema is None else schema.categorical_names

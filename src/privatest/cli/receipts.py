@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import Page, print_note
 from privatest.cli.terminal import flush
-from privatest.errors import LedgerError, PrivatestError
-from privatest.privacy import Budget
+from privatest.core.errors import LedgerError, PrivatestError
+from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.ledger import Account

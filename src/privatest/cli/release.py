@@ -31,14 +31,14 @@ from privatest.cli.spending import (
     Purse,
     spending,
 )
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
-from privatest.validation import number
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
+from privatest.core.validation import number
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.schema import Schema
+    from privatest.data.schema import Schema
     from privatest.synthetic import SyntheticData
 
 __all__ = ["release"]
@@ -85,7 +85,7 @@ def release(
     _check_choices(method, weights, bandwidth)
     _check_files(data, public_points, output, plot, force)
 
-    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
 
     names = None if columns is None else options.read_names(columns)
     described = chosen_columns(describe(schema, bounds or [], rows_per_person), names)
@@ -137,7 +137,7 @@ def _told(settings: dict[str, Any], points: Path | None) -> dict[str, Any]:
 
 def _rehearse(n: int, budget: Budget, settings: dict[str, Any]) -> None:
     """Release a few made-up rows; how many points fit has been checked."""
-    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
+    from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
     from privatest.synthetic import release as publish  # noqa: PLC0415
 
     schema, given = settings["bounds"], settings["public_points"]
@@ -227,13 +227,13 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _read(path: Path, described: Schema) -> pa.Table:
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     return read_table(path, list(described.columns), text=described.categorical_names)
 
 
 def _check_points(given: Any, points: int | None, n: int, described: Schema) -> None:
-    from privatest.encoding import encode_sample  # noqa: PLC0415
+    from privatest.data.encoding import encode_sample  # noqa: PLC0415
     from privatest.synthetic.points import check_points, check_size  # noqa: PLC0415
 
     if points is not None:

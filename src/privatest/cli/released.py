@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import watched, working
 from privatest.cli.pictures import save_picture
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from privatest.synthetic import SyntheticData

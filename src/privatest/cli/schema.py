@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from privatest.cli import options
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 
 __all__ = ["schema"]
 
@@ -36,8 +36,8 @@ def schema(
     if output is not None and output.exists() and not force:
         raise ParameterError(f"output must be a new file: {str(output)!r} exists; pass --force.")
 
-    from privatest.schema_template import schema_template  # noqa: PLC0415
-    from privatest.sources import read_schema  # noqa: PLC0415
+    from privatest.data.sources import read_schema  # noqa: PLC0415
+    from privatest.data.template import schema_template  # noqa: PLC0415
 
     template = schema_template(read_schema(data))
     if output is None:

@@ -18,12 +18,12 @@ from privatest.cli.spending import (
     Purse,
     spending,
 )
-from privatest.errors import ParameterError, PrivacyError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError, PrivacyError
+from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
-    from privatest.results import Outcome
-    from privatest.schema import Schema
+    from privatest.core.results import Outcome
+    from privatest.data.schema import Schema
 
 __all__ = ["compare", "plan_share", "share"]
 
@@ -146,7 +146,7 @@ def plan_share(
     noise_ratio = _number("balance", balance)
     _check_new(output, force)
 
-    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
 
     names = None if columns is None else options.read_names(columns)
@@ -201,10 +201,10 @@ def share(
     limits = Budget(max_epsilon or 10**9, max_delta or "0.999999")
     _check_new(output, force)
 
-    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
+    from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
+    from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
     from privatest.shares import document, sharing  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
-    from privatest.sources import check_columns, read_table  # noqa: PLC0415
 
     agreed, purse = plans.SharePlan.load(plan), Purse(ledger, dataset, no_ledger)
     if agreed.budget.epsilon > limits.epsilon or agreed.budget.delta > limits.delta:
@@ -321,7 +321,7 @@ def _points(text: str | None, described: Schema) -> Any:
     """Return a count, or the table of a file of public points."""
     if text is None or text.isdecimal():
         return None if text is None else int(text)
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     return read_table(text, list(described.columns), text=described.categorical_names)
 
@@ -331,8 +331,8 @@ def _waves(text: str | None, described: Schema) -> Any:
         return None if text is None else int(text)
     import numpy as np  # noqa: PLC0415
 
-    from privatest.columns import one_column  # noqa: PLC0415
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.columns import one_column  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     table = read_table(text, list(described.columns))
     columns = [one_column(table.column(name), name) for name in described.columns]

@@ -16,8 +16,14 @@ import typer
 
 from privatest.cli.output import print_error
 from privatest.cli.receipts import Line, Receipt
-from privatest.errors import BudgetError, DataError, LedgerError, ParameterError, PrivatestError
-from privatest.privacy import Budget
+from privatest.core.errors import (
+    BudgetError,
+    DataError,
+    LedgerError,
+    ParameterError,
+    PrivatestError,
+)
+from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.accounting import Event

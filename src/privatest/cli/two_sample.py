@@ -5,8 +5,8 @@ from __future__ import annotations
 from privatest.cli import options
 from privatest.cli.asking import answer, describe, read_locations
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 
 __all__ = ["two_sample"]
 
@@ -55,7 +55,7 @@ def two_sample(
       privatest two-sample visits.csv --group plan --groups basic rest \\
         --bounds visits=0:80 --epsilon 1
     """
-    from privatest.requests import Request  # noqa: PLC0415
+    from privatest.questions import Request  # noqa: PLC0415
 
     if other is not None and not other.suffix and not other.exists():  # half a name, not a file
         raise ParameterError(

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privatest.core.errors import DataError, PrivacyError
+from privatest.core.noise import SecureNoise
+from privatest.core.results import Decision, Outcome
 from privatest.curator.inquiry import Admitted
 from privatest.curator.registration import Registration, stamp
-from privatest.errors import DataError, PrivacyError
-from privatest.noise import SecureNoise
-from privatest.requests.grouping import Grouping
-from privatest.requests.rehearsal import quiet
-from privatest.results import Decision, Outcome
-from privatest.schema import Schema
+from privatest.data.schema import Schema
+from privatest.questions.grouping import Grouping
+from privatest.questions.rehearsal import quiet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from privatest.core.privacy import Budget
     from privatest.curator.config import DatasetConfig
-    from privatest.privacy import Budget
 
 __all__ = ["answer", "look", "quietly", "result_from_dict"]
 
@@ -47,7 +47,7 @@ def answer(admitted: Admitted, schema: Schema, table: pa.Table) -> Decision:
 
 def look(admitted: Admitted, dataset: DatasetConfig, registered: Registration) -> Decision:
     """Read the private rows and test them. From here on nothing but the result may leave."""
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     schema = dataset.schema
     table = read_table(dataset.source, admitted.names, text=schema.categorical_names)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from privatest.privacy import Budget
-from privatest.results import Decision
+from privatest.core.privacy import Budget
+from privatest.core.results import Decision
 
 __all__ = ["Answer", "Price"]
 

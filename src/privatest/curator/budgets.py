@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import event_of
+from privatest.core.errors import LedgerError
+from privatest.core.privacy import Budget
 from privatest.curator.inquiry import categories_of, schema_digest
 from privatest.curator.registration import Registration, load_registrations
-from privatest.errors import LedgerError
 from privatest.ledger import Ledger
-from privatest.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
-from privatest.requests import METHODS
-from privatest.schema import Schema
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.schema import Schema
+from privatest.questions import METHODS
 
 __all__ = ["AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
 

@@ -11,6 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from privatest.accounting import Event, event_of
+from privatest.core.errors import BudgetError, ParameterError, PrivatestError
+from privatest.core.privacy import Budget
+from privatest.core.results import Decision
 from privatest.curator.answering import look, quietly, result_from_dict
 from privatest.curator.answers import Answer, Price
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
@@ -25,11 +28,8 @@ from privatest.curator.registration import (
     register,
     save_registration,
 )
-from privatest.errors import BudgetError, ParameterError, PrivatestError
 from privatest.ledger import Ledger, request_digest
-from privatest.privacy import Budget
-from privatest.requests import Request
-from privatest.results import Decision
+from privatest.questions import Request
 
 __all__ = ["Curator"]
 

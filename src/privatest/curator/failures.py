@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from privatest.errors import PrivatestError
+from privatest.core.errors import PrivatestError
 
 __all__ = ["RequestFailed", "log_failure"]
 

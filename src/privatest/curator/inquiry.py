@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
+from privatest.core.validation import integer_at_least
 from privatest.curator.config import DatasetConfig
 from privatest.curator.steady import refuse_unsteady
-from privatest.errors import ParameterError, PrivacyError, PrivatestError
-from privatest.requests import Prepared, Request, prepare
-from privatest.schema import CategoricalColumn, Schema, category_codes, spelling
-from privatest.validation import integer_at_least
+from privatest.data.schema import CategoricalColumn, Schema, category_codes, spelling
+from privatest.questions import Prepared, Request, prepare
 
 __all__ = ["Admitted", "Inquiry", "admit", "categories_of", "schema_digest"]
 

@@ -10,6 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
+from privatest.core.errors import PrivatestError
+from privatest.core.privacy import Budget
+from privatest.core.validation import integer_at_least, one_of
 from privatest.curator.config import (
     ALL_TESTS,
     MOST_PERMUTATIONS,
@@ -21,12 +24,9 @@ from privatest.curator.config import (
     Problem,
 )
 from privatest.curator.lines import Key, line_of, lines_of_keys, syntax_error_line
-from privatest.errors import PrivatestError
+from privatest.data.schema import CategoricalColumn, Schema
 from privatest.ledger.sums import COMPOSITIONS
-from privatest.privacy import Budget
-from privatest.requests import METHODS
-from privatest.schema import CategoricalColumn, Schema
-from privatest.validation import integer_at_least, one_of
+from privatest.questions import METHODS
 
 __all__ = ["read_config"]
 

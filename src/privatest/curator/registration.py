@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privatest.core.errors import ParameterError
 from privatest.curator.contents import fingerprinting
 from privatest.curator.inquiry import categories_of, schema_digest
-from privatest.errors import ParameterError
-from privatest.requests import rehearsal
-from privatest.schema import CategoricalColumn, Schema
+from privatest.data.schema import CategoricalColumn, Schema
+from privatest.questions import rehearsal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,7 +89,7 @@ def register(dataset: DatasetConfig, key: str) -> Registration:
     key : str
         The secret key of the curator's fingerprints.
     """
-    from privatest.sources import read_table  # noqa: PLC0415
+    from privatest.data.sources import read_table  # noqa: PLC0415
 
     schema, before = dataset.schema, stamp(dataset.source)
     with fingerprinting(dataset.source, key) as contents:

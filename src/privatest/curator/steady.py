@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from privatest.errors import ParameterError
-from privatest.requests import Request
+from privatest.core.errors import ParameterError
+from privatest.questions import Request
 
 __all__ = ["refuse_unsteady"]
 
@@ -20,8 +20,8 @@ _WHY = "others take longer for some values than for others, or fail, and that wo
 def refuse_unsteady(request: Request) -> None:
     """Refuse a distribution, a family or a subtest that is not on a short list."""
     from privatest.any_test.subtests import OWN_TESTS  # noqa: PLC0415 - only when it is needed
-    from privatest.closed_forms import CLOSED_FORMS  # noqa: PLC0415
-    from privatest.reference_cdf import distribution_name  # noqa: PLC0415
+    from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS  # noqa: PLC0415
+    from privatest.goodness_of_fit.reference_cdf import distribution_name  # noqa: PLC0415
     from privatest.statistics.families import BUILT_IN, plain_name  # noqa: PLC0415
 
     parts, options = request.parts, request.options

@@ -7,12 +7,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
+from privatest.core.results import Decision, Outcome
 from privatest.custom.space import Rows
-from privatest.mechanisms import laplace
-from privatest.noise import NoiseSource
-from privatest.permutation import Release
-from privatest.privacy import Budget, PermutationSensitivity, Sensitivity
-from privatest.results import Decision, Outcome
+from privatest.mechanisms.additive import laplace
+from privatest.mechanisms.permutation import Release
 
 __all__ = ["naive_result"]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import PermutationSensitivity
+from privatest.core.validation import number
 from privatest.custom.space import Rows, Space
 from privatest.custom.statistic import TOLERANCE, UserStatistic, on_made_up_data
 from privatest.custom.walks import Neighbours, draw_walk, steepest, varied
-from privatest.errors import ParameterError
-from privatest.privacy import PermutationSensitivity
-from privatest.validation import number
 
 __all__ = ["Declared", "declared_bound", "search_neighbours"]
 

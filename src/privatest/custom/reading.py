@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency
 from privatest.custom.space import Box, Rows, Space
-from privatest.encoding import described, encode_pairs, encode_samples
-from privatest.errors import DataError, ParameterError
-from privatest.noise import NoiseSource
-from privatest.privacy import Adjacency
+from privatest.data.encoding import described, encode_pairs, encode_samples
 
 __all__ = ["Scheme", "Sides", "read_sides"]
 

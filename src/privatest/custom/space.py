@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.schema import NumericColumn, Schema
+from privatest.data.schema import NumericColumn, Schema
 
 __all__ = ["Box", "Rows", "Space"]
 

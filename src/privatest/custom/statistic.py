@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from privatest.core.errors import ParameterError, PrivatestError
 from privatest.custom.space import Rows, Space
-from privatest.errors import ParameterError, PrivatestError
 
 __all__ = [
     "TOLERANCE",

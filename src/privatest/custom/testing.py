@@ -8,6 +8,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
+from privatest.core.results import Decision, Outcome
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    number,
+    one_of,
+    public_generator,
+    reject,
+)
 from privatest.custom.naive import naive_result
 from privatest.custom.probe import Declared, declared_bound, search_neighbours
 from privatest.custom.reading import Scheme, Sides, read_sides
@@ -17,12 +29,7 @@ from privatest.custom.statistic import (
     check_statistic,
     permuted_statistics,
 )
-from privatest.errors import ParameterError
-from privatest.noise import NoiseSource, noise_source
-from privatest.permutation import RELEASES, Release, permutation_result
-from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
-from privatest.results import Decision, Outcome
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator, reject
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 
 __all__ = ["permutation_test"]
 

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
 
 __all__ = ["DAMAGED", "GENESIS", "canonical", "digest", "parsed", "read_body"]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from privatest.accounting import Event, Gaussian, event_to_dict, price
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
+from privatest.core.validation import one_of, reject
 from privatest.ledger.chain import canonical
 from privatest.ledger.records import Head
 from privatest.ledger.sums import COMPOSITIONS
-from privatest.privacy import Budget
-from privatest.validation import one_of, reject
 
 __all__ = [
     "LONGEST_NAME",

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privatest.errors import LedgerError
+from privatest.core.errors import LedgerError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger.chain import DAMAGED
 from privatest.ledger.troubles import Phase, explained
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from privatest.errors import LedgerError
+from privatest.core.errors import LedgerError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

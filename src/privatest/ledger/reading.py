@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import event_from_dict
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.ledger.chain import DAMAGED, parsed, read_body
 from privatest.ledger.records import Account, Answered, Entry, Head, Totals
 from privatest.ledger.sums import Limits, Sums, read_settings
 from privatest.ledger.tables import sound, tables
-from privatest.privacy import Budget
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row

@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any, Literal
 
 from privatest.accounting import Event, event_to_dict
+from privatest.core.privacy import Budget
 from privatest.ledger.sums import Composition, Limits, Spent, Sums
-from privatest.privacy import Budget
 
 __all__ = ["Account", "Answered", "Entry", "Head", "Reservation", "Totals"]
 

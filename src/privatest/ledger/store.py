@@ -8,7 +8,9 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from privatest.accounting import Event
-from privatest.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.core.validation import integer_at_least, number, reject
 from privatest.ledger import copies, reading, verification, writing
 from privatest.ledger.chain import canonical, digest, parsed
 from privatest.ledger.checks import (
@@ -24,8 +26,6 @@ from privatest.ledger.database import Database
 from privatest.ledger.migrations import is_newest, migrate
 from privatest.ledger.records import Answered, Entry, Head, Reservation, Totals
 from privatest.ledger.sums import Composition, read_settings
-from privatest.privacy import Budget
-from privatest.validation import integer_at_least, number, reject
 
 __all__ = ["Ledger", "request_digest"]
 

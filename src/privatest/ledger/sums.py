@@ -21,8 +21,8 @@ from privatest.accounting import (
     zcdp_price,
 )
 from privatest.accounting.events import UP
-from privatest.errors import ParameterError
-from privatest.privacy import Budget
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 
 __all__ = ["COMPOSITIONS", "Composition", "Limits", "Spent", "Sums", "limits_of", "read_settings"]
 

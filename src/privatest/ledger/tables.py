@@ -9,7 +9,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from privatest.errors import LedgerError
+from privatest.core.errors import LedgerError
 from privatest.ledger.chain import DAMAGED
 
 if TYPE_CHECKING:

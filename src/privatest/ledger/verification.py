@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from privatest.accounting import event_from_dict
-from privatest.errors import LedgerError
+from privatest.core.errors import LedgerError
+from privatest.core.privacy import Budget
 from privatest.ledger.chain import DAMAGED, GENESIS, canonical, digest, parsed, read_body
 from privatest.ledger.records import Head
 from privatest.ledger.sums import Limits, Sums
 from privatest.ledger.tables import sound, tables
 from privatest.ledger.writing import charge
-from privatest.privacy import Budget
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row

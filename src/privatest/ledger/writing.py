@@ -9,13 +9,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import Event, event_from_dict, event_to_dict
-from privatest.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.ledger.chain import GENESIS, canonical, digest, parsed
 from privatest.ledger.records import Reservation
 from privatest.ledger.statements import statements
 from privatest.ledger.sums import Limits, Spent, Sums, limits_of, read_settings
 from privatest.ledger.tables import sound, tables
-from privatest.privacy import Budget
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.covariance_ed import ed_replicates
 from privatest.means.release import Plan, Released, centred
-from privatest.moment_release import svec_noise
+from privatest.mechanisms.covariance import ed_replicates
+from privatest.mechanisms.moments import svec_noise
 from privatest.statistics.moments import scatter_draws
 
 __all__ = [

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.estimate_text import numbered
-from privatest.privacy import Budget
-from privatest.results import html_table
-from privatest.validation import printable
+from privatest.core.estimate_text import numbered
+from privatest.core.privacy import Budget
+from privatest.core.results import html_table
+from privatest.core.validation import printable
 
 __all__ = ["CovarianceEstimate", "MeanEstimate"]
 

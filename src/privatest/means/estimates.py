@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from privatest.encoding import Bounds, encode_sample
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import Rng, number, public_generator
+from privatest.data.encoding import Bounds, encode_sample
 from privatest.means.bootstrap import Contrast, replicate_covariances
 from privatest.means.estimated import CovarianceEstimate, MeanEstimate
 from privatest.means.inference import estimates, infer, upper_point
@@ -17,9 +20,6 @@ from privatest.means.samples import (
     public_box,
     require_bounds,
 )
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Amount, Budget
-from privatest.validation import Rng, number, public_generator
 
 __all__ = ["private_covariance", "private_mean"]
 

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.encoding import Bounds, encode_sample, encode_samples
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Adjacency, Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, number, public_generator
+from privatest.data.encoding import Bounds, encode_sample, encode_samples
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import Calibration, estimates, infer
 from privatest.means.samples import (
@@ -20,10 +24,6 @@ from privatest.means.samples import (
     require_bounds,
     sample_budget,
 )
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Adjacency, Amount, Budget
-from privatest.results import Outcome
-from privatest.validation import Rng, number, public_generator
 
 __all__ = ["hotelling_1samp", "hotelling_test"]
 

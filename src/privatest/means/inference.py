@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.validation import public_generator
 from privatest.means.bootstrap import Contrast, Replicates, replicate, statistic
 from privatest.means.samples import Box
 from privatest.means.scenarios import scenarios
-from privatest.validation import public_generator
 
 __all__ = [
     "ALTERNATIVES",

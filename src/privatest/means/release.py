@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.covariance_ed import EdScales, covariance_ed, ed_scales
-from privatest.mechanisms import linf_mean, linf_scale
-from privatest.moment_release import moment_scale, nearest_psd, release_moments
-from privatest.noise import NoiseSource
-from privatest.privacy import Budget
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Budget
+from privatest.mechanisms.additive import linf_mean, linf_scale
+from privatest.mechanisms.covariance import EdScales, covariance_ed, ed_scales
+from privatest.mechanisms.moments import moment_scale, nearest_psd, release_moments
 from privatest.statistics.moments import BLOCK, moments, moments_rounding
 
 __all__ = ["MEAN_SHARE", "Plan", "Released", "centred", "plan_release", "release_sample"]
@@ -114,7 +114,7 @@ def plan_release(
     Notes
     -----
     **Sensitivity** The mean moves by at most 2/n in each entry at once, the second moment as in
-    :func:`privatest.covariance_ed.ed_scales`; with delta > 0 both together as in
+    :func:`privatest.mechanisms.covariance.ed_scales`; with delta > 0 both together as in
     :func:`privatest.statistics.moments.joint_sensitivity`. Times ``rows_per_person``.
     """
     if budget.delta > 0:

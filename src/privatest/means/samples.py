@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import Bounds, Unnamed, described
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency, Budget
+from privatest.core.validation import integer_at_least, one_of, reject
+from privatest.data.encoding import Bounds, Unnamed, described
+from privatest.data.schema import NumericColumn, Schema
 from privatest.means.bootstrap import Contrast
 from privatest.means.release import plan_release, release_sample
-from privatest.noise import NoiseSource
-from privatest.privacy import Adjacency, Budget
-from privatest.schema import NumericColumn, Schema
-from privatest.validation import integer_at_least, one_of, reject
 
 __all__ = [
     "CALIBRATIONS",

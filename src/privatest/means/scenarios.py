@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from privatest.means.bootstrap import Contrast, Floats, RareRows, Scenario
-from privatest.moment_release import nearest_psd
+from privatest.mechanisms.moments import nearest_psd
 from privatest.statistics.moments import spread_steps
 
 __all__ = ["scenarios"]

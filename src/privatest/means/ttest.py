@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from privatest.encoding import Bounds, Unnamed, encode_sample, encode_samples
-from privatest.errors import DataError
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Adjacency, Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, number, one_of, public_generator
+from privatest.data.encoding import Bounds, Unnamed, encode_sample, encode_samples
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import ALTERNATIVES, Alternative, Calibration, infer_one_column
 from privatest.means.samples import (
@@ -18,10 +22,6 @@ from privatest.means.samples import (
     require_bounds,
     sample_budget,
 )
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Adjacency, Amount, Budget
-from privatest.results import Outcome
-from privatest.validation import Rng, number, one_of, public_generator
 
 __all__ = ["ttest_1samp", "ttest_ind"]
 

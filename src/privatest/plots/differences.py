@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
+from privatest.core.results import Outcome
 from privatest.means.estimated import MeanEstimate
-from privatest.results import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from privatest.results import Outcome
+from privatest.core.results import Outcome
+from privatest.core.validation import integer_at_least
 from privatest.two_sample.speaking import speaking_features
-from privatest.validation import integer_at_least
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

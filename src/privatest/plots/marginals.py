@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.schema import CategoricalColumn, NumericColumn
+from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.synthetic import SyntheticData
 from privatest.synthetic.estimates import Weighting, mean_estimate
 from privatest.synthetic.facts import Estimate

@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.bingham import orthogonal_axes, secret_draws
-from privatest.errors import DataError, PrivacyError
-from privatest.noise import NoiseSource, SimulatedNoise
-from privatest.privacy import Amount, Budget
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.core.errors import DataError, PrivacyError
+from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.mechanisms.bingham import orthogonal_axes, secret_draws
 
 __all__ = [
     "PAPER_EIGENVALUE_SENSITIVITY",

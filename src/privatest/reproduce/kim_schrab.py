@@ -16,15 +16,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.domain import Domain
-from privatest.errors import DataError, ParameterError, PrivacyError
-from privatest.kernels import Kernel, KernelFamily
-from privatest.noise import NoiseSource, SimulatedNoise
-from privatest.privacy import Amount, Budget
+from privatest.core.errors import DataError, ParameterError, PrivacyError
+from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import Rng, integer_at_least, number, public_generator
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel, KernelFamily
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.hsic import permuted_hsic_exact
 from privatest.statistics.mmd import permuted_mmd_exact
-from privatest.validation import Rng, integer_at_least, number, public_generator
 
 __all__ = [
     "dp_hsic_decision",

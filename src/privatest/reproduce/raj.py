@@ -13,10 +13,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.errors import DataError, PrivacyError
-from privatest.noise import NoiseSource, SimulatedNoise
-from privatest.privacy import Amount, Budget
-from privatest.validation import Rng, integer_at_least, number, public_generator
+from privatest.core.errors import DataError, PrivacyError
+from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import Rng, integer_at_least, number, public_generator
 
 __all__ = ["paper_sensitivity", "paper_statistic", "paper_tcs_decision"]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from privatest.encoding import described
-from privatest.errors import DataError, ParameterError
-from privatest.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.validation import reject
+from privatest.data.encoding import described
+from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.tables import read_data
 from privatest.shares.document import field
-from privatest.tables import read_data
-from privatest.validation import reject
 
 __all__ = ["read_columns", "schema_for", "schema_of", "written_columns"]
 

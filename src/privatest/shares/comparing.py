@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from privatest.embedding import Embedding, MeanEmbedding
-from privatest.errors import ParameterError
-from privatest.moment_release import nearest_psd
-from privatest.results import Outcome
+from privatest.core.errors import ParameterError
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.kernels.embedding import Embedding, MeanEmbedding
+from privatest.mechanisms.moments import nearest_psd
 from privatest.shares.document import fingerprint, names_that_differ
 from privatest.shares.sharing import Share
 from privatest.statistics.moment_test import (
@@ -23,7 +24,6 @@ from privatest.statistics.moment_test import (
     pooled_covariance,
 )
 from privatest.two_sample.embedding_locations import decoded
-from privatest.validation import Rng, integer_at_least, number, public_generator, reject
 
 __all__ = ["compare", "compare_all"]
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import DataError, ParameterError
+from privatest.core.errors import DataError, ParameterError
 
 __all__ = [
     "VERSION",

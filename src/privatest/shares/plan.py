@@ -11,16 +11,23 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.embedding import Embedding, mean_embedding, smooth_characteristic
-from privatest.encoding import Bounds, encode_sample
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import KERNEL_FAMILIES, Kernel
-from privatest.moment_release import moment_scale
-from privatest.privacy import Amount, Budget
-from privatest.schema import NumericColumn, Schema
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    number,
+    one_of,
+    public_generator,
+    reject,
+)
+from privatest.data.encoding import Bounds, encode_sample
+from privatest.data.schema import NumericColumn, Schema
+from privatest.kernels.embedding import Embedding, mean_embedding, smooth_characteristic
+from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel
+from privatest.mechanisms.moments import moment_scale
 from privatest.shares import document
 from privatest.shares.columns import read_columns, schema_of, written_columns
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator, reject
 
 __all__ = ["SharePlan", "plan_share"]
 

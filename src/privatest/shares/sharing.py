@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from privatest.embedding import feature_blocks
-from privatest.encoding import encode_sample
-from privatest.errors import DataError, ParameterError
-from privatest.moment_release import NoisyMoments, release_moments
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Amount
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Amount
+from privatest.core.validation import Rng, reject
+from privatest.data.encoding import encode_sample
+from privatest.kernels.embedding import feature_blocks
+from privatest.mechanisms.moments import NoisyMoments, release_moments
 from privatest.shares import document
 from privatest.shares.columns import schema_for
 from privatest.shares.plan import SharePlan, plan_of, plan_share
 from privatest.statistics.moments import moments, svec_size
-from privatest.validation import Rng, reject
 
 __all__ = ["Share", "share"]
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.features import FeatureMaps
-from privatest.kernels import UNIT_ROUNDOFF
+from privatest.kernels.features import FeatureMaps
+from privatest.kernels.kernels import UNIT_ROUNDOFF
 
 __all__ = [
     "Norm",

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.privacy import Adjacency
+from privatest.core.privacy import Adjacency
 
 __all__ = [
     "LATTICE",

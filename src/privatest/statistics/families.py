@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import ParameterError
+from privatest.core.errors import ParameterError
 
 __all__ = ["BUILT_IN", "Family", "family_named", "plain_name"]
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.features import FeatureMaps
-from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
-from privatest.privacy import PermutationSensitivity
+from privatest.core.privacy import PermutationSensitivity
+from privatest.data.domain import Domain
+from privatest.kernels.features import FeatureMaps
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
 from privatest.statistics.bins import parallel
 
 __all__ = [

@@ -20,9 +20,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.kernels import UNIT_ROUNDOFF
+from privatest.core.errors import ParameterError
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.statistics.bins import parallel
 
 __all__ = ["Distance", "LineMetric", "LinearMetric", "ipm", "metric"]

@@ -1,6 +1,6 @@
 """Means and second moments of rows in a ball, and how far the two move together.
 
-One Gaussian mechanism over both (:func:`privatest.moment_release.release_moments`) costs less
+One Gaussian mechanism over both (:func:`privatest.mechanisms.moments.release_moments`) costs less
 than two with half of the budget each. Proof: docs/proofs/moments.md.
 """
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.features import FeatureMaps
-from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
-from privatest.privacy import PermutationSensitivity
+from privatest.core.privacy import PermutationSensitivity
+from privatest.data.domain import Domain
+from privatest.kernels.features import FeatureMaps
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
 from privatest.statistics.bins import Norm, euclidean, feature_rounding, parallel
 from privatest.statistics.ipm import LineMetric
 

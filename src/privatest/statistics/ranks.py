@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import ParameterError
-from privatest.privacy import Adjacency
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Adjacency
 
 __all__ = [
     "Symmetry",

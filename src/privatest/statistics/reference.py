@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from privatest.domain import Domain
-from privatest.kernels import Kernel, grams
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel, grams
 
 __all__ = ["null_moments"]
 

@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.encoding import encode_sample
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import Kernel, gram
-from privatest.results import html_table
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.results import html_table
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    listed,
+    number,
+    printable,
+    public_generator,
+)
+from privatest.data.domain import Domain
+from privatest.data.encoding import encode_sample
+from privatest.kernels.kernels import Kernel, gram
 from privatest.synthetic.distance import (
     Progress,
     embedding_distance,
@@ -36,14 +44,6 @@ from privatest.synthetic.points import domain_of
 from privatest.synthetic.queries import column_values, selected
 from privatest.synthetic.subspace import span
 from privatest.synthetic.weights import nonnegative_weights
-from privatest.validation import (
-    Rng,
-    integer_at_least,
-    listed,
-    number,
-    printable,
-    public_generator,
-)
 
 if TYPE_CHECKING:
     import pandas as pd

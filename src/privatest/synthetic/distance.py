@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.kernels import Kernel, gram
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import Kernel, gram
 from privatest.statistics.bins import parallel
 
 __all__ = ["embedding_distance", "mean_kernel", "point_means"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import DataError
+from privatest.core.errors import DataError
 from privatest.synthetic.facts import Estimate
 
 __all__ = [

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from privatest.kernels import Kernel
-from privatest.privacy import Budget
-from privatest.schema import Schema
+from privatest.core.privacy import Budget
+from privatest.data.schema import Schema
+from privatest.kernels.kernels import Kernel
 
 __all__ = ["Estimate", "Facts"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import EncodedSample
-from privatest.kernels import Kernel
-from privatest.noise import NoiseSource
-from privatest.privacy import Budget
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Budget
+from privatest.data.encoding import EncodedSample
+from privatest.kernels.kernels import Kernel
 from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features
 from privatest.synthetic.reduced_set import Constraint, reduced_set

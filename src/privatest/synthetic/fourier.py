@@ -9,15 +9,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.errors import DataError
-from privatest.kernels import UNIT_ROUNDOFF, Kernel
-from privatest.mechanisms import gaussian
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Budget, Sensitivity, gaussian_scale
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
+from privatest.core.validation import Rng, integer_at_least, one_of, public_generator
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
+from privatest.mechanisms.additive import gaussian
 from privatest.statistics.bins import parallel
 from privatest.synthetic.spectrum import Frequencies, Spectrum, angles, cos_sin, spectrum
-from privatest.validation import Rng, integer_at_least, one_of, public_generator
 
 __all__ = ["NoisyFeatures", "mean_features", "mean_features_sensitivity", "noisy_features"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.core.errors import ParameterError
+from privatest.data.domain import Domain
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 
 __all__ = [
     "box_points",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import ParameterError
-from privatest.schema import spelling
+from privatest.core.errors import ParameterError
+from privatest.data.schema import spelling
 
 __all__ = ["column_values", "number_column", "selected"]
 

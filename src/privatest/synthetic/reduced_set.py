@@ -13,12 +13,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.kernels import gram
+from privatest.core.errors import ParameterError
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    number,
+    one_of,
+    public_generator,
+    reject,
+)
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import gram
 from privatest.synthetic.fourier import NoisyFeatures
 from privatest.synthetic.spectrum import angles
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator, reject
 
 __all__ = ["Constraint", "reduced_set"]
 

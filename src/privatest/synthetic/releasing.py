@@ -10,14 +10,23 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
-from privatest.errors import DataError, ParameterError
-from privatest.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
-from privatest.mechanisms import gaussian
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Amount, Budget, gaussian_scale
-from privatest.schema import Schema
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Amount, Budget, gaussian_scale
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    listed,
+    number,
+    one_of,
+    public_generator,
+    reject,
+)
+from privatest.data.domain import Domain
+from privatest.data.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
+from privatest.data.schema import Schema
+from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
+from privatest.mechanisms.additive import gaussian
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.facts import Facts
@@ -39,15 +48,6 @@ from privatest.synthetic.subspace import (
     usual_tolerance,
 )
 from privatest.synthetic.weights import Weights, best_points, weighted
-from privatest.validation import (
-    Rng,
-    integer_at_least,
-    listed,
-    number,
-    one_of,
-    public_generator,
-    reject,
-)
 
 __all__ = ["release"]
 

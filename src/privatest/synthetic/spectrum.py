@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.features import fourier
-from privatest.kernels import UNIT_ROUNDOFF, Kernel
+from privatest.core.errors import ParameterError
+from privatest.data.domain import Domain
+from privatest.kernels.features import fourier
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
 
 __all__ = ["Frequencies", "Spectrum", "angles", "cos_sin", "spectrum"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.errors import DataError, ParameterError, PrivatestError
-from privatest.kernels import Kernel, KernelFamily
-from privatest.privacy import Budget
-from privatest.schema import Schema
+from privatest.core.errors import DataError, ParameterError, PrivatestError
+from privatest.core.privacy import Budget
+from privatest.data.schema import Schema
+from privatest.kernels.kernels import Kernel, KernelFamily
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.facts import Facts

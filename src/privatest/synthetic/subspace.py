@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.errors import ParameterError
-from privatest.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
-from privatest.privacy import Sensitivity
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Sensitivity
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 from privatest.statistics.bins import parallel
 
 __all__ = [

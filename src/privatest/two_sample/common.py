@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from privatest.encoding import EncodedSamples
-from privatest.errors import DataError
-from privatest.privacy import Adjacency
+from privatest.core.errors import DataError
+from privatest.core.privacy import Adjacency
+from privatest.data.encoding import EncodedSamples
 
 __all__ = ["NULL_HYPOTHESIS", "check_sizes", "public_sizes", "shown_sizes"]
 

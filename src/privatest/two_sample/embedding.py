@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from privatest.kernels import KernelFamily
-from privatest.noise import NoiseSource
-from privatest.privacy import Adjacency, Amount
-from privatest.results import Outcome
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency, Amount
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, one_of, reject
+from privatest.kernels.kernels import KernelFamily
 from privatest.statistics.moment_test import Null
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
 from privatest.two_sample.embedding_outcome import embedding_outcome
 from privatest.two_sample.embedding_samples import read_question
 from privatest.two_sample.embedding_selection import select_privately
-from privatest.validation import Rng, one_of, reject
 
 __all__ = ["me_test", "scf_test"]
 

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.embedding import (
+from privatest.core.errors import ParameterError
+from privatest.core.validation import integer_at_least, public_generator, reject
+from privatest.data.domain import Domain
+from privatest.data.encoding import encode_sample
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.kernels.embedding import (
     Embedding,
     MeanEmbedding,
     mean_embedding,
     smooth_characteristic,
 )
-from privatest.encoding import encode_sample
-from privatest.errors import ParameterError
-from privatest.kernels import Kernel, KernelFamily, kernel_grid
-from privatest.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.validation import integer_at_least, public_generator, reject
+from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
 
 __all__ = [
     "characteristic_features",

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from privatest.mechanisms import gaussian, gaussian_noise_scale
-from privatest.noise import NoiseSource
-from privatest.privacy import Adjacency, Budget, Sensitivity
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency, Budget, Sensitivity
+from privatest.mechanisms.additive import gaussian, gaussian_noise_scale
 from privatest.statistics.moment_test import PooledMoments
 from privatest.statistics.moments import (
     Moments,
@@ -49,7 +49,7 @@ def difference_sensitivity(
 
     Examples
     --------
-    >>> from privatest.privacy import gaussian_scale
+    >>> from privatest.core.privacy import gaussian_scale
     >>> bound = difference_sensitivity(1000, 1000, radius=1.0)
     >>> round(gaussian_scale(bound, Budget(1, "1e-5")), 8)
     0.00769089

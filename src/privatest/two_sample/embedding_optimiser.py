@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.embedding import RIDGE
-from privatest.encoding import described, encode_samples
-from privatest.errors import ParameterError
-from privatest.privacy import Amount, Budget, gaussian_scale
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Amount, Budget, gaussian_scale
+from privatest.core.validation import Rng, integer_at_least, number, public_generator
+from privatest.data.encoding import described, encode_samples
+from privatest.kernels.embedding import RIDGE
 from privatest.two_sample.common import check_sizes
 from privatest.two_sample.embedding_locations import column_widths, decoded, public_kernel
 from privatest.two_sample.embedding_moments import difference_sensitivity
-from privatest.validation import Rng, integer_at_least, number, public_generator
 
 __all__ = [
     "ChosenFrequencies",

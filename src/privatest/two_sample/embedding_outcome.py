@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.embedding import Embedding, MeanEmbedding, SmoothCharacteristic
-from privatest.errors import ParameterError
-from privatest.mechanisms import laplace
-from privatest.moment_release import nearest_psd, release_moments
-from privatest.privacy import Sensitivity
-from privatest.results import Outcome
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Sensitivity
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.kernels.embedding import Embedding, MeanEmbedding, SmoothCharacteristic
+from privatest.mechanisms.additive import laplace
+from privatest.mechanisms.moments import nearest_psd, release_moments
 from privatest.statistics.correlation import (
     Scale,
     correlation,
@@ -35,7 +36,6 @@ from privatest.two_sample.embedding_locations import decoded
 from privatest.two_sample.embedding_moments import release_difference
 from privatest.two_sample.embedding_samples import Question, pair_moments, sample_moments
 from privatest.two_sample.embedding_statistic import statistic_pvalue, variance_bound
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
 
 __all__ = ["embedding_facts", "embedding_outcome", "resolved_scale", "straight_statistic"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-from privatest.kernels import KernelFamily
-from privatest.noise import NoiseSource
-from privatest.permutation import Release
-from privatest.privacy import Adjacency, Amount
-from privatest.results import Decision, Outcome
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency, Amount
+from privatest.core.results import Decision, Outcome
+from privatest.core.validation import Rng
+from privatest.kernels.kernels import KernelFamily
+from privatest.mechanisms.permutation import Release
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
 from privatest.two_sample.embedding_relabelling import permuted_result
 from privatest.two_sample.embedding_samples import read_question
-from privatest.validation import Rng
 
 __all__ = ["me_permutation_test", "scf_permutation_test"]
 

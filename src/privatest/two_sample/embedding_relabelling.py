@@ -7,10 +7,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.embedding import Embedding
-from privatest.permutation import RELEASES, Release, permutation_result
-from privatest.privacy import PermutationSensitivity
-from privatest.results import Decision
+from privatest.core.privacy import PermutationSensitivity
+from privatest.core.results import Decision
+from privatest.core.validation import Rng, integer_at_least, one_of, public_generator
+from privatest.kernels.embedding import Embedding
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import parallel, sum_rows, tiles, two_sample_bins
 from privatest.statistics.correlation import (
     Scale,
@@ -21,7 +22,6 @@ from privatest.statistics.correlation import (
 from privatest.statistics.moments import Moments, moments_rounding
 from privatest.two_sample.embedding_outcome import embedding_facts, resolved_scale
 from privatest.two_sample.embedding_samples import Question
-from privatest.validation import Rng, integer_at_least, one_of, public_generator
 
 __all__ = ["permuted_result", "relabelled"]
 

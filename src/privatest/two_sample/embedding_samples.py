@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.domain import Domain
-from privatest.embedding import BLOCK, Embedding, feature_blocks
-from privatest.encoding import EncodedSamples, described, encode_samples
-from privatest.errors import DataError, ParameterError, PrivacyError
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.errors import DataError, ParameterError, PrivacyError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.validation import number, one_of, reject
+from privatest.data.domain import Domain
+from privatest.data.encoding import EncodedSamples, described, encode_samples
+from privatest.kernels.embedding import BLOCK, Embedding, feature_blocks
 from privatest.statistics.moments import Moments, moments
 from privatest.two_sample.common import check_sizes
-from privatest.validation import number, one_of, reject
 
 __all__ = ["Question", "difference_blocks", "pair_moments", "read_question", "sample_moments"]
 

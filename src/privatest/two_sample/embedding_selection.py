@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from privatest.embedding import Embedding
-from privatest.encoding import EncodedSamples
-from privatest.errors import DataError, PrivacyError
+from privatest.core.errors import DataError, PrivacyError
+from privatest.data.encoding import EncodedSamples
+from privatest.kernels.embedding import Embedding
 from privatest.two_sample.embedding_outcome import resolved_scale, straight_statistic
 from privatest.two_sample.embedding_samples import Question
 

@@ -8,11 +8,12 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import EncodedSamples, encode_samples
-from privatest.noise import NoiseSource, noise_source
-from privatest.permutation import RELEASES, Release, permutation_result
-from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget
-from privatest.results import Decision, Outcome
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.results import Decision, Outcome
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.data.encoding import EncodedSamples, encode_samples
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.ipm import (
     DISTANCES,
@@ -30,7 +31,6 @@ from privatest.statistics.private_groups import (
     private_groups_sensitivity,
 )
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
 
 __all__ = ["ipm_test"]
 

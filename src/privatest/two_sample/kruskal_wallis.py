@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from privatest.encoding import Bounds
-from privatest.errors import ParameterError
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import Amount, Budget
-from privatest.rank_laws import NullLaw, mann_whitney_law
-from privatest.rank_release import rank_outcome
-from privatest.results import Outcome
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, integer_at_least, number, public_generator
+from privatest.data.encoding import Bounds
+from privatest.laws.ranks import NullLaw, mann_whitney_law
+from privatest.mechanisms.rank_release import rank_outcome
 from privatest.statistics.ranks import kruskal_wallis, kruskal_wallis_width
 from privatest.two_sample.common import NULL_HYPOTHESIS
 from privatest.two_sample.ranks import PublicGroups, read_groups
-from privatest.validation import Rng, integer_at_least, number, public_generator
 
 __all__ = ["kruskal"]
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from privatest.encoding import Bounds, EncodedSamples, encode_samples
-from privatest.errors import DataError, ParameterError
-from privatest.lattice_release import MECHANISMS, Mechanism, noise_law, release
-from privatest.noise import NoiseSource, noise_source
-from privatest.null_laws import two_sample_law
-from privatest.permutation import permutation_result
-from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget
-from privatest.results import Outcome
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.data.encoding import Bounds, EncodedSamples, encode_samples
+from privatest.laws.ks_two_sample import two_sample_law
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, noise_law, release
+from privatest.mechanisms.permutation import permutation_result
 from privatest.statistics.ecdf import (
     TWO_SAMPLE_STATISTICS,
     TwoSampleStatistic,
@@ -23,7 +24,6 @@ from privatest.statistics.ecdf import (
 from privatest.statistics.ipm import LineMetric
 from privatest.statistics.private_groups import permuted_groups_line, private_groups_sensitivity
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
 
 __all__ = ["ks_2samp"]
 

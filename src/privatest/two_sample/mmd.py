@@ -9,14 +9,15 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import EncodedSamples, encode_samples
-from privatest.errors import ParameterError
-from privatest.features import FeatureMaps, fourier, nystrom, resolved
-from privatest.kernels import Kernel, KernelFamily, kernel_grid
-from privatest.noise import NoiseSource, noise_source
-from privatest.permutation import RELEASES, Release, permutation_result, strongest
-from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
-from privatest.results import Decision, Outcome
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
+from privatest.core.results import Decision, Outcome
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.data.encoding import EncodedSamples, encode_samples
+from privatest.kernels.features import FeatureMaps, fourier, nystrom, resolved
+from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.mmd import (
     mmd_sensitivity,
@@ -31,7 +32,6 @@ from privatest.statistics.private_groups import (
 )
 from privatest.statistics.reference import null_moments
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
-from privatest.validation import Rng, integer_at_least, number, one_of, public_generator
 
 __all__ = ["mmd_test"]
 

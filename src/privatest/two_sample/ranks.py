@@ -8,18 +8,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.encoding import Bounds, encode_samples
-from privatest.errors import DataError
-from privatest.noise import NoiseSource, noise_source
-from privatest.privacy import ADJACENCIES, Adjacency, Amount, Budget
-from privatest.rank_laws import (
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import number, one_of
+from privatest.data.encoding import Bounds, encode_samples
+from privatest.laws.ranks import (
     ALTERNATIVES,
     Alternative,
     hypergeometric_law,
     mann_whitney_law,
 )
-from privatest.rank_release import rank_outcome
-from privatest.results import Outcome
+from privatest.mechanisms.rank_release import rank_outcome
 from privatest.statistics.ranks import (
     mann_whitney,
     mann_whitney_width,
@@ -27,7 +28,6 @@ from privatest.statistics.ranks import (
     median_width,
 )
 from privatest.two_sample.common import NULL_HYPOTHESIS
-from privatest.validation import number, one_of
 
 __all__ = ["Groups", "PublicGroups", "mannwhitneyu", "median_test", "read_groups"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from privatest.errors import ParameterError
-from privatest.estimate_text import places_of
-from privatest.results import Outcome
+from privatest.core.errors import ParameterError
+from privatest.core.estimate_text import places_of
+from privatest.core.results import Outcome
 
 __all__ = ["SpeakingFeature", "speaking_features"]
 

@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, budgets and sensitivities, results, secret randomness."""

@@ -1,0 +1,90 @@
+"""Released estimates as a table for readers: means and differences with what they may be off by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatest.core.validation import printable
+
+__all__ = ["EstimateTable", "estimate_table", "numbered", "places_of"]
+
+_MOST_PLACES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateTable:
+    """A caption, and a label and a text for each row."""
+
+    caption: str
+    rows: tuple[tuple[str, str], ...]
+
+
+def estimate_table(
+    estimates: Mapping[str, Any], parameters: Mapping[str, Any], alpha: float
+) -> EstimateTable | None:
+    """Return the means or differences among released estimates, or None if there are none.
+
+    Covariances and regions are left out: they are for computing, and stay in ``estimates``.
+    """
+    if "lower" in estimates:
+        return _intervals(estimates, parameters, alpha)
+    if "difference" in estimates and "error" in estimates:
+        return _places(estimates, parameters)
+    return None
+
+
+def places_of(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Return where released differences were taken: locations, or "cos" and "sin" of waves."""
+    if "locations" in parameters:
+        return [tuple(place) for place in parameters["locations"]]
+    waves = [tuple(wave) for wave in parameters["frequencies"]]
+    return [(kind, *wave) for kind in ("cos", "sin") for wave in waves]
+
+
+def _intervals(
+    estimates: Mapping[str, Any], parameters: Mapping[str, Any], alpha: float
+) -> EstimateTable:
+    two = "difference" in estimates
+    middle, lower, upper = (
+        np.atleast_1d(estimates[name])
+        for name in ("difference" if two else "mean", "lower", "upper")
+    )
+    plural = "s" * (len(middle) > 1)
+    level = f"{100 * (1 - alpha):.4g}% {'together' if plural else 'interval'}"
+    what = f"difference{plural} of means, first minus second" if two else f"mean{plural}"
+    names = parameters.get("columns") or numbered(len(middle), "value")
+    texts = [
+        f"{value:.4g} [{low:.4g}, {high:.4g}]"
+        for value, low, high in zip(middle, lower, upper, strict=True)
+    ]
+    if two:
+        means = zip(*(np.atleast_1d(estimates[name]) for name in ("mean_x", "mean_y")), strict=True)
+        texts = [
+            f"{text}, means {first:.4g} and {second:.4g}"
+            for text, (first, second) in zip(texts, means, strict=True)
+        ]
+    rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
+    return EstimateTable(f"private {what} ({level})", rows)
+
+
+def numbered(count: int, single: str = "column 1") -> list[str]:
+    """Name columns that have no names; ``single`` is what a lone one is called."""
+    return [single] if count == 1 else [f"column {place}" for place in range(1, count + 1)]
+
+
+def _places(estimates: Mapping[str, Any], parameters: Mapping[str, Any]) -> EstimateTable:
+    found = sorted(
+        zip(places_of(parameters), estimates["difference"], estimates["error"], strict=True),
+        key=lambda entry: -abs(entry[1]) / entry[2],
+    )
+    rows = []
+    for place, difference, error in found[:_MOST_PLACES]:
+        shown = ", ".join(f"{v:.4g}" if isinstance(v, float) else printable(str(v)) for v in place)
+        rows.append((f"at ({shown})", f"{difference:.4g} ± {error:.2g}"))
+    return EstimateTable(
+        "where the samples differ most (difference ± error with noise)", tuple(rows)
+    )

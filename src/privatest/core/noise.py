@@ -1,0 +1,187 @@
+"""Where secret randomness comes from.
+
+:class:`SecureNoise` is the default everywhere: OpenDP's float-safe samplers on the operating
+system's entropy. It cannot be seeded. :class:`SimulatedNoise` is seeded, is meant for
+simulation only, and marks every result it touches.
+"""
+
+from __future__ import annotations
+
+import secrets
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+
+_NOISE_BRANCH = 0x6E6F6973
+_WIDE = 2.0**40
+
+__all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source"]
+
+
+class NoiseSource(Protocol):
+    """What a mechanism asks of its randomness. Callers validate; NaN never gets here."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise is seeded and gives no privacy."""
+
+    def laplace(self, value: float, scale: float) -> float:
+        """Return ``value`` plus Laplace noise of ``scale``."""
+
+    def gaussian(self, values: NDArray[np.float64], scale: float, grid: int) -> NDArray[np.float64]:
+        """Return ``values``, rounded to multiples of 2^grid, plus Gaussian noise."""
+
+    def discrete_laplace(self, scale: float) -> int:
+        """Return an integer j with probability proportional to exp(-|j|/scale)."""
+
+    def below(self, limit: int) -> int:
+        """Return a uniform integer in [0, limit)."""
+
+    def permutation(self, size: int) -> NDArray[np.intp]:
+        """Return a uniform permutation of ``range(size)``."""
+
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Return independent uniform numbers, odd multiples of 2^-54 in (0, 1)."""
+
+
+class SecureNoise:
+    """Float-safe noise on the operating system's entropy; there is no seed, by design."""
+
+    __slots__ = ()
+
+    @property
+    def simulated(self) -> bool:
+        """False: this noise is secret."""
+        return False
+
+    def laplace(self, value: float, scale: float) -> float:
+        """Return ``value`` plus exact discrete Laplace noise on the finest float grid."""
+        return float(_laplace_measurement("f64", scale)(value))
+
+    def gaussian(self, values: NDArray[np.float64], scale: float, grid: int) -> NDArray[np.float64]:
+        """Return ``values`` on the grid 2^grid plus exact discrete Gaussian noise."""
+        flat = [float(value) for value in values.ravel()]
+        noisy = _gaussian_measurement(len(flat), scale, grid)(flat)
+        return np.asarray(noisy, dtype=np.float64).reshape(values.shape)
+
+    def discrete_laplace(self, scale: float) -> int:
+        """Return integer noise, drawn exactly."""
+        return int(_laplace_measurement("i64", scale)(0))
+
+    def below(self, limit: int) -> int:
+        """Return a uniform integer in [0, limit)."""
+        return secrets.randbelow(limit)
+
+    def permutation(self, size: int) -> NDArray[np.intp]:
+        """Return the order of random 64-bit keys; equal keys are drawn anew, so it is uniform."""
+        while True:
+            keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
+            order = np.argsort(keys)
+            sorted_keys = keys[order]
+            if not np.any(sorted_keys[1:] == sorted_keys[:-1]):
+                return order
+
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Return uniform numbers from the operating system's entropy.
+
+        For samplers that have no float-safe form (the axes of a private covariance).
+        """
+        keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(11)
+        return (keys.astype(np.float64) + 0.5) * 2.0**-53
+
+
+class SimulatedNoise:
+    """Seeded noise for simulation, planning and audits. It gives no privacy.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed gives the same noise.
+    """
+
+    __slots__ = ("_rng",)
+
+    @property
+    def simulated(self) -> bool:
+        """True, and it cannot be set: results say that they are not private."""
+        return True
+
+    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        # a branch of its own: default_rng(seed), the public randomness, must not be its stream
+        branch = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _NOISE_BRANCH))
+        self._rng = np.random.default_rng(branch)
+
+    def laplace(self, value: float, scale: float) -> float:
+        """Return ``value`` plus Laplace noise."""
+        return float(value + self._rng.laplace(scale=scale))
+
+    def gaussian(self, values: NDArray[np.float64], scale: float, grid: int) -> NDArray[np.float64]:
+        """Return ``values`` plus Gaussian noise; the grid is too fine to matter here."""
+        del grid
+        noisy: NDArray[np.float64] = values + self._rng.normal(scale=scale, size=values.shape)
+        return noisy
+
+    def discrete_laplace(self, scale: float) -> int:
+        """Return the difference of two geometric draws, or of a wide law a rounded draw."""
+        if scale > _WIDE:  # the two laws differ by less than a float shows
+            return round(self._rng.laplace(scale=scale))
+        success = -np.expm1(-1.0 / scale)
+        first, second = self._rng.geometric(success, size=2)
+        return int(first - second)
+
+    def below(self, limit: int) -> int:
+        """Return a uniform integer in [0, limit)."""
+        return int(self._rng.integers(limit))
+
+    def permutation(self, size: int) -> NDArray[np.intp]:
+        """Return a seeded permutation."""
+        return self._rng.permutation(size)
+
+    def uniforms(self, size: int) -> NDArray[np.float64]:
+        """Return seeded uniform numbers."""
+        keys = self._rng.integers(1 << 53, size=size)
+        return (keys.astype(np.float64) + 0.5) * 2.0**-53
+
+
+def noise_source(noise: NoiseSource | None) -> NoiseSource:
+    """Return the given source, or :class:`SecureNoise` for None."""
+    if noise is None:
+        return SecureNoise()
+    # not isinstance: a subclass could say of itself that it is not simulated
+    if type(noise) not in (SecureNoise, SimulatedNoise):
+        raise ParameterError("noise must be None, SecureNoise() or SimulatedNoise(seed).")
+    return noise
+
+
+def _opendp() -> Any:
+    # The names one by one: the prelude would import scikit-learn, and none of it is needed
+    # to import privatest.
+    from types import SimpleNamespace  # noqa: PLC0415
+
+    from opendp import domains, measurements, metrics, mod  # noqa: PLC0415
+
+    mod.enable_features("contrib")
+    return SimpleNamespace(domains=domains, measurements=measurements, metrics=metrics)
+
+
+@lru_cache(maxsize=64)
+def _laplace_measurement(atom: str, scale: float) -> Any:
+    """OpenDP's Laplace mechanism; atom "i64" because plain int is 32 bits there."""
+    dp = _opendp()
+    domain = dp.domains.atom_domain(T=atom, **({"nan": False} if atom == "f64" else {}))
+    return dp.measurements.make_laplace(domain, dp.metrics.absolute_distance(T=atom), scale=scale)
+
+
+@lru_cache(maxsize=64)
+def _gaussian_measurement(size: int, scale: float, grid: int) -> Any:
+    dp = _opendp()
+    atoms = dp.domains.atom_domain(T="f64", nan=False)
+    vectors = dp.domains.vector_domain(atoms, size=size)
+    return dp.measurements.make_gaussian(
+        vectors, dp.metrics.l2_distance(T="f64"), scale=scale, k=grid
+    )

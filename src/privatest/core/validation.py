@@ -1,0 +1,111 @@
+"""Checks of public parameters, all with one error template."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import NoReturn
+
+import numpy as np
+
+from privatest.core.errors import ParameterError
+
+__all__ = [
+    "Rng",
+    "integer_at_least",
+    "listed",
+    "number",
+    "one_of",
+    "printable",
+    "public_generator",
+    "reject",
+]
+
+Rng = None | int | np.random.Generator
+"""Public randomness: permutations, null simulations, random frequencies. Never noise."""
+
+_LONGEST_QUOTE = 60
+
+
+def reject(name: str, expected: str, got: object) -> NoReturn:
+    """Raise the one parameter error: what was expected of which parameter, and what came."""
+    raise ParameterError(f"{name} must be {expected}; got {_shown(got)}.")
+
+
+def printable(text: str) -> str:
+    r"""Write what a terminal would act on, or not show, as an escape: "\x1b" for example.
+
+    For names that come from a file: whoever wrote it must not be able to move the cursor.
+    """
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, in one printable line."""
+    return ", ".join(map(printable, names))
+
+
+def _shown(value: object) -> str:
+    """Quote a plain value; of anything else, which may be data passed by mistake, the type."""
+    if value is None or isinstance(value, (bool, int, float, Decimal, np.number)):
+        return repr(value)
+    if isinstance(value, str) and len(value) <= _LONGEST_QUOTE:
+        return repr(value)
+    return f"a value of type {type(value).__name__}"
+
+
+def number(
+    name: str,
+    value: object,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return a finite real number within the given limits."""
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (("above", above), ("at least", at_least), ("below", below))
+        if limit is not None
+    ]
+    expected = " and ".join(["a finite number", *limits])
+    if isinstance(value, bool) or not isinstance(value, Real):
+        reject(name, expected, value)
+    try:
+        result = float(value)
+    except OverflowError:  # an integer beyond all floats
+        reject(name, expected, "a huge integer")
+    if (
+        not math.isfinite(result)
+        or (above is not None and result <= above)
+        or (at_least is not None and result < at_least)
+        or (below is not None and result >= below)
+    ):
+        reject(name, expected, value)
+    return result
+
+
+def integer_at_least(name: str, value: object, minimum: int) -> int:
+    """Return an integer not below ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        reject(name, f"an integer of at least {minimum}", value)
+    return int(value)
+
+
+def one_of(name: str, value: object, choices: Collection[str]) -> str:
+    """Return ``value`` if it is one of ``choices``."""
+    if not isinstance(value, str) or value not in choices:
+        reject(name, "one of " + ", ".join(repr(choice) for choice in choices), value)
+    return value
+
+
+def public_generator(rng: Rng) -> np.random.Generator:
+    """Return a generator of public randomness; its seed may be known to everybody."""
+    usable = rng is None or isinstance(rng, np.random.Generator)
+    if usable or (isinstance(rng, Integral) and rng >= 0):
+        return np.random.default_rng(rng)
+    reject("rng", "None, an integer of at least 0 or a numpy Generator", rng)

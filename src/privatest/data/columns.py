@@ -1,0 +1,199 @@
+"""One column of data at a time: read, checked against its description, converted to floats.
+
+Messages name the column and the rule that was broken, never a value or a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError
+from privatest.data.schema import (
+    LABEL_TYPES,
+    CategoricalColumn,
+    NumericColumn,
+    category_codes,
+    is_number,
+    spelling,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "BLOCK",
+    "MISSING_TEXT",
+    "Units",
+    "as_floats",
+    "check_finite",
+    "fill_codes",
+    "fill_numbers",
+    "one_column",
+    "placed",
+    "refuse_missing",
+]
+
+BLOCK = 16_384  # rows converted at a time
+
+# How missing values are spelled in text; a declared category of the same spelling wins.
+MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+
+Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or only clipped
+
+_UNKNOWN, _MISSING = -1, -2
+_NUMERAL = re.compile(r"[+-]?(\d{1,30}\.?\d{0,30}|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def one_column(values: Any, label: str) -> Any:
+    """Return a NumPy array of numbers, or an Arrow array of anything."""
+    if np.ma.is_masked(values):
+        refuse_missing(label)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf":
+        return np.asarray(values)
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    try:
+        values = values.to_arrow() if hasattr(values, "to_arrow") else values
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise DataError(f"{label} must be one column of numbers or of text.") from None
+
+
+def fill_numbers(
+    out: NDArray[np.float64], values: Any, column: NumericColumn | None, label: str, units: Units
+) -> None:
+    """Write a numeric column within its bounds, or as it is without them."""
+    end = 0
+    for numbers in _number_blocks(values, label):
+        start, end = end, end + len(numbers)
+        if column is None:
+            check_finite(numbers, label)
+            out[start:end] = numbers
+            continue
+        absent = np.isnan(numbers)
+        if column.missing != "refuse":  # the same steps, whether one is missing or not
+            numbers = np.where(absent, column.missing, numbers)  # noqa: PLW2901
+        elif absent.any():
+            refuse_missing(label)
+        if column.integer and not np.array_equal(numbers, np.floor(numbers)):
+            raise DataError(f"{label} has a value that is not an integer; its rule is integer.")
+        placed(numbers, column.lower, column.upper, units, out[start:end])
+
+
+def _number_blocks(values: Any, label: str) -> Iterator[NDArray[np.float64]]:
+    """Yield a column as floats, NaN where a value is missing; not to be written to."""
+    if isinstance(values, np.ndarray):
+        for start in range(0, len(values), BLOCK):
+            yield as_floats(values[start : start + BLOCK])
+        return
+    import pyarrow as pa  # noqa: PLC0415
+
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if str(kind) not in {"bool", "null"} and not is_number(kind):
+        raise DataError(
+            f"{label} must hold numbers, such as -1234.5; it holds text or another type."
+        )
+    for block in _blocks(values):
+        numbers = block.dictionary_decode() if pa.types.is_dictionary(block.type) else block
+        # safe would refuse integers beyond 2^53, and quote them
+        yield numbers.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def fill_codes(
+    out: NDArray[np.float64], values: Any, column: CategoricalColumn, label: str
+) -> None:
+    """Write the codes of a categorical column."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(values, np.ndarray):  # Arrow takes neither extended floats nor swapped bytes
+        native = values.dtype.newbyteorder("=")
+        floats = values.dtype.kind == "f"
+        values = pa.array(as_floats(values) if floats else values.astype(native, copy=False))
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if str(kind) != "null" and str(kind) not in LABEL_TYPES and not is_number(kind):
+        raise DataError(f"{label} must hold text, numbers or true and false.")
+    known, end = category_codes(column.categories), 0
+    for block in _blocks(values):
+        start, end = end, end + len(block)
+        chunk = block if pa.types.is_dictionary(block.type) else block.dictionary_encode()
+        codes = [_code(value, column, known) for value in chunk.dictionary.to_pylist()]
+        # missing values point behind the dictionary; its own index type may be too short
+        indices = chunk.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()
+        found = np.array([*codes, _MISSING])[indices]
+        if (found == _UNKNOWN).any():
+            raise DataError(f"{label} has a value outside its declared categories.")
+        if column.missing != "refuse":
+            found = np.where(found == _MISSING, known[spelling(column.missing)], found)
+        elif (found == _MISSING).any():
+            refuse_missing(label)
+        out[start:end] = found
+
+
+def _code(value: Any, column: CategoricalColumn, codes: Mapping[str, int]) -> int:
+    """Return the code of the category that a value of the data means."""
+    if value is None or value != value:  # noqa: PLR0124 - NaN
+        return _MISSING
+    code = codes.get(spelling(value), _UNKNOWN)
+    if code != _UNKNOWN or not isinstance(value, str):
+        return code
+    if value in MISSING_TEXT:
+        return _MISSING
+    text = value.strip()
+    if not _NUMERAL.fullmatch(text):
+        return _UNKNOWN
+    code = codes.get(spelling(float(text) if set(text) & set(".eE") else int(text)), _UNKNOWN)
+    # only a category that is a number may be spelled in several ways
+    return code if code != _UNKNOWN and not isinstance(column.categories[code], str) else _UNKNOWN
+
+
+def placed(values: Any, lower: Any, upper: Any, units: Units, out: NDArray[np.float64]) -> None:
+    """Clip to the bounds, and map them to [0, 1] unless values keep their units; NaN stays."""
+    np.clip(values, lower, upper, out=out)
+    if units == "own":
+        return
+    out -= lower
+    out /= upper - lower
+    np.clip(out, 0.0, 1.0, out=out)  # rounding must not leave the domain
+
+
+def _blocks(values: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
+    """Cut a column; an empty one has one empty block, so that time does not tell it is empty."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    chunks = values.chunks if hasattr(values, "chunks") else [values]
+    for chunk in chunks or [pa.nulls(0, values.type)]:
+        # a dictionary would be gone through again for each block
+        size = max(len(chunk), 1) if hasattr(chunk, "dictionary") else BLOCK
+        for start in range(0, max(len(chunk), 1), size):
+            yield chunk.slice(start, size)
+
+
+def as_floats(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return floats; an extended one beyond them is infinite, and no warning tells of it."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float64, copy=False)
+
+
+def check_finite(numbers: NDArray[np.float64], label: str) -> None:
+    """Refuse missing and infinite values."""
+    if not np.isfinite(numbers).all():
+        if np.isnan(numbers).any():
+            refuse_missing(label)
+        raise DataError(f"{label} has an infinite value; with bounds it would be clipped.")
+
+
+MISSING_RULE = (
+    'the rule is missing = "refuse". A schema can name a public value that it counts as instead.'
+)
+
+
+def refuse_missing(label: str) -> NoReturn:
+    """Refuse a missing value."""
+    raise DataError(f"{label} has a missing value; {MISSING_RULE}")

@@ -1,0 +1,123 @@
+"""Columns of whatever was passed: arrays, data frames, Arrow tables, mappings and series."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError
+from privatest.core.validation import listed
+from privatest.data.columns import refuse_missing
+
+__all__ = ["Table", "arranged", "label_of", "lone_name", "read_data"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
+class Table:
+    """Columns of any origin, fetched one at a time."""
+
+    names: tuple[str, ...] | None
+    width: int
+    column: Callable[[int], Any]
+    array: NDArray[Any] | None = None  # all columns, where they are one NumPy array
+    title: str | None = None  # of a series: shown, but nothing is looked up by it
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """What the columns are called, for readers."""
+        return self.names if self.title is None else (self.title,)
+
+    @property
+    def shapeless(self) -> bool:
+        """Whether this is [] or the like, which may stand for any columns without rows."""
+        return self.names is None and self.width == 1 and not len(self.column(0))
+
+    def with_columns(self, width: int) -> Table:
+        """Give [] as many columns as are asked for: a private group may be empty."""
+        if not self.shapeless:
+            return self
+        nothing = np.empty((0, width))
+        return Table(None, width, lambda index: nothing[:, index], nothing)
+
+
+def read_data(data: Any, name: str) -> Table:
+    """Find the columns of whatever was passed."""
+    pandas = sys.modules.get("pandas")  # not imported: whoever passes a frame has done so
+    if pandas is not None and isinstance(data, pandas.Series):
+        return Table(None, 1, lambda _: data, title=_title(data))
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        names = tuple(str(label) for label in data.columns)
+        table = Table(names, len(names), lambda index: data.iloc[:, index])
+    elif isinstance(data, Mapping):
+        table = Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__)
+    elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        table = _read_arrow(data)
+    else:
+        table = _read_array(data, name)
+    if table.width == 0:
+        raise DataError(f"{name} must have at least one column.")
+    return table
+
+
+def _read_arrow(data: Any) -> Table:
+    import pyarrow as pa  # noqa: PLC0415
+
+    title = _title(data)
+    if hasattr(data, "to_arrow"):  # Polars: gives text in a form that older Arrows know too
+        data = data.to_arrow()
+    if not isinstance(data, (pa.Table, pa.RecordBatch, pa.ChunkedArray, pa.Array)):
+        data = pa.chunked_array(data) if hasattr(data, "__arrow_c_stream__") else pa.array(data)
+    if isinstance(data, (pa.ChunkedArray, pa.Array)):
+        if not pa.types.is_struct(data.type):
+            return Table(None, 1, lambda _: data, title=title)
+        data = pa.Table.from_struct_array(data)
+    return Table(tuple(data.schema.names), len(data.schema.names), data.column)
+
+
+def lone_name(data: Any) -> str | None:
+    """Return the name of the one column there is, or None."""
+    labels = read_data(data, "data").labels
+    return labels[0] if labels is not None and len(labels) == 1 else None
+
+
+def _title(data: Any) -> str | None:
+    name = getattr(data, "name", None)
+    return name if isinstance(name, str) and name else None
+
+
+def _read_array(data: Any, name: str) -> Table:
+    rows = data if isinstance(data, (list, tuple)) else ()
+    masked = (row for row in rows if isinstance(row, np.ma.MaskedArray))
+    if np.ma.is_masked(data) or any(map(np.ma.is_masked, masked)):  # asarray would forget masks
+        refuse_missing(name)
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise DataError(f"{name} must have rows of one length.") from None
+    if array.ndim not in (1, 2) or array.dtype.kind == "V":
+        raise DataError(f"{name} must be a data frame, or an array of one or two dimensions.")
+    array = array.reshape(-1, 1) if array.ndim == 1 else array
+    return Table(None, array.shape[1], lambda index: array[:, index], array)
+
+
+def arranged(source: Table, names: tuple[str, ...], name: str) -> Table:
+    """Pick columns by their names."""
+    own = source.names or ()
+    for wanted in names:
+        if own.count(wanted) != 1:
+            problem = "occurs more than once" if wanted in own else "is missing"
+            # names of which none was asked for may be somebody's row, read as a header
+            known = f"; the columns are: {listed(own)}" if set(names) & set(own) else ""
+            raise DataError(f"{label_of(wanted, name)} {problem}{known}.")
+    order = [own.index(wanted) for wanted in names]
+    return Table(names, len(names), lambda index: source.column(order[index]))
+
+
+def label_of(column: str, name: str) -> str:
+    """Return what messages call a column of the data ``name``."""
+    return f"column {column!r} of {name}" if name else f"column {column!r}"

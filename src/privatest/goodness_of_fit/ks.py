@@ -1,0 +1,167 @@
+"""Does one variable follow a given distribution?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, number, one_of, public_generator
+from privatest.custom.space import Box
+from privatest.data.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
+from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
+from privatest.laws.ks_one_sample import one_sample_law
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, noise_law, release
+from privatest.statistics.ecdf import (
+    LATTICE,
+    ONE_SAMPLE_STATISTICS,
+    OneSampleStatistic,
+    on_lattice,
+    one_sample,
+    one_sample_width,
+)
+
+__all__ = ["ks_1samp"]
+
+_NAMES = {
+    "ks": "Kolmogorov-Smirnov",
+    "kuiper": "Kuiper",
+    "cvm": "Cramér-von Mises",
+    "wasserstein": "Wasserstein",
+}
+
+
+def ks_1samp(
+    x: Any,
+    cdf: Any,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    statistic: OneSampleStatistic = "ks",
+    mechanism: Mechanism = "auto",
+    bounds: Bounds = None,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+) -> Outcome:
+    """Test privately whether a sample comes from a given distribution.
+
+    Parameters
+    ----------
+    x : array, series or table of one column
+        The sample.
+    cdf : callable, frozen scipy distribution, str or (str, parameters)
+        The distribution function: of an array, value by value; ``scipy.stats.norm(0, 1)``;
+        ``"norm(0, 1)"``, ``"gamma(a=2, scale=3)"``; or ``("norm", (0, 1))``. It is tried out on
+        public numbers before the data is touched. It may have jumps.
+    epsilon, delta : float, int, str or Decimal
+        The privacy budget.
+    alpha : float
+        Level of the decision.
+    statistic : {"ks", "kuiper", "cvm", "wasserstein"}
+        Distance T between the empirical and the given distribution function: largest difference;
+        largest plus smallest; root of the mean square (Cramér-von Mises); mean absolute.
+    mechanism : {"auto", "tulap", "laplace"}
+        The noise. "auto" is Tulap, or Laplace where epsilon >= 4.16 and delta = 0.
+    bounds : None, pair or Schema
+        Not needed. A schema checks and clips values and says how many rows a person may have.
+    rng : None, int or Generator
+        Public randomness, for values where the distribution function jumps and for clipped ones.
+    noise : NoiseSource, optional
+        Secret randomness; leave it out except in simulations.
+
+    Returns
+    -------
+    Outcome
+        With the private distance and its p-value.
+
+    Notes
+    -----
+    **Sensitivity** 1/n, times the rows of a person, for every statistic, with ties too.
+    Proof: docs/proofs/ks-type.md.
+
+    **Privacy** n T in steps of 2^-20 is released with noise at (epsilon, delta); the p-value
+    follows from it by the law of T. This holds if ``cdf`` treats every value by itself.
+
+    **Validity** Each value becomes u, uniform between the left limit of the cdf there and the
+    cdf, so that u is uniform under the null hypothesis, jumps and clipping or not. KS and
+    Kuiper laws are exact for n <= 1000 and n <= 400; otherwise, and for the others, a bound on
+    the law's error is added to the p-value.
+
+    References
+    ----------
+    Awan and Wang (2022), "Differentially private Kolmogorov-Smirnov-type tests".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_cauchy(2000)
+    >>> ks_1samp(x, "norm(0, 1)", epsilon=1).reject
+    True
+    """
+    budget = Budget(epsilon, delta)
+    alpha = number("alpha", alpha, above=0, below=1)
+    one_of("statistic", statistic, ONE_SAMPLE_STATISTICS)
+    one_of("mechanism", mechanism, MECHANISMS)
+    generator, source = public_generator(rng), noise_source(noise)
+    reference = read_cdf(cdf)
+    bounds = described(bounds, x)
+    sample = encode_one_column(x, bounds)
+    n = len(sample.rows)
+    u = _probabilities(sample, reference, bounds, generator, source)
+    width = sample.rows_per_person * one_sample_width(n)
+    return release(
+        on_lattice(one_sample(u, statistic)),
+        one_sample_law(statistic, n),
+        noise_law=noise_law(width, budget, mechanism),
+        scale=LATTICE,
+        unit=n * LATTICE,
+        budget=budget,
+        alpha=alpha,
+        noise=source,
+        facts={
+            "adjacency": "one",
+            "method": f"one-sample {_NAMES[statistic]} test",
+            "null_hypothesis": f"the data come from {reference.name}",
+            "sizes": {"n": n},
+            "parameters": {"statistic": statistic, "distribution": reference.name},
+            "unit": sample.unit,
+        },
+    )
+
+
+def encode_one_column(x: Any, bounds: Bounds) -> EncodedSample:
+    """Read a sample of one numeric column and at least two rows."""
+    sample = encode_sample(x, bounds)
+    if sample.domain.levels != (0,):
+        raise DataError("x must have one numeric column: its values are put in order.")
+    if len(sample.rows) < 2:
+        raise DataError("x must have at least 2 rows.")
+    return sample
+
+
+def _probabilities(
+    sample: EncodedSample,
+    reference: ReferenceCdf,
+    bounds: Unnamed,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> NDArray[np.float64]:
+    """Return u between F(x-) and F(x), by a label for each record.
+
+    Labels are public randomness, but which record gets which label is secret: otherwise the
+    order of rows, which may depend on values, would tie labels to values.
+    """
+    values = Box.of(bounds, 1).own_units(sample.rows)[:, 0]
+    left, right = reference.limits(values)
+    if sample.domain.bounded:
+        # all values that were clipped to a bound share what lies beyond it
+        left[sample.rows[:, 0] == 0.0] = 0.0
+        right[sample.rows[:, 0] == 1.0] = 1.0
+    labels = rng.random(len(values))[noise.permutation(len(values))]
+    return np.asarray(np.clip(left + (right - left) * labels, 0.0, 1.0))

@@ -1,0 +1,1 @@
+"""Kernels and feature maps, and how far each can reach on a public box."""

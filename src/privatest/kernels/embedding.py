@@ -1,0 +1,201 @@
+"""Feature maps of the embedding tests: a row becomes a short vector of known length.
+
+Mean embedding (ME): the kernel at public locations, whitened by their Gram matrix. Smooth
+characteristic function (SCF): cosines and sines at public frequencies, smoothed. Jitkrittum et
+al. (2016), Raj et al. (2019); bounds: docs/proofs/moments.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.validation import number
+from privatest.data.domain import Domain
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
+
+__all__ = [
+    "RIDGE",
+    "Embedding",
+    "MeanEmbedding",
+    "SmoothCharacteristic",
+    "feature_blocks",
+    "mean_embedding",
+    "smooth_characteristic",
+]
+
+RIDGE = 1e-3  # keeps (K + ridge)^(-1/2) small where locations nearly coincide
+BLOCK = 8192  # rows that are mapped at once
+_NARROWEST, _WIDEST = 1e-100, 1e100  # bandwidths whose squares are floats
+# Radians over a column's width: beyond, cosines of some rows take longer than of others.
+_MOST_RADIANS = 1e6
+_LEAST_EXPONENT = -300.0  # of g: nothing becomes subnormal, which takes longer too
+
+
+class Embedding(Protocol):
+    """A public map from encoded rows to vectors, with the bounds that privacy needs."""
+
+    @property
+    def dimension(self) -> int:
+        """Number of features."""
+
+    @property
+    def radius(self) -> float:
+        """No feature vector is longer than this."""
+
+    @property
+    def spread(self) -> float:
+        """No two feature vectors are further apart than this."""
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the l2 rounding error of one feature vector."""
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows to rows × dimension."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanEmbedding:
+    """psi(x) = (K + ridge I)^(-1/2) (k(x, t_1), ..., k(x, t_J)) at public locations t.
+
+    Notes
+    -----
+    **Sensitivity** |psi(x)|² = phi' (K + ridge I)^-1 phi is at most the squared length of the
+    projection of k(x, ·) on the span of the locations, so at most k(x, x) = 1; for the same
+    reason |psi(x) - psi(x')| is at most the kernel's own spread.
+    """
+
+    kernel: Kernel
+    locations: NDArray[np.float64]  # encoded
+    domain: Domain
+    whitening: NDArray[np.float64]  # (K + ridge I)^(-1/2), symmetric
+    unwhitening: NDArray[np.float64]  # its inverse: features to kernel values at locations
+    spread: float
+    rounding: float
+
+    @property
+    def dimension(self) -> int:
+        """Number of locations."""
+        return len(self.locations)
+
+    @property
+    def radius(self) -> float:
+        """One: a projection of a unit vector."""
+        return 1.0
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows to features."""
+        values: NDArray[np.float64] = gram(self.kernel, rows, self.locations, self.domain)
+        return values @ self.whitening
+
+
+def mean_embedding(kernel: Kernel, locations: NDArray[np.float64], domain: Domain) -> MeanEmbedding:
+    """Build the map at public, encoded ``locations``."""
+    matrix = gram(kernel, locations, locations, domain)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    regular = np.maximum(values, 0.0) + RIDGE
+    whitening = (vectors / np.sqrt(regular)) @ vectors.T
+    count = len(locations)
+    (entry,) = gram_roundings((kernel,), domain)
+    # an error of each kernel value, then of the product with a matrix of norm <= ridge^(-1/2)
+    rounding = math.sqrt(count / RIDGE) * (entry + 2 * (count + 8) * UNIT_ROUNDOFF)
+    # K itself is off by |E| <= count (entry + 8 count u): (K + E + ridge I)^-1 is larger than
+    # (K + ridge I)^-1 by a factor of at most 1 + 2 |E|/ridge, a feature vector by the root of it
+    rounding += count * (entry + 8 * count * UNIT_ROUNDOFF) / RIDGE
+    return MeanEmbedding(
+        kernel=kernel,
+        locations=locations,
+        domain=domain,
+        whitening=(whitening + whitening.T) / 2,
+        unwhitening=(vectors * np.sqrt(regular)) @ vectors.T,
+        spread=kernel.spread(domain),
+        rounding=rounding,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothCharacteristic:
+    """psi(x) = g(x) (cos(w_j·x), sin(w_j·x)) / sqrt(F) at F public frequencies w.
+
+    g(x) = exp(-|x - centre|²/(2 bandwidth²)) smooths the characteristic function; without a
+    bandwidth g = 1.
+
+    Notes
+    -----
+    **Sensitivity** |psi(x)| = g(x) <= 1. For two rows with angles a_j apart |psi - psi'|² =
+    g² + g'² - 2 g g' mean cos a_j is convex in g and in g', so at most
+    max(1, 2 - 2 mean cos(min(|w_j|₁, pi))) on the unit box.
+    """
+
+    frequencies: NDArray[np.float64]  # dimension of rows × F
+    bandwidth: float | None
+    centre: float
+    spread: float
+    rounding: float
+
+    @property
+    def dimension(self) -> int:
+        """Cosines and sines."""
+        return 2 * int(self.frequencies.shape[1])
+
+    @property
+    def radius(self) -> float:
+        """One: the average of cos² + sin²."""
+        return 1.0
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows to features."""
+        angles = rows @ self.frequencies
+        features = np.hstack([np.cos(angles), np.sin(angles)])
+        features /= math.sqrt(self.frequencies.shape[1])
+        if self.bandwidth is not None:
+            with np.errstate(over="ignore"):  # unbounded rows: infinity is g = 0
+                exponent = -np.square(rows - self.centre).sum(axis=1) / (2 * self.bandwidth**2)
+                features *= np.exp(np.maximum(exponent, _LEAST_EXPONENT))[:, None]
+        return features
+
+
+def smooth_characteristic(
+    frequencies: NDArray[np.float64], bandwidth: float | None, domain: Domain
+) -> SmoothCharacteristic:
+    """Build the map at public ``frequencies`` (one per row), in radians per encoded unit."""
+    if domain.categorical:
+        raise ParameterError("frequencies need numeric columns; use me_test for categories.")
+    if not domain.bounded:
+        # cos(w·x) of an x without bound has no known rounding error
+        raise ParameterError("bounds must be given for a characteristic function.")
+    if bandwidth is not None:
+        bandwidth = number("bandwidth", bandwidth, at_least=_NARROWEST, below=_WIDEST)
+    if np.abs(frequencies).max(initial=0.0) > _MOST_RADIANS:
+        raise ParameterError(
+            f"frequencies must be at most {_MOST_RADIANS:g} radians over the width of a column."
+        )
+    waves = np.ascontiguousarray(frequencies.T)
+    reach = np.abs(waves).sum(axis=0)
+    cosines = np.cos(np.minimum(reach, np.pi))
+    error = ((domain.dimension + 1) * float(np.sqrt(np.mean(reach**2))) + 32) * UNIT_ROUNDOFF
+    spread = math.sqrt(2 * (1 - float(cosines.mean())))
+    if bandwidth is not None:
+        spread = max(1.0, spread)
+    return SmoothCharacteristic(
+        frequencies=waves,
+        bandwidth=bandwidth,
+        centre=0.5,
+        spread=spread + 4 * error,
+        rounding=error,
+    )
+
+
+def feature_blocks(
+    embedding: Embedding, rows: NDArray[np.float64]
+) -> Iterator[NDArray[np.float64]]:
+    """Map rows block by block: memory does not grow with their number."""
+    for start in range(0, len(rows), BLOCK):
+        yield embedding(rows[start : start + BLOCK])

@@ -1,0 +1,260 @@
+"""Value + Sensitivity + Budget -> noisy value: the only place where noise meets a number.
+
+Proofs: docs/proofs/noise.md.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import SMALLEST_SENSITIVITY, Budget, Sensitivity, gaussian_scale
+from privatest.core.validation import reject
+from privatest.laws.tulap import LatticeTulap
+
+__all__ = [
+    "TULAP_BITS",
+    "gaussian",
+    "gaussian_noise_scale",
+    "laplace",
+    "lattice",
+    "linf_mean",
+    "linf_scale",
+    "tulap",
+]
+
+TULAP_BITS = 40  # a Tulap release lives on a grid of sensitivity / (2^40 - 1)
+_GAUSSIAN_GRID_BITS = 80  # the Gaussian's grid is at most 2^-80 of its sensitivity
+_LINF_GRID_BITS = 30  # the l-infinity mechanism's grid is at most 2^-30 of its sensitivity
+
+
+def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    # OpenDP takes NaN for 0 and clamps infinities in silence.
+    if not np.all(np.isfinite(values)):
+        raise ParameterError("value must be finite: noise was not drawn.")
+    return values
+
+
+def laplace(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:
+    """Add Laplace noise to one number.
+
+    Parameters
+    ----------
+    value : float
+        The private number.
+    sensitivity : Sensitivity
+        How far it moves between neighbours.
+    budget : Budget
+        With delta > 0 the noise is a little smaller (:attr:`Budget.pure_epsilon`).
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, in absolute value.
+
+    **Privacy** The noisy number is (epsilon, delta)-private: exact discrete Laplace noise of
+    scale sensitivity / xi on the grid of the smallest float.
+    """
+    _require_norm(sensitivity, "absolute", "l1")
+    _finite(np.asarray(value, dtype=np.float64))
+    scale = math.nextafter(sensitivity.value / budget.pure_epsilon, math.inf)
+    return noise.laplace(float(value), scale)
+
+
+def gaussian(
+    values: NDArray[np.float64],
+    *,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    noise: NoiseSource,
+) -> NDArray[np.float64]:
+    """Add Gaussian noise to a vector.
+
+    Parameters
+    ----------
+    values : ndarray
+        The private vector, any shape.
+    sensitivity : Sensitivity
+        How far it moves between neighbours, in "l2" (or "absolute" for one number).
+    budget : Budget
+        Needs delta > 0.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, plus the rounding to the noise's grid, 2^k sqrt(size).
+
+    **Privacy** The noisy vector is (epsilon, delta)-private by the analytic Gaussian
+    mechanism on a grid so fine that its delta differs by less than 1e-29.
+    """
+    values = _finite(np.asarray(values, dtype=np.float64))
+    _require_norm(sensitivity, "l2", *(["absolute"] if values.size == 1 else []))
+    scale = gaussian_noise_scale(values.size, sensitivity, budget)
+    return noise.gaussian(values, scale, _gaussian_grid(sensitivity))
+
+
+def gaussian_noise_scale(size: int, sensitivity: Sensitivity, budget: Budget) -> float:
+    """Return the standard deviation that :func:`gaussian` uses for ``size`` numbers; public."""
+    widened = sensitivity.value + math.ldexp(math.sqrt(size), _gaussian_grid(sensitivity))
+    return gaussian_scale(widened, budget)
+
+
+def _gaussian_grid(sensitivity: Sensitivity) -> int:
+    return math.floor(math.log2(sensitivity.value)) - _GAUSSIAN_GRID_BITS
+
+
+def linf_mean(
+    mean: NDArray[np.float64], *, sensitivity: float, epsilon: float, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Add noise to a vector whose entries may all move at once, each by a little.
+
+    Parameters
+    ----------
+    mean : ndarray
+        The private vector, of one dimension.
+    sensitivity : float
+        How far its largest change is from 0 between neighbours (the l-infinity norm).
+    epsilon : float
+        What is spent, a part of a budget.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, plus the rounding to the noise's grid g: an integer S with
+    S g >= sensitivity + g.
+
+    **Privacy** Integer noise z with P(z) proportional to exp(-epsilon |z|∞/S), drawn exactly:
+    epsilon-private by the triangle inequality. Its radius is drawn with weight (2k+1)^d
+    exp(-epsilon k/S), then z is uniform on the cube of that radius: docs/proofs/means.md.
+    """
+    values = _finite(np.asarray(mean, dtype=np.float64))
+    steps, grid = _linf_grid(sensitivity)
+    scale = math.nextafter(steps / epsilon, math.inf)
+    radius = _linf_radius(len(values), scale, noise)
+    drawn = [noise.below(2 * radius + 1) - radius for _ in range(len(values))]
+    # a quotient by a power of two is exact; so is the sum of integers
+    noisy = [round(float(value) / grid) + z for value, z in zip(values, drawn, strict=True)]
+    return np.array([float(integer) * grid for integer in noisy])
+
+
+def linf_scale(sensitivity: float, epsilon: float) -> float:
+    """Return the s of the density exp(-|z|∞/s) of :func:`linf_mean`'s noise; public.
+
+    The noise of each of d entries has variance (d + 1)(d + 2)/3 · s².
+    """
+    steps, grid = _linf_grid(sensitivity)
+    return math.nextafter(steps / epsilon, math.inf) * grid
+
+
+def _linf_grid(sensitivity: float) -> tuple[int, float]:
+    """Return the sensitivity in steps of the grid, and the grid, a power of two."""
+    sensitivity = max(sensitivity, SMALLEST_SENSITIVITY)
+    grid = math.ldexp(1.0, math.floor(math.log2(sensitivity)) - _LINF_GRID_BITS)
+    return math.floor(sensitivity / grid) + 1, grid
+
+
+def _linf_radius(dimension: int, scale: float, noise: NoiseSource) -> int:
+    """Draw k with weight (2k + 1)^dimension exp(-k/scale), exactly."""
+    while True:
+        # a sum of d + 1 geometric numbers has weight binomial(k + d, d) exp(-k/scale); the two
+        # weights differ by the product of (2k + 1)/(2k + 2i), up to a constant
+        radius = sum(_geometric(scale, noise) for _ in range(dimension + 1))
+        tries = range(1, dimension + 1)
+        if all(noise.below(2 * radius + 2 * i) <= 2 * radius for i in tries):
+            return radius
+
+
+def _geometric(scale: float, noise: NoiseSource) -> int:
+    """Draw k >= 0 with weight exp(-k/scale): either half of a discrete Laplace law is one."""
+    drawn = noise.discrete_laplace(scale)
+    return drawn if drawn >= 0 else -drawn - 1
+
+
+def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:
+    """Add Tulap noise (Awan and Slavkovic) to one number.
+
+    Tulap is the canonical noise for (epsilon, 0): discrete Laplace plus uniform, in units of
+    the sensitivity.
+
+    Parameters
+    ----------
+    value : float
+        The private number.
+    sensitivity : Sensitivity
+        How far it moves between neighbours.
+    budget : Budget
+        With delta > 0 it is served through :attr:`Budget.pure_epsilon`.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** As declared, in absolute value.
+
+    **Privacy** g (round(T/g) + 2^k D + U) with g = sensitivity/(2^k - 1), D discrete Laplace
+    of scale 1/xi and U uniform on 2^k integers is exactly xi-private: T/g moves by at most
+    2^k - 1 and rounding by at most one more. The law of the release has width g 2^k, not the
+    sensitivity.
+    """
+    _require_norm(sensitivity, "absolute", "l1")
+    _finite(np.asarray(value, dtype=np.float64))
+    width = 1 << TULAP_BITS
+    grid = math.nextafter(sensitivity.value / (width - 1), math.inf)
+    discrete = noise.discrete_laplace(math.nextafter(1.0 / budget.pure_epsilon, math.inf))
+    uniform = noise.below(width) - width // 2
+    # an exact quotient: a float one is off by more than a grid step once it passes 2^53
+    steps = round(Fraction(value) / Fraction(grid)) + width * discrete + uniform
+    largest = Fraction(sys.float_info.max)
+    return float(max(-largest, min(largest, Fraction(grid) * steps)))
+
+
+def lattice(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float:
+    """Add Tulap noise to an integer, and spread the sum evenly around its lattice point.
+
+    Parameters
+    ----------
+    value : int
+        The private integer; it moves by at most ``law.width`` between neighbours.
+    law : LatticeTulap
+        From :func:`privatest.laws.tulap.lattice_tulap`, which has the budget.
+    noise : NoiseSource
+        The secret randomness.
+
+    Returns
+    -------
+    float
+        The value plus noise with the continuous law ``law``.
+
+    Notes
+    -----
+    **Sensitivity** ``law.width``, in absolute value, on integers.
+
+    **Privacy** width · D + U, D discrete Laplace of scale 1/epsilon and U uniform on width
+    consecutive integers, has equal mass on each block of width integers, so a shift by at most
+    the width passes at most one block: epsilon-private. Cut off, only the outermost width
+    integers have no partner: their mass, at most delta, is the delta. What is added after that,
+    uniform on (-1/2, 1/2), is post-processing.
+    """
+    scale = math.nextafter(1.0 / law.epsilon, math.inf)
+    # integers around 0 if the width is odd, around 1/2 if it is even, which is put right here
+    middle, half_step = (law.width - 1) // 2, 0.5 * (1 - law.width % 2)
+    while True:
+        drawn = law.width * noise.discrete_laplace(scale) + noise.below(law.width) - middle
+        if law.edge is None or abs(drawn - half_step) < law.edge:
+            break
+    spread = (noise.below(1 << 53) + 0.5) / (1 << 53) - 0.5
+    return float(value + drawn) - half_step + spread
+
+
+def _require_norm(sensitivity: Sensitivity, *norms: str) -> None:
+    if sensitivity.norm not in norms:
+        reject("sensitivity.norm", " or ".join(norms), sensitivity.norm)

@@ -1,0 +1,136 @@
+"""A private second moment by its eigenvalues and its axes: the ED mechanism, corrected.
+
+Amin et al. (2019), Dunsche, Kutta and Dette (2022, algorithm 4). Proof: docs/proofs/covariance.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.mechanisms.bingham import Draw, orthogonal_axes, secret_draws
+
+__all__ = ["EdScales", "covariance_ed", "ed_replicates", "ed_scales"]
+
+_UNIT_ROUNDOFF = 2.0**-53
+_GRID_BITS = 30  # a released matrix is rounded to 2^-30 of its noise
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EdScales:
+    """What is public of an ED release.
+
+    Attributes
+    ----------
+    eigenvalues : float
+        Scale of the Laplace noise on each eigenvalue of the sum of squares.
+    concentration : float
+        The c of exp(c u'Au), from which axes are drawn; 0 for one dimension.
+    """
+
+    eigenvalues: float
+    concentration: float
+
+
+def ed_scales(
+    n: int, dimension: int, *, epsilon: float, rows_per_person: int = 1, error: float = 0.0
+) -> EdScales:
+    """Return the scales of :func:`covariance_ed`: public, known before any data.
+
+    Notes
+    -----
+    **Sensitivity** A replaced row moves the eigenvalues of Σ x x', |x| <= 1, by at most 2 in l1
+    (by 1 in one dimension), and the logarithm of the density of the axes by at most d times
+    the concentration. ``rows_per_person`` multiplies both; ``error`` bounds the rounding of the
+    matrix in the spectral norm, and the eigenvalues' own rounding is added to it.
+    """
+    slack = error + 16 * dimension * _UNIT_ROUNDOFF * n
+    if dimension == 1:
+        return EdScales(_up((rows_per_person + 2 * slack) / epsilon), 0.0)
+    half = epsilon / 2
+    moved = 2 * rows_per_person + 2 * dimension * slack  # both neighbours, every eigenvalue
+    concentration = half / (dimension * (rows_per_person + 2 * slack))
+    return EdScales(_up(moved / half), concentration * (1 - 1e-12))
+
+
+def covariance_ed(
+    matrix: Floats,
+    *,
+    n: int,
+    epsilon: float,
+    noise: NoiseSource,
+    rows_per_person: int = 1,
+    error: float = 0.0,
+) -> Floats:
+    """Release Σ x x' of n rows of norm at most 1.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        The private sum, symmetric; not centred: the bounds below do not hold for Σ (x - x̄)(x - x̄)'.
+    n : int
+        Public number of rows.
+    epsilon : float
+        What is spent, a part of a budget.
+    noise : NoiseSource
+        The secret randomness.
+    rows_per_person : int
+        Rows that a person may have.
+    error : float
+        Bound on the rounding error of ``matrix``, in the spectral norm.
+
+    Returns
+    -------
+    ndarray
+        A symmetric matrix with no negative eigenvalue, up to rounding to 2^-30 of the noise.
+
+    Notes
+    -----
+    **Sensitivity** :func:`ed_scales`.
+
+    **Privacy** Half of epsilon goes to the eigenvalues (Laplace noise, float-safe), half to
+    the axes (a chain of Bingham draws), all of it to the one eigenvalue if d = 1. The Bingham
+    draws are not float-safe: docs/known-limitations.md.
+    """
+    dimension = len(matrix)
+    if matrix.shape != (dimension, dimension) or not np.isfinite(matrix).all():
+        raise ParameterError("value must be a finite square matrix: noise was not drawn.")
+    scales = ed_scales(n, dimension, epsilon=epsilon, rows_per_person=rows_per_person, error=error)
+    symmetric = (matrix + matrix.T) / 2
+    values = np.linalg.eigvalsh(symmetric)[::-1]
+    noisy = np.array([noise.laplace(float(value), scales.eigenvalues) for value in values])
+    released = _assemble(symmetric[None], noisy[None], scales, *secret_draws(noise))[0]
+    # low bits of axes, which are not float-safe, do not leave
+    grid = math.ldexp(1.0, math.floor(math.log2(scales.eigenvalues)) - _GRID_BITS)
+    rounded: Floats = np.rint(released / grid) * grid
+    return (rounded + rounded.T) / 2
+
+
+def ed_replicates(matrices: Floats, scales: EdScales, rng: np.random.Generator) -> Floats:
+    """Run the mechanism on made-up matrices, a stack at a time: for a bootstrap, not private."""
+    values = np.linalg.eigvalsh(matrices)[:, ::-1]
+    noisy = values + rng.laplace(scale=scales.eigenvalues, size=values.shape)
+    return _assemble(matrices, noisy, scales, rng.standard_normal, rng.random)
+
+
+def _assemble(
+    matrices: Floats, noisy: Floats, scales: EdScales, normals: Draw, uniforms: Draw
+) -> Floats:
+    """Put noisy eigenvalues, largest first, on private axes."""
+    values = np.sort(np.maximum(noisy, 0.0), axis=1)[:, ::-1]
+    if matrices.shape[1] == 1:
+        return values[:, :, None]
+    axes = orthogonal_axes(matrices, scales.concentration, normals, uniforms)
+    result: Floats = np.swapaxes(axes, 1, 2) @ (values[:, :, None] * axes)
+    return result
+
+
+def _up(scale: float) -> float:
+    return math.nextafter(scale * (1 + 1e-12), math.inf)

@@ -1,0 +1,12 @@
+"""What somebody asks of data, as public words, and how it is answered.
+
+The command line and the curator speak this one language: a request is checked against the
+public schema, and what comes back is everything that can be done before data is touched.
+"""
+
+from privatest.questions.catalogue import METHODS, Method, Question
+from privatest.questions.prepare import Prepared, prepare
+from privatest.questions.rehearsal import rehearse
+from privatest.questions.request import Request
+
+__all__ = ["METHODS", "Method", "Prepared", "Question", "Request", "prepare", "rehearse"]

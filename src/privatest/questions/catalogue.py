@@ -1,0 +1,177 @@
+"""The tests that can be asked for by name, and what each of them takes.
+
+A new test is one entry here: the command line and the curator need no change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal, get_args
+
+from privatest.core.errors import ParameterError
+from privatest.core.validation import one_of, reject
+
+__all__ = ["METHODS", "QUESTIONS", "Method", "Question", "find"]
+
+Question = Literal["two-sample", "independence", "paired", "fit"]
+QUESTIONS: tuple[str, ...] = get_args(Question)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One way to answer a question.
+
+    Attributes
+    ----------
+    function : str
+        Module and name of the test, loaded when it is needed.
+    options : mapping of str to str
+        What it takes besides the data, the budget and the level: the option's public name, and
+        the function's parameter.
+    preset : mapping
+        Arguments that it always gets.
+    public_groups : str
+        Why it needs public group sizes, or "" if it can do without.
+    gaussian : bool
+        Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
+    one_column : bool
+        Whether it compares one numeric column only.
+    needed : tuple of str
+        Options that must be given.
+    releases : tuple of str
+        What the option ``release`` may be.
+    """
+
+    function: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    public_groups: str = ""
+    gaussian: bool = False
+    one_column: bool = False
+    needed: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ("pvalue", "decision")
+
+    def load(self) -> Callable[..., Any]:
+        """Import the function."""
+        module, _, name = self.function.rpartition(".")
+        loaded: Callable[..., Any] = getattr(import_module(f"privatest.{module}"), name)
+        return loaded
+
+
+def _same(*names: str, **renamed: str) -> dict[str, str]:
+    return {name: name for name in names} | renamed
+
+
+_PERMUTED = _same("release", permutations="n_permutations")
+_SUBTEST = {"subtest": "pvalue", "permutations": "n_permutations"}
+_BY_PARTS = "it cuts each group into parts by its size"
+_BY_RANKS = "its p-value needs the group sizes"
+_BY_SIZES = "its noise and its statistic need the group sizes"
+
+
+def _ipm(distance: str, *options: str) -> Method:
+    return Method("two_sample.ipm.ipm_test", _PERMUTED | _same(*options), {"distance": distance})
+
+
+def _ks(statistic: str) -> Method:
+    options = {"permutations": "n_permutations"}
+    return Method("two_sample.ks.ks_2samp", options, {"statistic": statistic}, one_column=True)
+
+
+def _rank(function: str, *options: str) -> Method:
+    return Method(
+        f"two_sample.{function}", _same(*options), public_groups=_BY_RANKS, one_column=True
+    )
+
+
+def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
+    preset = {"pvalue": pvalue, "scheme": scheme}
+    return Method(f"any_test.{function}", _SUBTEST, preset, public_groups=_BY_PARTS)
+
+
+def _embedding(function: str, places: str, *options: str) -> Method:
+    named = _same("release", *options, locations=places, bandwidths="bandwidth")
+    return Method(
+        f"two_sample.{function}",
+        named,
+        public_groups=_BY_SIZES,
+        gaussian=True,
+        needed=("locations",),
+        releases=("moments", "statistic"),
+    )
+
+
+def _embedding_permuted(function: str, places: str, *options: str) -> Method:
+    named = _PERMUTED | _same(*options, locations=places, bandwidths="bandwidth")
+    return Method(
+        f"two_sample.embedding_permutation.{function}",
+        named,
+        public_groups=_BY_SIZES,
+        needed=("locations",),
+    )
+
+
+METHODS: Mapping[str, Mapping[str, Method]] = {
+    "two-sample": {
+        "mmd": Method(
+            "two_sample.mmd.mmd_test",
+            _PERMUTED | _same("kernel", "bandwidths", "estimator", computation="method"),
+        ),
+        "mean": _ipm("mean", "norm"),
+        "wasserstein": _ipm("wasserstein"),
+        "tv": _ipm("total-variation"),
+        "kolmogorov": _ipm("kolmogorov"),
+        "ks": _ks("ks"),
+        "kuiper": _ks("kuiper"),
+        "mann-whitney": _rank("ranks.mannwhitneyu", "alternative"),
+        "kruskal": _rank("kruskal_wallis.kruskal"),
+        "median": _rank("ranks.median_test", "alternative"),
+        "me": _embedding("embedding.me_test", "locations", "kernel"),
+        "scf": _embedding("embedding.scf_test", "frequencies"),
+        "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
+        "scf-permutation": _embedding_permuted("scf_permutation_test", "frequencies"),
+        "hotelling": Method(
+            "means.hotelling.hotelling_test", public_groups=_BY_SIZES, gaussian=True
+        ),
+        "ttest": Method(
+            "means.ttest.ttest_ind",
+            _same("alternative"),
+            public_groups=_BY_SIZES,
+            gaussian=True,
+            one_column=True,
+        ),
+        "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
+        "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
+    },
+    "independence": {
+        "hsic": Method(
+            "independence.hsic_test", _PERMUTED | _same("kernel", "bandwidths", "estimator")
+        ),
+        "tot": _subsampled("test_of_tests", "hsic", "independence"),
+        "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
+    },
+    "paired": {
+        "ks": Method("paired.symmetry_test", preset={"statistic": "ks"}),
+        "kuiper": Method("paired.symmetry_test", preset={"statistic": "kuiper"}),
+        "sign": Method("paired.sign_test", _same("alternative")),
+        "wilcoxon": Method("paired.wilcoxon", _same("alternative")),
+    },
+    "fit": {
+        "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic")),
+        "family": Method("family.ks_family", _same("statistic")),
+    },
+}
+
+
+def find(question: object, method: object) -> Method:
+    """Return the entry, or say which there are."""
+    if question is None:
+        raise ParameterError(f"question must be given, one of {', '.join(QUESTIONS)}.")
+    known = METHODS[one_of("question", question, QUESTIONS)]
+    if method is None:
+        raise ParameterError(f"method must be given, one of {', '.join(known)}.")
+    if not isinstance(method, str) or method not in known:
+        reject("method", f"one of {', '.join(known)}", method)
+    return known[method]

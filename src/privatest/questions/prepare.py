@@ -1,0 +1,272 @@
+"""From a request to a call: everything is checked against the public schema, nothing is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from privatest.core.errors import ParameterError, PrivacyError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency
+from privatest.data.schema import Schema
+from privatest.questions.grouping import Grouping
+from privatest.questions.request import Request
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privatest.core.results import Decision
+
+__all__ = ["Prepared", "chosen_columns", "prepare"]
+
+_WHY = "bounds or categories found from the data would leak it"
+_PUBLIC = "Or pass --membership public, if everybody may know who is in which group."
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that fits its schema.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Columns to read.
+    text : sequence of str
+        Those to read as they are written.
+    words : str
+        What is compared with what.
+    label : str
+        What a printed result calls these words.
+    call : callable
+        From tables (one, or one for each sample) to the test's positional arguments.
+    arguments : mapping
+        The test's other arguments.
+    request : Request
+        Where it comes from.
+    schema : Schema or None
+        What is publicly known of the columns.
+    grouping : Grouping or None
+        How one table is split in two, if it is.
+    """
+
+    names: Sequence[str]
+    text: Sequence[str]
+    words: str
+    label: str
+    call: Callable[..., tuple[Any, ...]]
+    arguments: Mapping[str, Any]
+    request: Request
+    schema: Schema | None = None
+    grouping: Grouping | None = None
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The request in full, with what the schema added: columns, groups and their membership."""
+        full = self.request.to_dict()
+        if self.request.question == "two-sample" and self.schema is not None:
+            full |= {"columns": list(self.schema.columns), "adjacency": self.arguments["adjacency"]}
+        if self.grouping is not None:
+            grouping = self.grouping
+            full |= {"groups": list(grouping.labels), "membership": grouping.membership}
+        return full
+
+    def run(self, *tables: pa.Table, noise: NoiseSource | None = None) -> Decision:
+        """Test the tables, which hold :attr:`names`."""
+        request, entry = self.request, self.request.entry
+        arguments = dict(entry.preset) | dict(self.arguments)
+        cost = {"epsilon": request.budget.epsilon, "delta": request.budget.delta}
+        shared = {"alpha": request.alpha, "noise": noise}
+        result: Decision = entry.load()(*self.call(*tables), **arguments, **cost, **shared)
+        return result
+
+
+def prepare(request: Request, schema: Schema | None, *, samples: int = 1) -> Prepared:
+    """Check a request against what is public.
+
+    Parameters
+    ----------
+    request : Request
+        What is asked.
+    schema : Schema or None
+        The public description of the columns.
+    samples : int
+        Number of tables that will be passed: 2 where each sample has its own.
+    """
+    makers = {
+        "two-sample": lambda: _two_sample(request, schema, samples),
+        "independence": lambda: _independence(request, schema),
+        "paired": lambda: _paired(request, schema),
+        "fit": lambda: _fit(request, schema),
+    }
+    return makers[request.question]()
+
+
+def chosen_columns(
+    described: Schema | None, columns: Sequence[str] | None, group: str | None = None
+) -> Schema:
+    """Return the schema of the columns that a test looks at."""
+    known = [] if described is None else [name for name in described.columns if name != group]
+    names = known if columns is None else columns
+    if group is not None and group in names:
+        raise ParameterError(f"column {group!r} is the group; it cannot be compared as well.")
+    unknown = next((name for name in names if name not in known), None)
+    if described is None or unknown is not None or not names:
+        name = unknown or "COLUMN"
+        missing = "no column is described" if unknown is None else f"column {name!r} has no bounds"
+        raise ParameterError(f"{missing}: it has to be declared, because {_WHY}.").with_flags(
+            f"Pass --bounds {name}=LOW:HIGH, or --schema."
+        )
+    return described.select(names)
+
+
+def _options(request: Request) -> dict[str, Any]:
+    """Name options as the function does."""
+    named = {request.entry.options[name]: value for name, value in request.options.items()}
+    if isinstance(named.get("bandwidth"), list):
+        if len(named["bandwidth"]) != 1:
+            raise ParameterError(f"method {request.method} takes one bandwidth.")
+        (named["bandwidth"],) = named["bandwidth"]
+    if isinstance(named.get("frequencies"), Mapping):  # a table: one row for each frequency
+        named["frequencies"] = list(zip(*named["frequencies"].values(), strict=True))
+    return named
+
+
+def _two_sample(request: Request, described: Schema | None, samples: int) -> Prepared:
+    group, groups = request.parts.get("group"), request.parts.get("groups")
+    if samples == 1 and group is None:
+        raise ParameterError(
+            "group must be given: the column that says which sample a row is in."
+        ).with_flags("Pass --group COLUMN, or a second file.")
+    if samples == 2 and (group is not None or groups is not None):
+        raise ParameterError("group and groups split one file; here are two.")
+    membership, grouping = request.parts.get("membership"), None
+    if group is not None:
+        grouping = Grouping.ask(group, described, groups, membership)
+        membership = grouping.membership
+    adjacency = _hidden(membership or "public", request.parts.get("adjacency"))
+    if adjacency == "row" and request.entry.public_groups:
+        raise ParameterError(
+            f"method {request.method} needs public membership: {request.entry.public_groups}. "
+            "Use method mmd or kolmogorov."
+        ).with_flags(_PUBLIC)
+    schema = chosen_columns(described, request.parts.get("columns"), group)
+    if request.entry.one_column and (len(schema.columns) > 1 or schema.categorical_names):
+        raise ParameterError(
+            f"method {request.method} compares one numeric column: name it in columns. "
+            "Method mmd takes several, and categories."
+        )
+    names, text = list(schema.columns), list(schema.categorical_names)
+    words = ", ".join(names)
+    if grouping is not None:
+        names, text = [*names, grouping.column], [*text, grouping.column]
+        words = f"{words}: {grouping.words}"
+    return Prepared(
+        names=names,
+        text=text,
+        words=words,
+        label="compared",
+        call=(lambda *tables: tables) if grouping is None else grouping.split,
+        arguments=_options(request) | {"bounds": schema, "adjacency": adjacency},
+        request=request,
+        schema=schema,
+        grouping=grouping,
+    )
+
+
+def _hidden(membership: str, adjacency: Adjacency | None) -> Adjacency:
+    """Return the adjacency, which has to hide the group where that is private."""
+    if membership == "public":
+        return adjacency or "one"
+    if adjacency not in (None, "row"):
+        raise PrivacyError(
+            f"adjacency {adjacency} needs public membership: group sizes would leak. Use row."
+        ).with_flags(_PUBLIC)
+    return "row"
+
+
+def _independence(request: Request, described: Schema | None) -> Prepared:
+    names_x, names_y = (list(request.parts.get(side, ())) for side in ("x", "y"))
+    if not names_x or not names_y:
+        raise ParameterError("x and y must be given: the columns of the two sides.")
+    if set(names_x) & set(names_y):
+        raise ParameterError("x and y must not share a column: it depends on itself.")
+    sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
+    arguments: dict[str, Any] = {"bounds_x": sides[0], "bounds_y": sides[1]}
+    for name, value in _options(request).items():
+        if name in ("kernel", "bandwidths"):  # the same for both sides
+            arguments |= {f"{name}_x": value, f"{name}_y": value}
+        else:
+            arguments[name] = value
+    return Prepared(
+        names=[*names_x, *names_y],
+        text=[*sides[0].categorical_names, *sides[1].categorical_names],
+        words=f"{', '.join(names_x)} and {', '.join(names_y)}",
+        label="sides",
+        call=lambda table: (table.select(names_x), table.select(names_y)),
+        arguments=arguments,
+        request=request,
+        schema=chosen_columns(described, [*names_x, *names_y]),
+    )
+
+
+def _paired(request: Request, described: Schema | None) -> Prepared:
+    before, after = request.parts.get("before"), request.parts.get("after")
+    if not before or not after or before == after:
+        raise ParameterError("before and after must be two columns.")
+    # x - y is the change: positive where something grew
+    schema = None if described is None else chosen_columns(described, [after, before])
+    return Prepared(
+        names=[before, after],
+        text=() if schema is None else schema.categorical_names,
+        words=f"{after} - {before}",
+        label="change",
+        call=lambda table: (table.select([after]), table.select([before])),  # with their names
+        arguments=_options(request) | {"bounds": schema},
+        request=request,
+        schema=schema,
+    )
+
+
+def _fit(request: Request, described: Schema | None) -> Prepared:
+    column = request.parts.get("column")
+    if not column:
+        raise ParameterError("column must be given: the column to test.")
+    target = _target(request)
+    schema = None if described is None else chosen_columns(described, [column])
+    if schema is None and request.method == "family":
+        raise ParameterError(
+            f"family needs a description of the column {column!r}, because {_WHY}."
+        ).with_flags(f"Pass --bounds {column}=LOW:HIGH, or --schema.")
+    return Prepared(
+        names=[column],
+        text=() if schema is None else schema.categorical_names,
+        words=column,
+        label="column",
+        call=lambda table: (table, target),
+        arguments=_options(request) | {"bounds": schema},
+        request=request,
+        schema=schema,
+    )
+
+
+def _target(request: Request) -> str:
+    """Return the distribution or the family; mistakes are found before any data is read."""
+    from privatest.goodness_of_fit.family import STATISTICS  # noqa: PLC0415
+    from privatest.goodness_of_fit.reference_cdf import read_cdf  # noqa: PLC0415
+    from privatest.statistics.families import family_named  # noqa: PLC0415
+
+    dist, family = request.parts.get("dist"), request.parts.get("family")
+    if (dist is None) == (family is None):
+        raise ParameterError(
+            'dist must be given, the distribution to test, "norm(0, 1)" for example; or family, '
+            "for unknown location and scale, norm for example. Not both."
+        ).with_flags("Pass --dist or --family.")
+    if request.method == "distribution" and dist is not None:
+        read_cdf(dist)
+        return str(dist)
+    if request.method != "family" or family is None:
+        raise ParameterError("method must be distribution with dist, family with family.")
+    if request.options.get("statistic", "ks") not in STATISTICS:
+        raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")
+    return str(family_named(family).name)

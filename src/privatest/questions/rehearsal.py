@@ -1,0 +1,114 @@
+"""A request tried out on made-up rows, before it is paid for.
+
+What fails on rows that nobody has says nothing about anybody, so it costs nothing. What passes
+here and still fails on the data has to do with people's values.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import PrivatestError
+from privatest.data.schema import NumericColumn, Schema, spelling
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from privatest.questions.prepare import Prepared
+
+__all__ = ["made_up_rows", "quiet", "rehearse", "rehearse_call"]
+
+_FEW = 200  # rows of a sample in the first, quick rehearsal
+
+
+def made_up_rows(
+    names: Iterable[str],
+    schema: Schema | None,
+    n: int,
+    labels: Mapping[str, Sequence[str] | NDArray[Any]] | None = None,
+) -> pa.Table:
+    """Return rows that nobody has: uniform over the schema's domain.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The columns.
+    schema : Schema or None
+        What is publicly known of them; a column that it does not have gets numbers.
+    n : int
+        The number of rows.
+    labels : mapping, optional
+        Columns whose values are given: public categories in public numbers.
+
+    Notes
+    -----
+    The seed is fixed: what fails in a rehearsal fails again.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    described = {} if schema is None else schema.columns
+    given = labels or {}
+    columns: dict[str, Any] = {}
+    for name in names:
+        column = described.get(name)
+        if name in given:
+            columns[name] = pa.array(given[name])
+        elif column is None:
+            columns[name] = rng.uniform(size=n)
+        elif isinstance(column, NumericColumn):
+            share = rng.uniform(size=n)  # not between the bounds at once: their width may overflow
+            values = column.lower * (1 - share) + column.upper * share
+            columns[name] = np.round(values) if column.integer else values
+        else:
+            spelled = np.array([spelling(category) for category in column.categories])
+            columns[name] = pa.array(spelled[rng.integers(len(spelled), size=n)])
+    return pa.table(columns)
+
+
+def rehearse(prepared: Prepared, sizes: Sequence[int]) -> None:
+    """Run a request on made-up rows of public sizes; raise what it raises.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The request.
+    sizes : sequence of int
+        Rows of each table; or of the two groups of one table, where it is split. Private
+        groups have no public sizes: pass halves of the total.
+    """
+    rehearse_call(lambda *few: prepared.run(*_tables(prepared, few)), sizes)
+
+
+def rehearse_call(call: Callable[..., object], sizes: Sequence[int]) -> None:
+    """Call with small sizes; where that fails, see whether it fails with the true ones too."""
+    few = [min(size, _FEW) for size in sizes]
+    with quiet():
+        try:
+            call(*few)
+        except PrivatestError:
+            if few == list(sizes):
+                raise
+            call(*sizes)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Let nothing warn: a warning may quote a value, and whether there is one depends on values."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _tables(prepared: Prepared, sizes: Sequence[int]) -> list[pa.Table]:
+    if prepared.grouping is None:
+        return [made_up_rows(prepared.names, prepared.schema, size) for size in sizes]
+    labels = np.repeat(prepared.grouping.examples, sizes)
+    fixed = {prepared.grouping.column: labels}
+    return [made_up_rows(prepared.names, prepared.schema, len(labels), fixed)]
