@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -207,3 +209,16 @@ def test_the_document_has_the_ledger_line(cli):
     assert document["request"]["groups"] == ["basic", "plus"]
     assert document["request"]["membership"] == "private"
     assert document["files"] == ["a.csv"]
+
+
+def test_two_files_that_may_hold_the_same_people(cli):
+    """Each group costs a person in both the whole epsilon, and only one was charged."""
+    Path("new").mkdir()
+    first, second = write("a.csv", table()), write("new/a.csv", table())
+    asked = ["--columns", "visits", "--bounds", "visits=0:80", *COST]
+    refused(cli("two-sample", first, first, *asked), "everybody would be in both groups")
+    refused(cli("two-sample", first, second, *asked), "--adjacency both", "--dataset NAME")
+    assert spent() == 0
+    released(cli("two-sample", first, second, *asked, "--adjacency", "both", "--json"))
+    released(cli("two-sample", first, second, *asked, "--dataset", "a", "--json"))
+    assert spent() == 2

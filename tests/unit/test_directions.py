@@ -39,6 +39,7 @@ def differences(test):
 
 
 BOUNDS = {"bounds": (-9, 9)}
+NORMAL = {"calibration": "normal", "rng": 0}
 Test = Callable[..., Any]
 # ours, SciPy's, our further arguments, whether rows are pairs
 SIDED: dict[str, tuple[Test, Test, dict[str, Any], bool]] = {
@@ -49,7 +50,7 @@ SIDED: dict[str, tuple[Test, Test, dict[str, Any], bool]] = {
     "sign_test, differences": (differences(pt.sign_test), sign, {}, True),
     "mannwhitneyu": (pt.mannwhitneyu, stats.mannwhitneyu, {}, False),
     "median_test": (pt.median_test, median, {}, False),
-    "ttest_ind": (pt.ttest_ind, stats.ttest_ind, BOUNDS | {"rng": 0}, False),
+    "ttest_ind": (pt.ttest_ind, stats.ttest_ind, BOUNDS | NORMAL, False),
     "ttest_ind, unequal": (
         lambda x, y, **o: pt.ttest_ind(x, y, equal_var=False, calibration="asymptotic", **o),
         lambda x, y, **o: stats.ttest_ind(x, y, equal_var=False, **o),
@@ -59,7 +60,7 @@ SIDED: dict[str, tuple[Test, Test, dict[str, Any], bool]] = {
     "ttest_1samp": (
         one_mean(pt.ttest_1samp),
         one_mean(stats.ttest_1samp),
-        BOUNDS | {"rng": 0},
+        BOUNDS | NORMAL,
         False,
     ),
 }

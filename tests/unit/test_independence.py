@@ -137,7 +137,9 @@ def test_results_hold_public_facts_only():
     ],
 )
 def test_bad_parameters(change, error, words, monkeypatch):
-    monkeypatch.setattr("privatest.noise.SecureNoise.laplace", lambda *_: pytest.fail("noise"))
+    monkeypatch.setattr(
+        "privatest.core.noise.SecureNoise.discrete_laplace", lambda *_: pytest.fail("noise")
+    )
     with pytest.raises(error, match=words):
         pt.hsic_test(*pairs(20), **({"epsilon": 1} | BOX | change))
 

@@ -97,7 +97,7 @@ def test_command_json(command, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "declare --bounds"),
+        ((), "has to be declared"),
         (("--columns", "age", "--bounds", "visits=0:10"), "'age' has no bounds"),
         ((*BOUNDS, "--plot", "means.txt"), "--plot must end"),
         ((*BOUNDS, "--alpha", "2"), "alpha"),

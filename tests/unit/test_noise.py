@@ -88,7 +88,8 @@ def test_equal_keys_are_drawn_anew(monkeypatch):
     """Ties would make a sort decide the order, which is not uniform."""
     draws = iter([np.array([7, 7, 1]), np.array([7, 5, 1])])
     monkeypatch.setattr(
-        "privatest.noise.secrets.token_bytes", lambda _: next(draws).astype(np.uint64).tobytes()
+        "privatest.core.noise.secrets.token_bytes",
+        lambda _: next(draws).astype(np.uint64).tobytes(),
     )
     assert SecureNoise().permutation(3).tolist() == [2, 1, 0]
 

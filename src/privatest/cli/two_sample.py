@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from privatest.cli import options
 from privatest.cli.asking import answer, describe, read_locations
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
@@ -90,4 +92,18 @@ def two_sample(
     files = [data] if other is None else [data, other]
     described = describe(schema, bounds or [], rows_per_person)
     purse = Purse(ledger, dataset, no_ledger)
+    if other is not None and adjacency != "both":
+        _require_two_groups(data, other, purse)
     answer(request, files, described, purse, as_json=as_json, plot=plot)
+
+
+def _require_two_groups(data: Path, other: Path, purse: Purse) -> None:
+    """Refuse files that may hold the same people: each group would cost them the whole epsilon."""
+    if data.exists() and other.exists() and data.samefile(other):
+        raise ParameterError("the two files are one: everybody would be in both groups.")
+    if purse.dataset is None and len(purse.datasets_of([data, other])) == 1:
+        raise ParameterError(
+            f"both files belong to the data set {purse.datasets_of([data])[0]!r}, so that a person "
+            "may be in both. Pass --adjacency both to protect those who are, or --dataset NAME "
+            "if nobody is."
+        )

@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-Calibration = Literal["bootstrap", "asymptotic"]
+Calibration = Literal["bootstrap", "normal", "asymptotic"]
 Alternative = Literal["two-sided", "less", "greater"]
 ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
 
@@ -81,7 +81,7 @@ def infer(
         p, radius = float(chdtrc(dimension, observed)), float(chdtri(dimension, alpha))
         return Finding(observed, p, radius, reach, reach)
     p, radius, point = 0.0, 0.0, 0.0
-    for draws in _all_replicates(contrast, n_bootstrap, rng):
+    for draws in _all_replicates(contrast, calibration, n_bootstrap, rng):
         largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
         p = max(p, _rank(draws.statistics, observed))
         radius = max(radius, upper_point(draws.statistics, alpha))
@@ -90,11 +90,11 @@ def infer(
 
 
 def _all_replicates(
-    contrast: Contrast, n_bootstrap: int, rng: np.random.Generator
+    contrast: Contrast, calibration: Calibration, n_bootstrap: int, rng: np.random.Generator
 ) -> Iterator[Replicates]:
     """Draw in each scenario from the same random numbers, so that their maximum is not noisy."""
     seed = int(rng.integers(2**63))
-    for scenario in scenarios(contrast):
+    for scenario in scenarios(contrast, rare=calibration == "bootstrap"):
         yield replicate(contrast, scenario, n_bootstrap, public_generator(seed))
 
 
@@ -137,7 +137,7 @@ def infer_one_column(
         p, point = min(1.0, sides * float(ndtr(-turned))), -float(ndtri(alpha / sides))
     else:
         p, point = 0.0, -math.inf
-        for draws in _all_replicates(contrast, n_bootstrap, rng):
+        for draws in _all_replicates(contrast, calibration, n_bootstrap, rng):
             t = draws.deviations[:, 0] / np.sqrt(draws.diagonals[:, 0] / contrast.size)
             t = _turn(t, alternative)
             p = max(p, _rank(t, turned))

@@ -29,7 +29,7 @@ __all__ = [
     "sample_budget",
 ]
 
-CALIBRATIONS = ("bootstrap", "asymptotic")
+CALIBRATIONS = ("bootstrap", "normal", "asymptotic")
 _LARGEST = 1e150  # of a bound: squares have to stay finite
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,7 @@ def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:
     """Refuse a bootstrap that could never reject."""
     one_of("calibration", calibration, CALIBRATIONS)
     integer_at_least("n_bootstrap", n_bootstrap, 1)
-    if calibration == "bootstrap" and alpha * (n_bootstrap + 1) < 1:
+    if calibration != "asymptotic" and alpha * (n_bootstrap + 1) < 1:
         reject("n_bootstrap", f"at least 1/alpha - 1 = {1 / alpha - 1:.0f}", n_bootstrap)
 
 

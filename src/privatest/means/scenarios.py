@@ -24,9 +24,12 @@ _SEEN = (4.0, 8.0, 16.0)  # the same for rows that it does hold: the released co
 _HIDDEN = 0.3  # deviations of the statistic by which one row may move it and be ignored
 
 
-def scenarios(contrast: Contrast) -> list[Scenario]:
-    """Return the scenarios that matter at these sizes and this noise; free post-processing."""
-    return [*_spreads(contrast), *_rare_rows(contrast)]
+def scenarios(contrast: Contrast, *, rare: bool = True) -> list[Scenario]:
+    """Return the scenarios that matter at these sizes and this noise; free post-processing.
+
+    ``rare`` is whether there may be rows that the samples do not show.
+    """
+    return [*_spreads(contrast), *(_rare_rows(contrast) if rare else [])]
 
 
 def _spreads(contrast: Contrast) -> list[Scenario]:

@@ -226,7 +226,7 @@ def _outcome(
         "variance": half**2 * float(contrast.released_covariance[0, 0]),
     }
     shown = {name: options[name] for name in ("alternative", "calibration")} | box.public
-    if options["calibration"] == "bootstrap":
+    if options["calibration"] != "asymptotic":
         shown["n_bootstrap"] = options["n_bootstrap"]
     level = options["alpha"]
     return Outcome(

@@ -11,8 +11,8 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
 from privatest.laws.ranks import Alternative, NullLaw
-from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms.additive import lattice
+from privatest.mechanisms.lattice import noise_law
 
 __all__ = ["rank_outcome", "secret_coins"]
 
@@ -64,7 +64,10 @@ def rank_outcome(
     public things.
     """
     signed = -statistic if alternative == "less" else statistic
-    tulap = lattice_tulap(width, budget)
+    # noise as wide as a step of the statistic is best, unless steps are far finer than that
+    steps = np.diff(np.unique(law.low))
+    coarse = bool(steps.size == 0 or width <= 2 * steps.min())
+    tulap = noise_law(width, budget, "auto", coarse=coarse)
     value = abs(signed) if alternative == "two-sided" else signed
     noisy = lattice(value, law=tulap, noise=noise)
     pvalue = law.pvalue(noisy, alternative, tulap)

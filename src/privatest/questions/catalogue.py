@@ -160,7 +160,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "fit": {
         "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic")),
-        "family": Method("family.ks_family", _same("statistic")),
+        "family": Method("goodness_of_fit.ks_family", _same("statistic")),
     },
 }
 
