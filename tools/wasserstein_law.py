@@ -1,4 +1,4 @@
-"""Write src/privatest/data/wasserstein.npz: the law of sqrt(n) W of n uniform values.
+"""Write src/privatest/laws/wasserstein.npz: the law of sqrt(n) W of n uniform values.
 
 Run ``python -m tools.wasserstein_law`` (about a minute). W = integral of |F_n - F| has no simple
 law for finite n, so it is simulated once, with fixed seeds. The file holds, for each n, upper
