@@ -85,7 +85,7 @@ def test_commands(cli, monkeypatch):
     assert [command.split()[0] for command, _ in asked] == ["ledger", "release", "query", "query"]
     monkeypatch.chdir(Path.cwd())
     for command, expected in asked:
-        words = command.replace("src/privatest/data", str(randhie().data.parent))
+        words = command.replace("src/privatest/datasets", str(randhie().data.parent))
         result = cli(*shlex.split(words), *(["--dataset", "randhie"] * words.startswith("release")))
         assert result.code == 0, result.err
         assert shape(result.out) == shape(expected)
