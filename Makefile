@@ -26,7 +26,7 @@ test: check postgresql ## everything: the checks, then all tests
 
 # What to run while you work: no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src
-quick: $(VENV)/.installed ## style, types and unit tests, in a minute or so
+quick: $(VENV)/.installed ## style, types and unit tests, in a minute or two
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
