@@ -122,3 +122,15 @@ def test_fold_is_the_tail_of_the_sum():
     counts = np.arange(21.0)
     binomial = np.array([math.comb(20, k) * 0.25**k * 0.75 ** (20 - k) for k in range(21)])
     assert fold(7.3, counts, binomial, law) == pytest.approx(0.1622254056, abs=5e-11)
+
+
+@pytest.mark.parametrize("delta", ["0.4", "0.01", "1e-3"])
+@pytest.mark.parametrize("width", [1, 2, 7])
+def test_a_cut_does_not_make_drawing_hopeless(width, delta):
+    """With a tiny epsilon nearly all draws were outside the edge: a request never ended."""
+    law = lattice_tulap(width, Budget("1e-6", delta))
+    assert law.edge is not None
+    outside = 2 * float(tulap_cdf(-law.edge / width, law.epsilon))
+    assert 1 - outside > 1 / 2500
+    # a cut nearer to the middle than this one is, by so much, is still private
+    assert float(law.survival(law.edge - width)) <= float(delta)

@@ -234,6 +234,16 @@ def test_gaussian_scale_at_the_ends(epsilon, delta):
     assert gaussian_delta(scale, epsilon) <= delta
 
 
+@pytest.mark.parametrize("epsilon", [690, 700, 714, 715, 721, 740])
+@pytest.mark.parametrize("delta", [1e-18, 1e-12, 1e-9, 0.5])
+def test_gaussian_delta_where_a_tail_has_few_digits(epsilon, delta):
+    """Up to 1.08 times the declared delta was spent."""
+    scale = gaussian_scale(1.0, Budget(epsilon, delta))
+    first, second = (sign * 0.5 / scale - epsilon * scale for sign in (1, -1))
+    exact = math.exp(log_ndtr(first)) - math.exp(epsilon + log_ndtr(second))
+    assert exact <= delta * (1 + 1e-6)
+
+
 def test_gaussian_noise_needs_delta():
     with pytest.raises(ParameterError, match="delta must be above 0"):
         gaussian_scale(1.0, Budget(1))

@@ -215,8 +215,9 @@ def gaussian_delta(scale: float, epsilon: float) -> float:
         density = math.exp(-0.5 * (middle - half) ** 2) / math.sqrt(2 * math.pi)
         return density * half * _mills_sum(middle, half) * (1 + 1e-11)
     first, tail = _normal_cdf(half - middle), _normal_cdf(-half - middle)
-    # e^epsilon alone may overflow where the product does not
-    second = math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0
+    # e^epsilon alone may overflow where the product does not; a tail below normal floats has few
+    # digits, and without the second term delta is only larger
+    second = math.exp(epsilon + math.log(tail)) if tail > 1e-290 else 0.0
     return max(first - second, 0.0) + 1e-11 * first
 
 

@@ -50,7 +50,8 @@ def look(admitted: Admitted, dataset: DatasetConfig, registered: Registration) -
     from privatest.data.sources import read_table  # noqa: PLC0415
 
     schema = dataset.schema
-    table = read_table(dataset.source, admitted.names, text=schema.categorical_names)
+    categories = schema.categorical_names
+    table = read_table(dataset.source, admitted.names, text=categories, registered=True)
     if table.num_rows != registered.rows or stamp(dataset.source) != registered.stamp:
         raise DataError("the file changed since it was validated.")
     return quietly(admitted, schema, table)

@@ -15,8 +15,9 @@ from privatest.questions import METHODS
 __all__ = ["AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
 
 ALL_TESTS = frozenset((question, name) for question, names in METHODS.items() for name in names)
-# Fitting a family takes a time that depends on values: offered only where it is named.
-UNSTEADY = frozenset({("fit", "family")})
+# Fitting a family, and drawing the axes of a covariance, take a time that depends on values:
+# offered only where they are named.
+UNSTEADY = frozenset({("fit", "family"), ("two-sample", "hotelling")})
 MOST_PERMUTATIONS = 9999
 
 

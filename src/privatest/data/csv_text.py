@@ -48,8 +48,11 @@ def is_numeral(name: str) -> bool:
     return _NUMERAL.fullmatch(name.strip()) is not None
 
 
-def typed(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of text as integers, floats or booleans, if all of it is that."""
+def typed(values: pa.ChunkedArray, *, floats: bool = False) -> pa.ChunkedArray:
+    """Return a column of text as integers, floats or booleans, if all of it is that.
+
+    With ``floats`` integers become floats as well, so that one value does not change the steps.
+    """
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -57,7 +60,9 @@ def typed(values: pa.ChunkedArray) -> pa.ChunkedArray:
     missing = pc.is_in(trimmed, value_set=pa.array(MISSING_TEXT))
     present = pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
     hexadecimal = pc.any(pc.match_substring(present, "x", ignore_case=True)).as_py()
-    kinds = [pa.float64(), pa.bool_()] if hexadecimal else [pa.int64(), pa.float64(), pa.bool_()]
+    # Arrow takes 0x1F for an integer, never for a float
+    whole = [] if hexadecimal or floats else [pa.int64()]
+    kinds = [*whole, pa.float64(), pa.bool_()]
     for kind in kinds:
         try:
             return pc.cast(present, kind)

@@ -40,6 +40,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     *,
     text: Collection[str] = (),
+    registered: bool = False,
 ) -> pa.Table:
     """Read a .csv, .csv.gz, .tsv, .tsv.gz or .parquet file.
 
@@ -52,6 +53,9 @@ def read_table(
     text : collection of str
         Columns that are read from CSV as they are written, so that "01" does not become 1:
         those with categories. Ignored for Parquet, which has types of its own.
+    registered : bool
+        Whether these contents were read and checked before. Quotes are not checked again, and
+        numbers are floats at once: how long reading takes would tell of one value.
 
     Returns
     -------
@@ -73,7 +77,8 @@ def read_table(
     if suffix == ".parquet":
         table = _read_parquet(file, wanted)
     else:
-        table = _read_csv(file, suffix, wanted, text, single=len(names) == 1)
+        single = len(names) == 1
+        table = _read_csv(file, suffix, wanted, text, single=single, registered=registered)
     if table.num_rows == 0:
         raise DataError(f"{printable(file.name)} has no rows.")
     return table
@@ -236,7 +241,13 @@ def _check_quotes(file: Path, suffix: str, rows: int, *, single: bool) -> None:
 
 
 def _read_csv(
-    file: Path, suffix: str, wanted: Sequence[str], text: Collection[str], *, single: bool
+    file: Path,
+    suffix: str,
+    wanted: Sequence[str],
+    text: Collection[str],
+    *,
+    single: bool,
+    registered: bool,
 ) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.csv as pc  # noqa: PLC0415
@@ -253,6 +264,10 @@ def _read_csv(
             parse_options=_parse_options(suffix, single=single),
             convert_options=convert,
         )
-        _check_quotes(file, suffix, table.num_rows, single=single)
-    columns = [table.column(name) if name in text else typed(table.column(name)) for name in wanted]
+        if not registered:
+            _check_quotes(file, suffix, table.num_rows, single=single)
+    columns = [
+        table.column(name) if name in text else typed(table.column(name), floats=registered)
+        for name in wanted
+    ]
     return pa.table(columns, names=list(wanted))

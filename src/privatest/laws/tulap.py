@@ -95,6 +95,11 @@ def lattice_tulap(width: int, budget: Budget) -> LatticeTulap:
         return float(mass / (1 - 2 * beyond))
 
     target = delta * (1 - 1e-9)
+    # Noise is redrawn until it is inside the edge. An edge further out than needed has a smaller
+    # delta, so it is private too; this one keeps one of about 2000 draws.
+    nearest = math.ceil(width / (2000 * epsilon))
+    if nearest > width and outermost(nearest) <= target:
+        return LatticeTulap(width, epsilon, nearest + half)
     high = width
     while outermost(high) > target:
         high *= 2
