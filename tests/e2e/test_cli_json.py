@@ -101,7 +101,7 @@ RUNS: list[tuple[str, list[str]]] = [
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--release", "decision"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--no-ledger"]),
-    ("test", ["two-sample", "a.csv", "a.csv", *BOUNDS, "--epsilon", "1"]),
+    ("test", ["two-sample", "a.csv", "a.csv", *BOUNDS, "--epsilon", "1", "--adjacency", "both"]),
     (
         "test",
         [
