@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+from functools import lru_cache
 from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number, one_of, reject
@@ -227,10 +229,17 @@ def _mills_sum(middle: float, half: float) -> float:
 
     if middle > _FURTHEST:  # the density before it is 0 as a float
         return 0.0
-    nodes, weights = np.polynomial.legendre.leggauss(24)
+    nodes, weights = _legendre()
     y = middle + half * nodes
     mills = math.sqrt(math.pi / 2) * erfcx(y / math.sqrt(2))
     return float(weights @ (1 - y * mills))
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights of a quadrature: finding them takes longer than using them."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    return nodes, weights
 
 
 def gaussian_scale(sensitivity: float, budget: Budget) -> float:
@@ -246,6 +255,12 @@ def gaussian_scale(sensitivity: float, budget: Budget) -> float:
     epsilon, delta = budget.as_floats
     if delta <= 0:
         reject("delta", "above 0 for Gaussian noise", float(budget.delta))
+    return sensitivity * _unit_gaussian_scale(epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def _unit_gaussian_scale(epsilon: float, delta: float) -> float:
+    """Return the standard deviation for a sensitivity of 1; tests ask for the same one often."""
     low, high = 1e-8, 1.0
     while gaussian_delta(high, epsilon) > delta:
         low, high = high, 2 * high
@@ -255,4 +270,4 @@ def gaussian_scale(sensitivity: float, budget: Budget) -> float:
             low = middle
         else:
             high = middle
-    return sensitivity * high * (1 + 1e-9)
+    return high * (1 + 1e-9)
