@@ -102,7 +102,7 @@ def test_defaults_and_exact_decimals(tmp_path):
     people = config.datasets["people"]
     assert f"{people.budget.epsilon:f}" == "0.100000000000000006"  # kept to 18 places, rounded up
     assert people.composition == "basic"
-    assert people.policy.tests == ALL_TESTS - {("fit", "family")}
+    assert people.policy.tests == ALL_TESTS - {("fit", "family"), ("two-sample", "hotelling")}
     assert people.policy.largest == Budget(1, "1e-6")  # delta: as much as there is
     assert config.analysts["bob"].budget is None
     assert config.state == tmp_path / "curator.state.json"
