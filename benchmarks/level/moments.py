@@ -136,7 +136,8 @@ def cells() -> list[tuple[Cell, int]]:
         (n, m), *rest = pairs[rng.integers(len(pairs))]
         test = ("compare", "me 3", "me 8")[index % 3]
         chosen.append((Cell(test, LAWS[index % len(LAWS)], 1, n, m, *rest), FEATURE_RUNS))
-    return list({cell.key: (cell, runs) for cell, runs in chosen}.values())
+    cheap_first = sorted(chosen, key=lambda pair: pair[0].dimension)
+    return list({cell.key: (cell, runs) for cell, runs in cheap_first}.values())
 
 
 def main() -> None:
