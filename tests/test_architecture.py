@@ -413,6 +413,39 @@ def test_nothing_in_src_ties_to_a_machine():
     assert found == {}
 
 
+# --- tests ----------------------------------------------------------------------------------
+
+# What is not a package of src: all public functions at once, and programs beside the package.
+OTHER_SUBJECTS = {"public", "benchmarks", "scripts", "tools"}
+
+
+def subject(name: str, subjects: set[str]) -> str:
+    """The package that ``test_<package>[_<topic>].py`` is about, or nothing."""
+    words = name.removeprefix("test_").removesuffix(".py").split("_")
+    beginnings = {"_".join(words[: i + 1]) for i in range(len(words))}
+    return next(iter(beginnings & subjects), "")
+
+
+def test_unit_tests_are_named_after_their_package():
+    subjects = ROW.keys() | OTHER_SUBJECTS
+    files = {path.name for path in (ROOT / "tests" / "unit").glob("test_*.py")}
+    assert {name for name in files if not subject(name, subjects)} == set()
+    packages = ROW.keys() - {"cli", "datasets", "noise"}  # in tests/e2e; nothing of their own
+    assert packages - {subject(name, subjects) for name in files} == set()
+    assert subject("test_two_sample_ks.py", subjects) == "two_sample"
+    assert subject("test_requests.py", subjects) == ""
+
+
+def test_tests_named_in_the_documentation_exist():
+    named = {
+        path
+        for page in DOCS.rglob("*.md")
+        for path in re.findall(r"tests/[\w/]+(?:\.py)?", page.read_text(encoding="utf-8"))
+    }
+    assert "tests/unit/test_accounting.py" in named
+    assert {path for path in named if not (ROOT / path).exists()} == set()
+
+
 # --- documentation --------------------------------------------------------------------------
 
 
