@@ -18,11 +18,11 @@ ASKED = ("two-sample", "visits.csv", *GROUP, "--permutations", "99")
 
 @pytest.fixture
 def budget_of_one(cli):
-    """A data set that may be asked for epsilon 1 in all."""
+    """A data set with a budget of epsilon 1."""
     write("visits.csv", table())
     run = cli("ledger", "init", "visits", "--epsilon", "1", *BOOK)
     assert run.code == 0
-    assert "epsilon = 1 in all" in run.out
+    assert "has a budget of epsilon = 1." in run.out
     return cli
 
 
@@ -230,7 +230,7 @@ def test_a_budget_is_raised_and_lowered_on_record(budget_of_one):
     cli = budget_of_one
     cli(*ASKED, "--epsilon", "0.4", *BOOK)
     run = cli("ledger", "set", "visits", "--epsilon", "2", "--delta", "1e-5", *BOOK)
-    assert "epsilon = 2, delta = 1e-05 in all; it was epsilon = 1." in run.out
+    assert "now has a budget of epsilon = 2, delta = 1e-05; it was epsilon = 1." in run.out
     refused(cli("ledger", "set", "visits", "--epsilon", "0.3", *BOOK), "epsilon 0.4", "is spent")
     refused(cli("ledger", "set", "visits", *BOOK), "--epsilon, --delta or both")
     refused(cli("ledger", "set", "nowhere", "--epsilon", "1", *BOOK), "it has: visits")

@@ -56,7 +56,7 @@ def made(cli: Cli) -> Cli:
     assert (run.code, run.err) == (0, "")
     assert "synthetic rows for 80 private ones" in run.out
     assert "Privacy spent: epsilon = 100, delta = 1e-06 (one person with at most 2 rows" in run.out
-    assert "Wrote s.parquet. Asking it costs nothing more" in run.out
+    assert "Wrote s.parquet. Queries cost nothing more" in run.out
     assert "of the budget of a spent." in run.out
     return cli
 
@@ -82,7 +82,7 @@ def test_release_and_ask(made):
     assert run.out.startswith("0.5 quantile of visits: ")
     run = made("query", "s.parquet", "probability", "visits > 40")
     assert run.out.startswith("probability of visits > 40: ")
-    assert "Asking cost nothing more." in run.out
+    assert "This query cost nothing." in run.out
 
 
 def test_rows_are_rows_of_the_schema(made):
@@ -309,7 +309,7 @@ def test_poor_fits_are_named(cli):
     asked = ("query", "t.parquet", "mean", "c0", "--weights", "nonnegative")
     out = cli(*asked).out
     assert "(poorly represented)" in out
-    assert "Poorly represented: weights of these rows" in out
+    assert "Poorly represented: no non-negative weights" in out
     found = document(cli(*asked, "--json"))
     assert 0 < 0.95 * found["error"] < found["misfit"] <= found["error"]
     assert abs(found["value"] - 1) < 2 * found["error"]  # the bar is long enough

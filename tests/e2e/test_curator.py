@@ -54,7 +54,7 @@ def ready(shell, tmp_path):
     write(tmp_path)
     run = shell("curator", "register")
     assert (run.code, run.err) == (0, "")
-    assert run.out == "Registered people: 40 rows, epsilon = 3, delta = 1e-06 in all.\n"
+    assert run.out == "Registered people: 40 rows, budget epsilon = 3, delta = 1e-06.\n"
     return shell
 
 

@@ -122,7 +122,7 @@ def register(
             with working(f"Validating {name} ..."):
                 found = opened.register(name)
             budget = opened.config.datasets[name].budget
-            page.line(f"Registered {name}: {found.rows:,} rows, {budget} in all.")
+            page.line(f"Registered {name}: {found.rows:,} rows, budget {budget}.")
             for twin in opened.twins(name, found):
                 page.line(
                     f"  The same contents were registered as {twin} before. What was spent there "

@@ -92,7 +92,7 @@ def init(
         print_json(totals.to_dict())
         return
     page = Page()
-    page.line(f"{name} may be asked for {budget} in all.")
+    page.line(f"{name} has a budget of {budget}.")
     if not budget.delta:
         page.line("Without delta: requests with --delta, such as releases and shares, do not fit.")
 
@@ -132,7 +132,7 @@ def set_(
         print_json(totals.to_dict() | {"before": old})
         return
     page = Page()
-    page.line(f"{name} may be asked for {after} in all; it was {before}.")
+    page.line(f"{name} now has a budget of {after}; it was {before}.")
     page.line(bar(name, totals.account))
 
 

@@ -32,19 +32,19 @@ _FORMS = {
     "plot": "-o PICTURE",
 }
 _BAR = (
-    "The bar is one standard deviation of the privacy noise. It does not cover the choice of "
-    "people, and only in part how well the synthetic rows can stand for the data."
+    "The bar is one standard deviation of the privacy noise. It does not cover sampling error, "
+    "and only in part how well the synthetic rows can represent the data."
 )
 _POOR = (
-    "Poorly represented: weights of these rows that are not negative cannot follow what was "
-    "released, and the bar is long for it. A release of fewer columns, or with --public-points "
-    "where people are, would say more."
+    "Poorly represented: no non-negative weights of these rows match what was released, so the "
+    "bar is long. A release of fewer columns, or with --public-points where people are, would "
+    "say more."
 )
 _DISTANCE_BAR = (
     "Distances (MMD, in the release's kernel) go from 0, alike, to 1.41. The bar is the size of "
     "the privacy noise: it moves the distance by no more than about that."
 )
-_FREE = "Asking cost nothing more."
+_FREE = "This query cost nothing."
 
 ReleaseFile = Annotated[
     Path,

@@ -166,7 +166,7 @@ def _print(made: SyntheticData, output: Path) -> None:
     for line in str(made).splitlines():
         page.line(line)
     _print_strained(made, page)
-    page.line(f"Wrote {output}. Asking it costs nothing more: privatest query {output} mean COLUMN")
+    page.line(f"Wrote {output}. Queries cost nothing more: privatest query {output} mean COLUMN")
 
 
 def _strained(made: SyntheticData) -> list[str]:
