@@ -25,7 +25,7 @@ from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
 from privatest.laws.ranks import mann_whitney_law
 from privatest.laws.tulap import lattice_tulap
-from privatest.mechanisms.additive import lattice
+from privatest.mechanisms.lattice import noisy_integer
 from privatest.noise import SimulatedNoise
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.statistics.ranks import mann_whitney
@@ -93,8 +93,8 @@ def _published_kruskal(
     factor = 4 * (total - 1) / total**2
     width = round(8 / (factor / 2) / 2)
     law = lattice_tulap(width, Budget(epsilon))
-    noisy = lattice(abs(mann_whitney(x, y)), law=law, noise=noise)
-    return mann_whitney_law(n, m).pvalue(noisy, "two-sided", law) <= 0.05
+    noisy = noisy_integer(abs(mann_whitney(x, y)), law=law, noise=noise)
+    return mann_whitney_law(n, m).pvalue(noisy, law, "two-sided") <= 0.05
 
 
 def main() -> None:

@@ -21,8 +21,8 @@ from privatest.core.results import Decision, Outcome
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel
+from privatest.laws.counts import binomial_law
 from privatest.laws.tulap import LatticeTulap
-from privatest.mechanisms.subsample import tot_pvalue
 from privatest.noise import SimulatedNoise
 from privatest.statistics.mmd import mmd
 
@@ -426,7 +426,9 @@ def test_more_noise_for_both_and_for_several_rows(options, width):
     found = test_of_tests(X, Y, pvalue=half, epsilon=1, **options, **seeded(4))
     count, law = found.parameters["n_subsets"], LatticeTulap(width, 1.0)
     assert found.statistic is not None
-    assert found.pvalue == pytest.approx(tot_pvalue(found.statistic, count, 0.25, law), abs=1e-10)
+    assert found.pvalue == pytest.approx(
+        binomial_law(count, 0.25).pvalue(found.statistic, law), abs=1e-10
+    )
 
 
 def test_anderson_s_cap_is_not_a_rejection():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from privatest.laws import ks_one_sample as one_sample_laws
 from privatest.laws import ks_two_sample as null_laws
 from privatest.laws.ks_one_sample import kuiper_cdf, one_sample_law
 from privatest.laws.ks_two_sample import kuiper_limit, two_sample_law
-from privatest.laws.law import Law, continuous_law, pvalue
+from privatest.laws.law import Law, continuous_law, simulated_law
 from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms.lattice import noise_law
 from privatest.statistics.ecdf import LATTICE, one_sample, one_sample_width, two_sample
@@ -67,7 +67,7 @@ def test_thresholds_between_which_end_points_are_upper(monkeypatch, statistic):
     assert len(coarse.values) < len(exact.values)
     noise = lattice_tulap(17, Budget(1))
     for noisy in np.linspace(0, 153, 20):
-        low, high = pvalue(noisy, exact, noise), pvalue(noisy, coarse, noise)
+        low, high = exact.pvalue(noisy, noise), coarse.pvalue(noisy, noise)
         assert low <= high * (1 + 1e-12)
         assert high <= 1.2 * low
 
@@ -104,7 +104,7 @@ def test_limit_law_is_above_the_exact_one(sizes):
 
 def test_published_pvalue_of_two_samples():
     law = two_sample_law("ks", 5, 5)
-    assert pvalue(4.3 * 5, law, lattice_tulap(5, Budget(1))) == pytest.approx(0.09632468, abs=5e-9)
+    assert law.pvalue(4.3 * 5, lattice_tulap(5, Budget(1))) == pytest.approx(0.09632468, abs=5e-9)
 
 
 def test_large_sizes_and_caches():
@@ -129,7 +129,7 @@ def test_published_kuiper_values():
 def test_published_pvalue_of_one_sample(mechanism, expected):
     law = one_sample_law("ks", 100)
     noise = noise_law(one_sample_width(100), Budget("0.5"), mechanism)
-    assert pvalue(15 * LATTICE, law, noise, scale=LATTICE) == pytest.approx(expected, abs=5e-7)
+    assert law.scaled(LATTICE).pvalue(15 * LATTICE, noise) == pytest.approx(expected, abs=5e-7)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 20, 100, 140, 1000])
@@ -198,7 +198,8 @@ def test_wasserstein_quantile_of_the_specification():
 def test_noise_by_statistic_and_budget():
     assert noise_law(7, Budget(1), "auto").width == 7
     assert noise_law(7, Budget(5), "auto").width == 1
-    assert noise_law(7, Budget(5), "auto", coarse=True).width == 7
+    assert noise_law(7, Budget(5), "auto", step=4).width == 7
+    assert noise_law(7, Budget(5), "auto", step=3).width == 1
     assert noise_law(7, Budget(5, "1e-6"), "auto").width == 7
     laplace = noise_law(7, Budget(1), "laplace")
     assert laplace.epsilon <= 1 / 7
@@ -209,6 +210,29 @@ def test_pvalues_are_never_zero_nor_above_one():
     law = continuous_law(np.array([0.0, 1.0]), np.array([1.0, 0.0]), 0.0)
     np.testing.assert_allclose(law.masses, [0.5, 0.5])
     noise = lattice_tulap(1, Budget(2))
-    assert pvalue(1e9, law, noise) > 0
-    assert pvalue(-1e9, law, noise) == pytest.approx(1)
-    assert pvalue(-1e9, Law(law.values, law.masses, 0.5), noise) == 1
+    assert law.pvalue(1e9, noise) > 0
+    assert law.pvalue(-1e9, noise) == pytest.approx(1)
+    assert Law(law.values, law.masses, 0.5).pvalue(-1e9, noise) == 1
+
+
+def level_at(alpha, law_of_draws, noise):
+    """P(p <= alpha), exactly: the statistic and two draws are uniform on 0, 5 and 10."""
+    rates = []
+    for statistic, *draws in product((0.0, 5.0, 10.0), repeat=3):
+        law, low, high = law_of_draws(np.array(draws)), -100.0, 100.0
+        for _ in range(60):  # the p-value falls with the noisy statistic
+            middle = (low + high) / 2
+            low, high = (middle, high) if law.pvalue(middle, noise) > alpha else (low, middle)
+        rates.append(float(noise.survival(high - statistic)))
+    return np.mean(rates)
+
+
+@pytest.mark.parametrize("alpha", [0.34, 0.4, 0.5, 0.7, 0.9])
+def test_two_simulations_give_a_valid_pvalue(alpha):
+    noise = lattice_tulap(3, Budget(1))
+    assert level_at(alpha, simulated_law, noise) <= alpha
+
+
+def test_draws_alone_would_not():
+    noise = lattice_tulap(3, Budget(1))
+    assert level_at(0.05, lambda draws: Law(draws, np.full(2, 0.5)), noise) > 0.07

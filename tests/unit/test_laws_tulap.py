@@ -11,8 +11,9 @@ import pytest
 from scipy.stats import kstest
 
 from privatest.core.privacy import Budget
-from privatest.laws.tulap import LatticeTulap, fold, lattice_tulap, tulap_cdf
-from privatest.mechanisms.additive import lattice
+from privatest.laws.law import Law
+from privatest.laws.tulap import LatticeTulap, lattice_tulap, tulap_cdf
+from privatest.mechanisms.lattice import noisy_integer
 from privatest.noise import SecureNoise, SimulatedNoise
 
 WIDTHS = [1, 2, 5, 6]
@@ -60,7 +61,7 @@ def test_what_is_drawn_has_the_stated_law(width, budget):
     """Seeded; a Kolmogorov-Smirnov test at 1e-5 guards against a wrong law."""
     law = lattice_tulap(width, budget)
     noise = SimulatedNoise(width)
-    drawn = [lattice(7, law=law, noise=noise) - 7 for _ in range(4000)]
+    drawn = [noisy_integer(7, law=law, noise=noise) - 7 for _ in range(4000)]
     assert kstest(drawn, lambda x: 1 - law.survival(x)).pvalue > 1e-5
     if law.edge is not None:
         assert max(map(abs, drawn)) <= law.edge
@@ -108,20 +109,20 @@ def test_a_small_survival_keeps_its_digits():
 
 def test_secure_noise_too():
     law = lattice_tulap(3, Budget(1))
-    drawn = [lattice(0, law=law, noise=SecureNoise()) for _ in range(1500)]
+    drawn = [noisy_integer(0, law=law, noise=SecureNoise()) for _ in range(1500)]
     # drawn anew each time: false alarm 1e-9
     assert kstest(drawn, lambda x: 1 - law.survival(x)).pvalue > 1e-9
 
 
-def test_fold_is_the_tail_of_the_sum():
+def test_a_pvalue_is_the_tail_of_the_sum():
     law = lattice_tulap(1, Budget(1))
     values, masses = np.array([0.0, 1.0, 2.0]), np.array([0.25, 0.5, 0.25])
     expected = sum(m * float(law.survival(1.3 - v)) for v, m in zip(values, masses, strict=True))
-    assert fold(1.3, values, masses, law) == pytest.approx(expected)
+    assert Law(values, masses).pvalue(1.3, law) == pytest.approx(expected)
     # S = 20 subsets at .25, noise .3 on 7 (the test of tests): a published check value
     counts = np.arange(21.0)
     binomial = np.array([math.comb(20, k) * 0.25**k * 0.75 ** (20 - k) for k in range(21)])
-    assert fold(7.3, counts, binomial, law) == pytest.approx(0.1622254056, abs=5e-11)
+    assert Law(counts, binomial).pvalue(7.3, law) == pytest.approx(0.1622254056, abs=5e-11)
 
 
 @pytest.mark.parametrize("delta", ["0.4", "0.01", "1e-3"])

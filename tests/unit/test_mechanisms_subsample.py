@@ -13,17 +13,16 @@ from scipy import stats
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.laws.counts import binomial_law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap, tulap_cdf
+from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.subsample import (
     COIN,
-    PVALUE_SLACK,
     SarrmParameters,
-    noisy_rejections,
-    rejections_sensitivity,
+    rejections_width,
     sarrm_loss,
     sarrm_parameters,
     sarrm_rejects,
-    tot_pvalue,
 )
 from privatest.noise import SimulatedNoise
 
@@ -61,6 +60,28 @@ def laplace_mass(j: int, epsilon: float) -> float:
 # --- test of tests ---------------------------------------------------------------------------
 
 
+def tot_pvalue(noisy: float, n_subsets: int, sub_alpha: float, noise: LatticeTulap) -> float:
+    """The p-value without what is added for rounding."""
+    law = binomial_law(n_subsets, sub_alpha)
+    found = law.pvalue(noisy, noise)
+    return found if found == 1 else found - law.error
+
+
+def release(rejections, n_subsets, adjacency, budget, noise):
+    """The noisy count of subsets of level 1/4, and its p-value."""
+    found = lattice_outcome(
+        rejections,
+        binomial_law(n_subsets, 0.25),
+        width=rejections_width(n_subsets, adjacency),
+        mechanism="tulap",
+        budget=budget,
+        alpha=0.05,
+        noise=noise,
+        facts={"adjacency": adjacency, "method": "", "null_hypothesis": "", "sizes": {}},
+    )
+    return found.statistic, found.pvalue
+
+
 @pytest.mark.parametrize(("rejections", "expected"), [(7, 0.1622254056), (12, 0.0027131812)])
 def test_published_pvalues(rejections, expected):
     found = tot_pvalue(rejections + 0.3, 20, 0.25, LatticeTulap(1, 1.0))
@@ -96,21 +117,15 @@ def test_pvalue_uses_equation_22():
 
 
 def test_release_is_the_noisy_count_and_its_pvalue():
-    bound = rejections_sensitivity(20, "one")
-    noisy, pvalue = noisy_rejections(
-        7, 20, 0.25, sensitivity=bound, budget=Budget(1), noise=Fixed(discrete=2)
-    )
+    noisy, pvalue = release(7, 20, "one", Budget(1), Fixed(discrete=2))
     assert noisy == pytest.approx(9, abs=1e-12)
     exact = tot_pvalue(noisy, 20, 0.25, LatticeTulap(1, 1.0))
-    assert exact < pvalue < exact + 2 * PVALUE_SLACK
+    assert exact < pvalue < exact + 2e-11
 
 
 def test_a_delta_sharpens_the_law_of_the_noise():
-    bound, budgets = rejections_sensitivity(20, "one"), (Budget(1), Budget(1, 0.1))
-    values = [
-        noisy_rejections(12, 20, 0.25, sensitivity=bound, budget=budget, noise=Fixed())[1]
-        for budget in budgets
-    ]
+    budgets = (Budget(1), Budget(1, 0.1))
+    values = [release(12, 20, "one", budget, Fixed())[1] for budget in budgets]
     assert values[1] < values[0]
     assert values[1] == pytest.approx(tot_pvalue(12, 20, 0.25, lattice_tulap(1, budgets[1])))
 
@@ -120,8 +135,7 @@ def test_a_delta_sharpens_the_law_of_the_noise():
     [("one", 1, 9, 1), ("both", 1, 9, 2), ("one", 5, 9, 5), ("both", 5, 9, 9), ("row", 2, 9, 2)],
 )
 def test_sensitivity_of_the_count(adjacency, rows, subsets, expected):
-    found = rejections_sensitivity(subsets, adjacency, rows)
-    assert (found.value, found.adjacency) == (expected, adjacency)
+    assert rejections_width(subsets, adjacency, rows) == expected
 
 
 def log_ratio(first: float, second: float) -> float:
@@ -133,21 +147,14 @@ def log_ratio(first: float, second: float) -> float:
 def test_release_is_private_and_not_more_than_asked(adjacency):
     # Every draw of the integer noise, with its probability: the exact law.
     epsilon, subsets, reach = 0.9, 6, 30
-    bound = rejections_sensitivity(subsets, adjacency)
-    width = int(bound.value)
+    width = rejections_width(subsets, adjacency)
 
     def law(rejections: int) -> dict[tuple[float, float], float]:
         masses: dict[tuple[float, float], float] = defaultdict(float)
         for discrete in range(-reach, reach + 1):
             for uniform in range(width):
-                released = noisy_rejections(
-                    rejections,
-                    subsets,
-                    0.25,
-                    sensitivity=bound,
-                    budget=Budget(epsilon),
-                    noise=Fixed(discrete, uniform),
-                )
+                noise = Fixed(discrete, uniform)
+                released = release(rejections, subsets, adjacency, Budget(epsilon), noise)
                 masses[released] += laplace_mass(discrete, epsilon) / width
         return masses
 

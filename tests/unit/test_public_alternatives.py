@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import privatest as pt
-from privatest.laws.ranks import ALTERNATIVES
+from privatest.laws.law import ALTERNATIVES
 from privatest.noise import SimulatedNoise
 
 N, M = 400, 300

@@ -23,7 +23,9 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.mechanisms.subsample import noisy_rejections, rejections_sensitivity
+from privatest.laws.counts import binomial_law
+from privatest.mechanisms.lattice import lattice_outcome
+from privatest.mechanisms.subsample import rejections_width
 
 __all__ = ["test_of_tests"]
 
@@ -133,22 +135,15 @@ def test_of_tests(
     count = _subsets(n_subsets, sides, test)
     level = _on_grid(_level(sub_alpha, alpha), n_permutations, test)
     plan = Plan(test, count, level, n_permutations)
-    noisy, released = noisy_rejections(
+    return lattice_outcome(
         sum(rejections(sides, plan, generator, source)),
-        count,
-        level,
-        sensitivity=rejections_sensitivity(count, sides.adjacency, sides.rows_per_person),
+        binomial_law(count, level),
+        width=rejections_width(count, sides.adjacency, sides.rows_per_person),
+        mechanism="tulap",
         budget=budget,
-        noise=source,
-    )
-    return Outcome(
-        reject=released <= alpha,
         alpha=alpha,
-        spent=budget,
-        simulated=source.simulated,
-        pvalue=released,
-        statistic=noisy,
-        **facts(sides, plan, "test of tests"),
+        noise=source,
+        facts=facts(sides, plan, "test of tests"),
     )
 
 

@@ -19,7 +19,7 @@ from privatest.core.errors import ParameterError
 _NOISE_BRANCH = 0x6E6F6973
 _WIDE = 2.0**40
 
-__all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source"]
+__all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source", "secret_coins"]
 
 
 class NoiseSource(Protocol):
@@ -156,6 +156,13 @@ def noise_source(noise: NoiseSource | None) -> NoiseSource:
     if type(noise) not in (SecureNoise, SimulatedNoise):
         raise ParameterError("noise must be None, SecureNoise() or SimulatedNoise(seed).")
     return noise
+
+
+def secret_coins(noise: NoiseSource, count: int) -> NDArray[np.bool_]:
+    """Return fair, independent coins: which one of each of ``count`` couples comes first."""
+    places = noise.permutation(2 * count)
+    first: NDArray[np.bool_] = places[:count] < places[count:]
+    return first
 
 
 def _opendp() -> Any:

@@ -14,10 +14,8 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.encoding import Bounds
 from privatest.goodness_of_fit.ks import encode_one_column
 from privatest.laws.families import law_table
-from privatest.laws.law import Law, pvalue
-from privatest.laws.tulap import LatticeTulap
-from privatest.mechanisms.additive import lattice
-from privatest.mechanisms.lattice import MECHANISMS, Mechanism, noise_law
+from privatest.laws.law import Law, simulated_law
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.statistics.families import Family, family_named
 from privatest.statistics.family_simulation import simulate_distances
 from privatest.statistics.location_scale import ks_fit, ks_fit_sensitivity, on_grid
@@ -96,7 +94,8 @@ def ks_family(
     follows from it by the law of T, which is the same for all locations and scales.
 
     **Validity** Tables hold 99% upper confidence limits of simulated quantiles; with
-    ``n_simulations`` the p-value is (1 + #{simulated >= released}) / (n_simulations + 1).
+    ``n_simulations`` the p-value is (1 + sum over simulations of P(simulated + noise >= released))
+    / (n_simulations + 1), which is valid for every number of simulations.
 
     References
     ----------
@@ -124,23 +123,24 @@ def ks_family(
         )
     encoded = encode_one_column(x, bounds)
     sample = on_grid(encoded.rows[:, 0])
-    law = noise_law(_width(statistic, encoded.rows_per_person), budget, mechanism)
-    noisy = lattice(_distance(sample, chosen, statistic), law=law, noise=source)
-    p = _pvalue(noisy, (chosen, statistic, sample.size), law, n_simulations, generator)
-    return Outcome(
-        reject=p <= alpha,
+    return lattice_outcome(
+        _distance(sample, chosen, statistic),
+        _law(chosen, statistic, sample.size, n_simulations, generator),
+        width=_width(statistic, encoded.rows_per_person),
+        mechanism=mechanism,
+        unit=sample.size * _STEPS,
+        budget=budget,
         alpha=alpha,
-        spent=budget,
-        adjacency="one",
-        method=f"{_NAMES[statistic]} test of a location-scale family",
-        null_hypothesis=f"the data come from the {chosen.name} family",
-        sizes={"n": sample.size},
-        parameters={"statistic": statistic, "family": chosen.name}
-        | ({} if n_simulations is None else {"n_simulations": n_simulations}),
-        unit=encoded.unit,
-        simulated=source.simulated,
-        pvalue=p,
-        statistic=noisy / (sample.size * _STEPS),
+        noise=source,
+        facts={
+            "adjacency": "one",
+            "method": f"{_NAMES[statistic]} test of a location-scale family",
+            "null_hypothesis": f"the data come from the {chosen.name} family",
+            "sizes": {"n": sample.size},
+            "parameters": {"statistic": statistic, "family": chosen.name}
+            | ({} if n_simulations is None else {"n_simulations": n_simulations}),
+            "unit": encoded.unit,
+        },
     )
 
 
@@ -156,39 +156,20 @@ def _distance(sample: GridSample, family: Family, statistic: FamilyStatistic) ->
     return kuiper_fit(sample, family, _STEPS, _SLACK)
 
 
-def _pvalue(
-    noisy: float,
-    null: tuple[Family, FamilyStatistic, int],
-    law: LatticeTulap,
+def _law(
+    family: Family,
+    statistic: FamilyStatistic,
+    n: int,
     n_simulations: int | None,
     rng: np.random.Generator,
-) -> float:
-    """Return P(distance + noise >= noisy) under the null hypothesis, rounded up.
-
-    All of this is public but ``noisy``, which was paid for.
-    """
-    family, statistic, n = null
-    # what is computed may be above n · steps · distance: rounded up, a quantile off, the slack
-    excess = 4.0 + (_SLACK if statistic == "kuiper" else 0)
-    scale = n * _STEPS
+) -> Law:
+    """Return a law of what is computed, not below the true one: a table, or simulations."""
     table = law_table(family.name, statistic) if n_simulations is None else None
     if table is not None and table.covers(n):
-        values, masses = table.upper_law(n, _LARGEST[statistic])
-        return pvalue(noisy, Law(values * scale + excess, masses), law)
-    count = n_simulations or _SIMULATIONS
-    distances = simulate_distances(family, statistic, n, count, rng) / np.sqrt(n)
-    drawn = distances * scale + excess + _draw(law, count, rng)
-    return float(1 + np.count_nonzero(drawn >= noisy)) / (count + 1)
-
-
-def _draw(law: LatticeTulap, count: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Draw from the noise's law with public randomness, to simulate the null hypothesis."""
-    drawn = np.empty(count)
-    waiting = np.arange(count)
-    success = -np.expm1(-law.epsilon)
-    while waiting.size:
-        steps = rng.geometric(success, size=(2, waiting.size)).astype(np.float64)
-        values = law.width * (steps[0] - steps[1] + rng.uniform(-0.5, 0.5, size=waiting.size))
-        drawn[waiting] = values
-        waiting = waiting[np.abs(values) >= law.edge] if law.edge is not None else waiting[:0]
-    return drawn
+        law = table.upper_law(n, _LARGEST[statistic])
+    else:
+        count = n_simulations or _SIMULATIONS
+        law = simulated_law(simulate_distances(family, statistic, n, count, rng) / np.sqrt(n))
+    # what is computed may be above n · steps · distance: rounded up, a quantile off, the slack
+    excess = 4.0 + (_SLACK if statistic == "kuiper" else 0)
+    return law.scaled(n * _STEPS, excess)

@@ -16,7 +16,7 @@ from privatest.custom.space import Box
 from privatest.data.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
 from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
 from privatest.laws.ks_one_sample import one_sample_law
-from privatest.mechanisms.lattice import MECHANISMS, Mechanism, noise_law, release
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.statistics.ecdf import (
     LATTICE,
     ONE_SAMPLE_STATISTICS,
@@ -114,12 +114,11 @@ def ks_1samp(
     sample = encode_one_column(x, bounds)
     n = len(sample.rows)
     u = _probabilities(sample, reference, bounds, generator, source)
-    width = sample.rows_per_person * one_sample_width(n)
-    return release(
+    return lattice_outcome(
         on_lattice(one_sample(u, statistic)),
-        one_sample_law(statistic, n),
-        noise_law=noise_law(width, budget, mechanism),
-        scale=LATTICE,
+        one_sample_law(statistic, n).scaled(LATTICE),
+        width=sample.rows_per_person * one_sample_width(n),
+        mechanism=mechanism,
         unit=n * LATTICE,
         budget=budget,
         alpha=alpha,

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.laws.law import Law
 
-__all__ = ["CONFIDENCE", "LAWS_VARIABLE", "FamilyLaw", "law_table", "upper_quantiles"]
+__all__ = ["CONFIDENCE", "LAWS_VARIABLE", "QuantileTable", "law_table", "upper_quantiles"]
 
 LAWS_VARIABLE = "PRIVATEST_FAMILY_LAWS"
 CONFIDENCE = 0.99
@@ -36,7 +37,7 @@ SURVIVALS: Floats = np.concatenate(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FamilyLaw:
+class QuantileTable:
     """Quantiles of sqrt(n) · distance, one row for each n.
 
     A quantile that the simulation was too short to bound is infinite.
@@ -49,8 +50,8 @@ class FamilyLaw:
         """Whether the table speaks of n: it is interpolated above its smallest size."""
         return n >= int(self.sizes[0])
 
-    def upper_law(self, n: int, most: float) -> tuple[Floats, Floats]:
-        """Return values of the distance and their masses: a law that is not below the true one.
+    def upper_law(self, n: int, most: float) -> Law:
+        """Return a law of the distance that is not below the true one.
 
         What lies between two quantiles is put at the upper one; what is above the last one is
         put at ``most``, the largest distance there is.
@@ -66,7 +67,7 @@ class FamilyLaw:
             row = np.maximum(row, self.quantiles[last])
         values = np.minimum(row / np.sqrt(n), most)
         masses = -np.diff(np.concatenate([[1.0], SURVIVALS, [0.0]]))
-        return np.concatenate([values, [most]]), masses
+        return Law(np.concatenate([values, [most]]), masses)
 
 
 def _between(first: Floats, second: Floats, share: float) -> Floats:
@@ -99,7 +100,7 @@ def upper_quantiles(draws: Floats) -> Floats:
     return result
 
 
-def law_table(family: str, statistic: str) -> FamilyLaw | None:
+def law_table(family: str, statistic: str) -> QuantileTable | None:
     """Return the table of a family, the user's own first, or None."""
     key = f"{family}/{statistic}"
     own = os.environ.get(LAWS_VARIABLE)
@@ -108,18 +109,18 @@ def law_table(family: str, statistic: str) -> FamilyLaw | None:
 
 
 @lru_cache(maxsize=1)
-def _built_in() -> Mapping[str, FamilyLaw]:
+def _built_in() -> Mapping[str, QuantileTable]:
     with as_file(files("privatest.laws") / "family_laws.npz") as path:
         return _read(path) if path.exists() else {}
 
 
 @lru_cache(maxsize=8)
-def _read(path: Path) -> Mapping[str, FamilyLaw]:
+def _read(path: Path) -> Mapping[str, QuantileTable]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             names = [name.removesuffix("/sizes") for name in stored if name.endswith("/sizes")]
             laws = {
-                name: FamilyLaw(
+                name: QuantileTable(
                     stored[f"{name}/sizes"].astype(np.int64),
                     stored[f"{name}/quantiles"].astype(np.float64),
                 )

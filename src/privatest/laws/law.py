@@ -1,42 +1,71 @@
-"""A law under the null hypothesis, and the p-value of a noisy statistic by it."""
+"""The law of a statistic under the null hypothesis, and p-values of its noisy value.
+
+The law of a statistic does not depend on epsilon, and that of the noise is known, so a p-value
+is a sum: p(z) = sum over values t of P(T = t) · P(noise >= z - t). Nothing is simulated.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.laws.tulap import LatticeTulap, fold
+from privatest.laws.tulap import LatticeTulap
 
-__all__ = ["SMALLEST_PVALUE", "Law", "continuous_law", "pvalue"]
+__all__ = ["ALTERNATIVES", "ROUNDING", "Alternative", "Law", "continuous_law", "simulated_law"]
 
-SMALLEST_PVALUE = 1e-12  # sums of floats are no finer than this
+Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES: tuple[str, ...] = ("two-sided", "greater", "less")
+ROUNDING = 1e-12  # sums of floats are no finer than this
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """A law that lies above that of a statistic: values, their masses, and an absolute error.
+    """A law on cells: with probability ``masses[i]`` the statistic is in [low[i], values[i]].
 
     Parameters
     ----------
     values, masses : ndarray
         P(T >= t) is at most the mass of values >= t, plus ``error``.
     error : float
-        Bound on what the law is too low by, anywhere.
+        At most this much probability is misplaced; it is added to p-values.
+    low : ndarray, optional
+        Lower ends of the cells, for alternatives other than "greater"; by default each cell is
+        one value.
     """
 
     values: Floats
     masses: Floats
-    error: float = 0.0
+    error: float = ROUNDING
+    low: Floats = None  # type: ignore[assignment]
 
+    def __post_init__(self) -> None:
+        """Cells are single values unless said otherwise."""
+        if self.low is None:
+            object.__setattr__(self, "low", self.values)
 
-def pvalue(noisy: float, law: Law, noise: LatticeTulap, *, scale: float = 1.0) -> float:
-    """Return P(scale · T + noise >= noisy), rounded up by the law's error; never 0."""
-    folded = fold(noisy, law.values * scale, law.masses, noise) + law.error
-    return min(1.0, max(folded, SMALLEST_PVALUE))
+    def scaled(self, factor: float, shift: float = 0.0) -> Law:
+        """Return the law of ``factor`` (above 0) times the statistic, plus ``shift``."""
+        low, high = (factor * ends + shift for ends in (self.low, self.values))
+        return Law(high, self.masses, self.error, low)
+
+    def pvalue(
+        self, noisy: float, noise: LatticeTulap, alternative: Alternative = "greater"
+    ) -> float:
+        """Return P(S + noise >= ``noisy``), rounded up; never 0.
+
+        S is the statistic T ("greater"), -T ("less") or |T| ("two-sided").
+        """
+        if alternative == "two-sided":
+            values = np.maximum(np.abs(self.low), np.abs(self.values))
+        else:
+            values = self.values if alternative == "greater" else -self.low
+        tail = float(np.dot(self.masses, noise.survival(noisy - values)))
+        return min(1.0, tail + max(self.error, ROUNDING))
 
 
 def continuous_law(points: Floats, survival: Floats, error: float) -> Law:
@@ -47,3 +76,14 @@ def continuous_law(points: Floats, survival: Floats, error: float) -> Law:
         [cells / 2, survival[-1:]]
     )
     return Law(points, masses, error)
+
+
+def simulated_law(draws: Floats) -> Law:
+    """Build a law from B independent draws: p-values are (1 + sum of P(draw + noise >= z))/(B + 1).
+
+    They are valid for every B. Given all B + 1 statistics and not which one is that of the data, z
+    has the survival function G(z), the mean of P(statistic + noise >= z) over them. So G(z) is
+    uniform, and the p-value is at least G(z).
+    """
+    share = 1 / (draws.size + 1)
+    return Law(draws, np.full(draws.size, share), share + ROUNDING)

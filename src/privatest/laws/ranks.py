@@ -1,4 +1,4 @@
-"""Laws of rank and sign statistics when the null hypothesis is true.
+"""Laws of rank statistics under the null hypothesis.
 
 They depend on sizes alone: not on data, not on epsilon. Exact for every size, except that wide
 laws are put into 16,384 cells, each counted at the end that makes the p-value larger.
@@ -9,120 +9,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.laws.tulap import LatticeTulap, fold
+from privatest.laws.law import Law
 from privatest.statistics.ranks import Symmetry
 
-__all__ = [
-    "ALTERNATIVES",
-    "Alternative",
-    "NullLaw",
-    "hypergeometric_law",
-    "mann_whitney_law",
-    "sign_law",
-    "symmetry_law",
-    "wilcoxon_law",
-]
+__all__ = ["mann_whitney_law", "symmetry_law", "wilcoxon_law"]
 
-Alternative = Literal["two-sided", "greater", "less"]
-ALTERNATIVES: tuple[str, ...] = ("two-sided", "greater", "less")
 Array = NDArray[np.float64]
 
 _CELLS = 1 << 14
 _REACH = 10.0  # standard deviations; what lies beyond has mass below 1e-20
-_ROUNDING, _FOURIER_ERROR = 1e-12, 1e-9  # added to p-values: they are never too small
+_FOURIER_ERROR = 1e-9  # added to p-values: they are never too small
 _EXACT_WORK = 1_000_000  # table look-ups for an exact Mann–Whitney law
 _FEW = 20  # so small a sample is far from normal: always exact
 _EXACT_PAIRS = 300
 _DIRECT = 10_000  # factors of a characteristic function; for more its logarithm is a series
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NullLaw:
-    """A law on cells: with probability ``masses[i]`` the statistic is in [low[i], high[i]].
-
-    Parameters
-    ----------
-    low, high, masses : ndarray
-        The same array twice where each cell is one value.
-    error : float
-        At most this much probability is misplaced; it is added to p-values.
-    """
-
-    low: Array
-    high: Array
-    masses: Array
-    error: float = _ROUNDING
-
-    def pvalue(self, noisy: float, alternative: Alternative, noise: LatticeTulap) -> float:
-        """Return P(noisy statistic >= ``noisy``), rounded up.
-
-        The statistic is T ("greater"), -T ("less") or |T| ("two-sided").
-        """
-        if alternative == "two-sided":
-            values = np.maximum(np.abs(self.low), np.abs(self.high))
-        else:
-            values = self.high if alternative == "greater" else -self.low
-        return min(1.0, fold(noisy, values, self.masses, noise) + self.error)
-
-    def scaled(self, factor: int) -> NullLaw:
-        """Return the law of ``factor`` times the statistic."""
-        return NullLaw(factor * self.low, factor * self.high, self.masses, self.error)
-
-
-def _points(values: Array, masses: Array) -> NullLaw:
-    return NullLaw(values, values, masses)
-
-
-# --- counts ----------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def sign_law(n: int) -> NullLaw:
-    """Return the law of 2S - n, S binomial(n, 1/2)."""
-    counts = _window(n / 2, math.sqrt(n) / 2, 0, n)
-    ratios = (n - counts[:-1]) / (counts[:-1] + 1)
-    return _points(2 * counts - n, _from_ratios(ratios))
-
-
-@lru_cache(maxsize=64)
-def hypergeometric_law(n: int, m: int) -> NullLaw:
-    """Return the law of N S - n h, S the number of x among the h = N - floor(N/2) largest."""
-    total = n + m
-    top = total - total // 2
-    deviation = math.sqrt(top * (total - top) / total * n / total * m / max(total - 1, 1))
-    counts = _window(top * n / total, deviation, max(0, top - m), min(n, top))
-    below = counts[:-1]
-    ratios = (n - below) * (top - below) / ((below + 1) * (m - top + below + 1))
-    return _points(total * counts - n * top, _from_ratios(ratios))
-
-
-def _window(mean: float, deviation: float, low: int, high: int) -> Array:
-    """Return the counts that have any mass to speak of."""
-    reach = _REACH * deviation + 10
-    first, last = max(low, math.floor(mean - reach)), min(high, math.ceil(mean + reach))
-    return np.arange(first, last + 1, dtype=np.float64)
-
-
-def _from_ratios(ratios: Array) -> Array:
-    """Return masses from the ratios of neighbours: no large factorials, no cancellation."""
-    logs = np.concatenate([[0.0], np.cumsum(np.log(ratios))])
-    masses = np.exp(logs - logs.max())
-    result: Array = masses / masses.sum()
-    return result
-
-
 # --- symmetry --------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
-def symmetry_law(n: int, statistic: Symmetry) -> NullLaw:
+def symmetry_law(n: int, statistic: Symmetry) -> Law:
     """Return the law of max |S| ("ks") or of the range of S, 0 and n fair steps."""
     last = min(n, math.ceil(_REACH * math.sqrt(n)) + 10)
     if statistic == "ks":
@@ -134,7 +46,7 @@ def symmetry_law(n: int, statistic: Symmetry) -> NullLaw:
         survival = 1 - np.concatenate([[0.0], np.diff(walks)])
     survival = np.minimum.accumulate(np.clip(survival, 0.0, 1.0))
     masses = survival - np.append(survival[1:], 0.0)
-    return _points(np.arange(1.0, last + 1), masses)
+    return Law(np.arange(1.0, last + 1), masses)
 
 
 def _angles(n: int, share: float) -> int:
@@ -170,11 +82,11 @@ def _reflected(n: int, barrier: int) -> float:
 
 
 @lru_cache(maxsize=32)
-def mann_whitney_law(n: int, m: int) -> NullLaw:
+def mann_whitney_law(n: int, m: int) -> Law:
     """Return the law of 2U - nm."""
     few, many = min(n, m), max(n, m)
     if few < _FEW or few * few * many <= _EXACT_WORK:
-        return _points(2 * np.arange(n * m + 1.0) - n * m, _mann_whitney_masses(few, many))
+        return Law(2 * np.arange(n * m + 1.0) - n * m, _mann_whitney_masses(few, many))
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
     return _by_fourier(
         lambda t: _log_mann_whitney(few, many, t), deviation, half_range=n * m / 2
@@ -231,7 +143,7 @@ def _log_mann_whitney(n: int, m: int, t: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=32)
-def wilcoxon_law(n: int) -> NullLaw:
+def wilcoxon_law(n: int) -> Law:
     """Return the law of 2W, W the sum of the ranks 1 ... n with fair signs."""
     if n > _EXACT_PAIRS:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 6) / 2
@@ -243,7 +155,7 @@ def wilcoxon_law(n: int) -> NullLaw:
     for rank in range(1, n + 1):  # rank is in or out, each with probability 1/2
         masses[rank:] = (masses[rank:] + masses[:-rank]) / 2
         masses[:rank] /= 2
-    return _points(4 * np.arange(float(len(masses))) - n * (n + 1), masses)
+    return Law(4 * np.arange(float(len(masses))) - n * (n + 1), masses)
 
 
 def _log_wilcoxon(n: int, t: Array) -> tuple[Array, Array]:
@@ -267,7 +179,7 @@ def _log_wilcoxon(n: int, t: Array) -> tuple[Array, Array]:
 
 def _by_fourier(
     log_transform: Callable[[Array], tuple[Array, Array]], deviation: float, half_range: float
-) -> NullLaw:
+) -> Law:
     """Return the symmetric law on -half_range, -half_range + 1, ... from its transform.
 
     P(T < x) = 1/2 + (x + sum_k f(2 pi k/L) sin(2 pi k x/L) / sin(pi k/L)) / L for x between two
@@ -288,4 +200,4 @@ def _by_fourier(
     below = np.clip(0.5 + (edges + waves) / period, 0.0, 1.0)
     below[0], below[-1] = 0.0, 1.0
     masses = np.clip(np.diff(below), 0.0, None)
-    return NullLaw(low, low + (step - 1), masses, _FOURIER_ERROR)
+    return Law(low + (step - 1), masses, _FOURIER_ERROR, low)

@@ -1,7 +1,6 @@
-"""Laws of noisy statistics under the null hypothesis.
+"""Tulap noise on integers: its law, and the one that fits a budget.
 
-The law of a statistic does not depend on epsilon, and that of the noise is known, so that a
-p-value is a sum: p(z) = sum over values t of P(T = t) · P(noise >= z - t). No simulation.
+Proofs: docs/proofs/noise.md.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.privacy import Budget
 
-__all__ = ["LatticeTulap", "fold", "lattice_tulap", "tulap_cdf"]
+__all__ = ["LatticeTulap", "lattice_tulap", "tulap_cdf"]
 
 
 def tulap_cdf(x: ArrayLike, epsilon: float) -> NDArray[np.float64]:
@@ -39,7 +38,7 @@ def tulap_cdf(x: ArrayLike, epsilon: float) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class LatticeTulap:
-    """The noise of :func:`privatest.mechanisms.additive.lattice`.
+    """The noise of :func:`privatest.mechanisms.lattice.noisy_integer`.
 
     Tulap on integers, cut off if delta > 0.
 
@@ -110,10 +109,3 @@ def lattice_tulap(width: int, budget: Budget) -> LatticeTulap:
         middle = (low + high) // 2
         low, high = (middle, high) if outermost(middle) > target else (low, middle)
     return LatticeTulap(width, epsilon, high + half)
-
-
-def fold(
-    noisy: float, values: NDArray[np.float64], masses: NDArray[np.float64], law: LatticeTulap
-) -> float:
-    """Return P(T + noise >= noisy) for T with the given values and masses."""
-    return float(min(1.0, np.dot(masses, law.survival(noisy - values))))

@@ -16,14 +16,12 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import SMALLEST_SENSITIVITY, Budget, Sensitivity, gaussian_scale
 from privatest.core.validation import reject
-from privatest.laws.tulap import LatticeTulap
 
 __all__ = [
     "TULAP_BITS",
     "gaussian",
     "gaussian_noise_scale",
     "laplace",
-    "lattice",
     "linf_mean",
     "linf_scale",
     "tulap",
@@ -215,44 +213,6 @@ def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: Nois
     steps = round(Fraction(value) / Fraction(grid)) + width * discrete + uniform
     largest = Fraction(sys.float_info.max)
     return float(max(-largest, min(largest, Fraction(grid) * steps)))
-
-
-def lattice(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float:
-    """Add Tulap noise to an integer, and spread the sum evenly around its lattice point.
-
-    Parameters
-    ----------
-    value : int
-        The private integer; it moves by at most ``law.width`` between neighbours.
-    law : LatticeTulap
-        From :func:`privatest.laws.tulap.lattice_tulap`, which has the budget.
-    noise : NoiseSource
-        The secret randomness.
-
-    Returns
-    -------
-    float
-        The value plus noise with the continuous law ``law``.
-
-    Notes
-    -----
-    **Sensitivity** ``law.width``, in absolute value, on integers.
-
-    **Privacy** width · D + U, D discrete Laplace of scale 1/epsilon and U uniform on width
-    consecutive integers, has equal mass on each block of width integers, so a shift by at most
-    the width passes at most one block: epsilon-private. Cut off, only the outermost width
-    integers have no partner: their mass, at most delta, is the delta. What is added after that,
-    uniform on (-1/2, 1/2), is post-processing.
-    """
-    scale = math.nextafter(1.0 / law.epsilon, math.inf)
-    # integers around 0 if the width is odd, around 1/2 if it is even, which is put right here
-    middle, half_step = (law.width - 1) // 2, 0.5 * (1 - law.width % 2)
-    while True:
-        drawn = law.width * noise.discrete_laplace(scale) + noise.below(law.width) - middle
-        if law.edge is None or abs(drawn - half_step) < law.edge:
-            break
-    spread = (noise.below(1 << 53) + 0.5) / (1 << 53) - 0.5
-    return float(value + drawn) - half_step + spread
 
 
 def _require_norm(sensitivity: Sensitivity, *norms: str) -> None:

@@ -1,6 +1,6 @@
-"""An integer statistic and its law under the null hypothesis: noise, p-value, result.
+"""An integer statistic with a known law under the null hypothesis: noise, p-value, result.
 
-The law is public, so that one noisy number is all that is released.
+The law is public, so one noisy number is all that is released. Proofs: docs/proofs/noise.md.
 """
 
 from __future__ import annotations
@@ -11,16 +11,10 @@ from typing import Any, Literal, get_args
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
-from privatest.laws.law import Law, pvalue
+from privatest.laws.law import Alternative, Law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
-from privatest.mechanisms.additive import lattice
 
-__all__ = [
-    "MECHANISMS",
-    "Mechanism",
-    "noise_law",
-    "release",
-]
+__all__ = ["MECHANISMS", "Mechanism", "lattice_outcome", "noise_law", "noisy_integer"]
 
 Mechanism = Literal["auto", "tulap", "laplace"]
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
@@ -28,9 +22,7 @@ MECHANISMS: tuple[str, ...] = get_args(Mechanism)
 _TULAP_BELOW = 4.16  # epsilon at which Laplace noise starts to have the smaller variance
 
 
-def noise_law(
-    width: int, budget: Budget, mechanism: Mechanism, *, coarse: bool = False
-) -> LatticeTulap:
+def noise_law(width: int, budget: Budget, mechanism: Mechanism, *, step: int = 1) -> LatticeTulap:
     """Choose the noise for an integer that moves by at most ``width``.
 
     Parameters
@@ -41,52 +33,109 @@ def noise_law(
         Tulap noise is cut off if delta > 0; Laplace noise is a little smaller then.
     mechanism : {"auto", "tulap", "laplace"}
         Laplace noise is discrete Laplace on all integers: Tulap of width 1, epsilon / width.
-    coarse : bool
-        Whether the statistic takes few values, as far apart as the noise is wide; then Tulap
-        is the better one at every epsilon.
+    step : int
+        How far apart the statistic's values are. Tulap noise as wide as a step or two is best at
+        every epsilon; if steps are finer, it stays wide when epsilon grows and Laplace does not.
     """
     epsilon, delta = budget.as_floats
     if mechanism == "auto":
+        coarse = width <= 2 * step
         mechanism = "tulap" if coarse or delta > 0 or epsilon < _TULAP_BELOW else "laplace"
     if mechanism == "tulap":
         return lattice_tulap(width, budget)
     return LatticeTulap(1, math.nextafter(budget.pure_epsilon / width, 0.0))
 
 
-def release(
-    value: int,
+def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float:
+    """Add Tulap noise to an integer, and spread the sum evenly around its lattice point.
+
+    Parameters
+    ----------
+    value : int
+        The private integer; it moves by at most ``law.width`` between neighbours.
+    law : LatticeTulap
+        From :func:`noise_law`, which has the budget.
+    noise : NoiseSource
+        The secret randomness.
+
+    Returns
+    -------
+    float
+        The value plus noise with the continuous law ``law``.
+
+    Notes
+    -----
+    **Sensitivity** ``law.width``, in absolute value, on integers.
+
+    **Privacy** width · D + U, D discrete Laplace of scale 1/epsilon and U uniform on width
+    consecutive integers, has equal mass on each block of width integers, so a shift by at most
+    the width passes at most one block: epsilon-private. Cut off, only the outermost width
+    integers have no partner: their mass, at most delta, is the delta. What is added after that,
+    uniform on (-1/2, 1/2), is post-processing.
+    """
+    scale = math.nextafter(1.0 / law.epsilon, math.inf)
+    # integers around 0 if the width is odd, around 1/2 if it is even, which is put right here
+    middle, half_step = (law.width - 1) // 2, 0.5 * (1 - law.width % 2)
+    while True:
+        drawn = law.width * noise.discrete_laplace(scale) + noise.below(law.width) - middle
+        if law.edge is None or abs(drawn - half_step) < law.edge:
+            break
+    spread = (noise.below(1 << 53) + 0.5) / (1 << 53) - 0.5
+    return float(value + drawn) - half_step + spread
+
+
+def lattice_outcome(
+    statistic: int,
     law: Law,
     *,
-    noise_law: LatticeTulap,
-    scale: float = 1.0,
-    unit: float,
+    width: int,
+    step: int = 1,
+    alternative: Alternative = "greater",
+    mechanism: Mechanism = "auto",
+    unit: float = 1.0,
+    offset: int = 0,
     budget: Budget,
     alpha: float,
     noise: NoiseSource,
     facts: dict[str, Any],
 ) -> Outcome:
-    """Release an integer statistic and the p-value that follows from it.
+    """Release an integer statistic with noise, and the p-value that follows from it.
 
     Parameters
     ----------
-    value : int
-        The private statistic.
+    statistic : int
+        The private statistic: unit · S - offset for the S that people know.
     law : Law
-        Its law under the null hypothesis, times ``scale``.
-    noise_law : LatticeTulap
-        From :func:`noise_law`.
-    unit : float
-        What the statistic is divided by for people.
+        Of ``statistic`` under the null hypothesis.
+    width : int
+        How far it moves between neighbours.
+    step, mechanism
+        How far apart its values are, and the noise: see :func:`noise_law`.
+    alternative : {"two-sided", "greater", "less"}
+        Whether its absolute value, itself or its negative gets the noise.
+    unit, offset : float and int
+        To show the released number as |S - offset/unit| ("two-sided") or as S.
     budget, alpha, noise, facts
         What is spent, the level, the secret randomness, the public fields of the result.
 
     Notes
     -----
-    **Sensitivity** The width that ``noise_law`` was made for.
+    **Sensitivity** ``width``: an absolute value or a sign does not add to it.
 
-    **Privacy** One number is released; its p-value needs nothing else that is private.
+    **Privacy** One number is released at (epsilon, delta); the p-value is computed from it and
+    public numbers.
     """
-    noisy = lattice(value, law=noise_law, noise=noise)
-    p = pvalue(noisy, law, noise_law, scale=scale)
-    shared: dict[str, Any] = {"alpha": alpha, "spent": budget, "simulated": noise.simulated}
-    return Outcome(reject=p <= alpha, pvalue=p, statistic=noisy / unit, **shared, **facts)
+    sign = -1 if alternative == "less" else 1
+    value = abs(statistic) if alternative == "two-sided" else sign * statistic
+    drawn_from = noise_law(width, budget, mechanism, step=step)
+    noisy = noisy_integer(value, law=drawn_from, noise=noise)
+    pvalue = law.pvalue(noisy, drawn_from, alternative)
+    return Outcome(
+        reject=pvalue <= alpha,
+        alpha=alpha,
+        spent=budget,
+        simulated=noise.simulated,
+        pvalue=pvalue,
+        statistic=noisy / unit if alternative == "two-sided" else (sign * noisy + offset) / unit,
+        **facts,
+    )

@@ -14,68 +14,29 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
-from privatest.core.privacy import Adjacency, Budget, Sensitivity
+from privatest.core.privacy import Adjacency
 from privatest.core.validation import number
-from privatest.laws.tulap import LatticeTulap, fold, lattice_tulap
-from privatest.mechanisms.additive import lattice
 
 __all__ = [
     "COIN",
     "LEAST_SUB_ALPHA",
     "MOST_SUB_ALPHA",
-    "PVALUE_SLACK",
     "SarrmParameters",
-    "noisy_rejections",
-    "rejections_sensitivity",
+    "rejections_width",
     "sarrm_loss",
     "sarrm_parameters",
     "sarrm_rejects",
-    "tot_pvalue",
 ]
-
-# Arithmetic moves a p-value by less than this for up to 100,000 subsets; it is added, so that
-# what is released stays valid.
-PVALUE_SLACK = 1e-11
 
 COIN = 1 << 53  # a coin turns over with probability flips/COIN, exactly
 LEAST_SUB_ALPHA = 0.0025  # of SARRM's sub-tests, as in Peña and Barrientos
 MOST_SUB_ALPHA = 0.4  # that may be asked for: 1/2 is never reached
 
 
-# --- test of tests ---------------------------------------------------------------------------
-
-
-def tot_pvalue(noisy: float, n_subsets: int, sub_alpha: float, law: LatticeTulap) -> float:
-    """Return P(A + N >= noisy), A binomial and N the noise, independent.
-
-    Examples
-    --------
-    >>> round(tot_pvalue(7.3, 20, 0.25, LatticeTulap(1, 1.0)), 10)
-    0.1622254056
-    """
-    counts = np.arange(n_subsets + 1.0)
-    return fold(noisy, counts, _binomial_masses(n_subsets, sub_alpha), law)
-
-
-def _binomial_masses(size: int, probability: float) -> NDArray[np.float64]:
-    """Masses of a binomial law by ratios from its mode: no factorials, no cancellation."""
-    mode = min(int((size + 1) * probability), size)
-    odds = probability / (1 - probability)
-    up, down = np.arange(mode, size), np.arange(mode, 0, -1)
-    above = np.cumprod((size - up) / (up + 1) * odds)
-    below = np.cumprod(down / ((size - down + 1) * odds))
-    masses = np.concatenate([below[::-1], [1.0], above])
-    normalised: NDArray[np.float64] = masses / masses.sum()
-    return normalised
-
-
-def rejections_sensitivity(
-    n_subsets: int, adjacency: Adjacency, rows_per_person: int = 1
-) -> Sensitivity:
+def rejections_width(n_subsets: int, adjacency: Adjacency, rows_per_person: int = 1) -> int:
     """How far the number of rejecting subsets moves.
 
     Notes
@@ -84,30 +45,7 @@ def rejections_sensitivity(
     times the rows a person may have, and never more than the number of subsets.
     """
     rows = rows_per_person * (2 if adjacency == "both" else 1)
-    return Sensitivity(float(min(rows, n_subsets)), adjacency=adjacency)
-
-
-def noisy_rejections(
-    rejections: int,
-    n_subsets: int,
-    sub_alpha: float,
-    *,
-    sensitivity: Sensitivity,
-    budget: Budget,
-    noise: NoiseSource,
-) -> tuple[float, float]:
-    """Release the number of rejecting subsets with Tulap noise; return it and its p-value.
-
-    Notes
-    -----
-    **Sensitivity** As given: :func:`rejections_sensitivity`.
-
-    **Privacy** The noisy number is (epsilon, delta)-private, and the p-value is computed from it
-    and public numbers alone.
-    """
-    law = lattice_tulap(math.ceil(sensitivity.value), budget)
-    noisy = lattice(rejections, law=law, noise=noise)
-    return noisy, min(1.0, tot_pvalue(noisy, n_subsets, sub_alpha, law) + PVALUE_SLACK)
+    return min(rows, n_subsets)
 
 
 # --- SARRM -----------------------------------------------------------------------------------

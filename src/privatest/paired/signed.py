@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.noise import NoiseSource, noise_source, secret_coins
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.encoding import Bounds, encode_pairs
 from privatest.data.schema import Schema
 from privatest.data.tables import lone_name
-from privatest.laws.ranks import ALTERNATIVES, Alternative, sign_law, symmetry_law, wilcoxon_law
-from privatest.mechanisms.rank_release import rank_outcome, secret_coins
+from privatest.laws.counts import sign_law
+from privatest.laws.law import ALTERNATIVES, Alternative
+from privatest.laws.ranks import symmetry_law, wilcoxon_law
+from privatest.mechanisms.lattice import lattice_outcome
 from privatest.statistics.ranks import (
     Symmetry,
     sign_balance,
@@ -97,16 +99,15 @@ def symmetry_test(
     source = noise_source(noise)
     pairs = _pairs(x, y, bounds)
     name = "Kolmogorov–Smirnov" if statistic == "ks" else "Kuiper"
-    return rank_outcome(
+    return lattice_outcome(
         symmetry(pairs.differences, statistic),
+        symmetry_law(pairs.n, statistic),
         width=symmetry_width() * pairs.rows_per_person,
-        law=symmetry_law(pairs.n, statistic),
-        alternative="greater",
         budget=budget,
         alpha=alpha,
         noise=source,
         facts=pairs.facts(f"symmetry test for paired data ({name})", _SYMMETRIC, statistic),
-        scale=pairs.n,
+        unit=pairs.n,
     )
 
 
@@ -162,16 +163,17 @@ def sign_test(
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
     pairs = _pairs(x, y, bounds)
-    return rank_outcome(
+    return lattice_outcome(
         sign_balance(pairs.differences, secret_coins(source, pairs.n)),
+        sign_law(pairs.n),
         width=sign_width() * pairs.rows_per_person,
-        law=sign_law(pairs.n),
+        step=2,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
         facts=pairs.facts("sign test for paired data", _SIGNS[alternative], None, alternative),
-        scale=2,
+        unit=2,
         offset=pairs.n,
     )
 
@@ -224,16 +226,17 @@ def wilcoxon(
     pairs = _pairs(x, y, bounds)
     labels, coins = source.permutation(pairs.n), secret_coins(source, pairs.n)
     method = "Wilcoxon signed-rank test for paired data"
-    return rank_outcome(
+    return lattice_outcome(
         signed_rank(pairs.differences, labels, coins),
+        wilcoxon_law(pairs.n),
         width=signed_rank_width(pairs.n) * pairs.rows_per_person,
-        law=wilcoxon_law(pairs.n),
+        step=4,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
         facts=pairs.facts(method, _SHIFTS[alternative], None, alternative),
-        scale=2,
+        unit=2,
     )
 
 

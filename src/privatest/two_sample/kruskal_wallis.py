@@ -13,8 +13,9 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.encoding import Bounds
-from privatest.laws.ranks import NullLaw, mann_whitney_law
-from privatest.mechanisms.rank_release import rank_outcome
+from privatest.laws.law import Law, simulated_law
+from privatest.laws.ranks import mann_whitney_law
+from privatest.mechanisms.lattice import lattice_outcome
 from privatest.statistics.ranks import kruskal_wallis, kruskal_wallis_width
 from privatest.two_sample.common import NULL_HYPOTHESIS
 from privatest.two_sample.ranks import PublicGroups, read_groups
@@ -90,11 +91,12 @@ def kruskal(
     groups = read_groups(samples, bounds, adjacency)
     total = sum(groups.counts)
     count = n_resamples or min(9_999, max(999, _SIMULATED_RANKS // total))
-    return rank_outcome(
+    return lattice_outcome(
         kruskal_wallis(groups.samples, source.permutation(total)),
+        _law(groups.counts, count, generator),
         width=kruskal_wallis_width(groups.counts, adjacency) * groups.rows_per_person,
-        law=_law(groups.counts, count, generator),
-        alternative="greater",
+        step=2,
+        alternative="two-sided",  # the sum is not negative; for two samples its law is that of |2U|
         budget=budget,
         alpha=alpha,
         noise=source,
@@ -103,7 +105,7 @@ def kruskal(
             NULL_HYPOTHESIS if len(samples) == 2 else "all samples come from the same distribution",
             {} if len(samples) == 2 else {"n_resamples": count},
         ),
-        scale=1 / _published(total),
+        unit=1 / _published(total),
     )
 
 
@@ -112,16 +114,10 @@ def _published(total: int) -> float:
     return 2 * (total - 1) / total**2 if total % 2 == 0 else 2 / (total + 1)
 
 
-def _law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> NullLaw:
-    """Return the law of the Kruskal–Wallis sum: exact for two groups, else simulated.
-
-    Simulated masses are 1/(B + 1) and the error, which p-values get on top, 1/(B + 1): that is
-    (1 + number of larger ones)/(B + 1), smoothed over the noise.
-    """
+def _law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> Law:
+    """Return a law whose absolute value is the Kruskal–Wallis sum: for two groups exact."""
     if len(sizes) == 2:
-        law = mann_whitney_law(sizes[0], sizes[1]).scaled(2)
-        high = np.maximum(np.abs(law.low), np.abs(law.high))
-        return NullLaw(high, high, law.masses, law.error)
+        return mann_whitney_law(sizes[0], sizes[1]).scaled(2)
     counts, total = np.array(sizes), sum(sizes)
     starts, centres = np.cumsum(counts) - counts, counts * (total + 1)
     ranks = np.arange(2, 2 * total + 1, 2, dtype=np.int64)
@@ -132,5 +128,4 @@ def _law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> Nu
         shuffled = rng.permuted(np.tile(ranks, (rows, 1)), axis=1)
         sums = np.add.reduceat(shuffled, starts, axis=1)
         draws[start : start + rows] = np.abs(sums - centres).sum(axis=1)
-    masses = np.full(n_resamples, 1 / (n_resamples + 1))
-    return NullLaw(draws, draws, masses, 1 / (n_resamples + 1))
+    return simulated_law(draws)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.encoding import Bounds, EncodedSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
-from privatest.mechanisms.lattice import MECHANISMS, Mechanism, noise_law, release
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.mechanisms.permutation import permutation_result
 from privatest.statistics.ecdf import (
     TWO_SAMPLE_STATISTICS,
@@ -69,7 +70,8 @@ def ks_2samp(
     n_permutations : int
         Number of permutations; for ``adjacency="row"`` only.
     mechanism : {"auto", "tulap", "laplace"}
-        The noise. "auto" is Tulap, or Laplace where n != m, epsilon >= 4.16 and delta = 0.
+        The noise. "auto" is Tulap, or Laplace where epsilon >= 4.16, delta = 0 and the distance
+        has steps finer than half its sensitivity (not for n = m or m = 2n).
     rng : None, int or Generator
         Public randomness, for permutations.
     noise : NoiseSource, optional
@@ -129,10 +131,12 @@ def ks_2samp(
         return _private_groups(samples, statistic, n_permutations, generator, common)
     n, m = len(samples.x), len(samples.y)
     width = samples.rows_per_person * two_sample_width(n, m, adjacency)
-    return release(
+    return lattice_outcome(
         two_sample(samples.x[:, 0], samples.y[:, 0], statistic),
         two_sample_law(statistic, n, m),
-        noise_law=noise_law(width, budget, mechanism, coarse=n == m),
+        width=width,
+        step=math.gcd(n, m),
+        mechanism=mechanism,
         unit=n * m,
         **common,
     )

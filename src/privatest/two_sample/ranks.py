@@ -14,13 +14,10 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.encoding import Bounds, encode_samples
-from privatest.laws.ranks import (
-    ALTERNATIVES,
-    Alternative,
-    hypergeometric_law,
-    mann_whitney_law,
-)
-from privatest.mechanisms.rank_release import rank_outcome
+from privatest.laws.counts import hypergeometric_law
+from privatest.laws.law import ALTERNATIVES, Alternative
+from privatest.laws.ranks import mann_whitney_law
+from privatest.mechanisms.lattice import lattice_outcome
 from privatest.statistics.ranks import (
     mann_whitney,
     mann_whitney_width,
@@ -105,10 +102,11 @@ def mannwhitneyu(
     source = noise_source(noise)
     groups = read_groups((x, y), bounds, adjacency)
     n, m = groups.counts
-    return rank_outcome(
+    return lattice_outcome(
         mann_whitney(groups.samples[0], groups.samples[1], source.permutation(n + m)),
+        mann_whitney_law(n, m),
         width=mann_whitney_width(n, m, adjacency) * groups.rows_per_person,
-        law=mann_whitney_law(n, m),
+        step=2,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
@@ -116,7 +114,7 @@ def mannwhitneyu(
         facts=groups.facts(
             "Mann–Whitney U test", _NULLS[alternative], {"alternative": alternative}
         ),
-        scale=2,
+        unit=2,
         offset=n * m,
     )
 
@@ -173,16 +171,17 @@ def median_test(
     source = noise_source(noise)
     groups = read_groups((x, y), bounds, adjacency)
     n, m = groups.counts
-    return rank_outcome(
+    return lattice_outcome(
         median_balance(groups.samples[0], groups.samples[1], source.permutation(n + m)),
+        hypergeometric_law(n, m),
         width=median_width(n, m, adjacency) * groups.rows_per_person,
-        law=hypergeometric_law(n, m),
+        step=n + m,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
         facts=groups.facts("median test", _NULLS[alternative], {"alternative": alternative}),
-        scale=n + m,
+        unit=n + m,
         offset=n * (n + m - (n + m) // 2),
     )
 
