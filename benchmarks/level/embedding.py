@@ -29,8 +29,8 @@ from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
 from privatest.two_sample.embedding import me_test, scf_test
 from privatest.two_sample.embedding_locations import location_features
+from privatest.two_sample.embedding_moments import read_question
 from privatest.two_sample.embedding_permutation import me_permutation_test
-from privatest.two_sample.embedding_samples import read_question
 
 DIMENSION, DELTA, BOX = 50, 1e-5, (-4.0, 4.0)
 CELLS = [(10_000, epsilon) for epsilon in (0.1, 0.5, 1.0, 2.5, 5.0)] + [

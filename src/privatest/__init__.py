@@ -30,6 +30,7 @@ from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, release
 from privatest.two_sample import (
+    distinguishing_features,
     ipm_test,
     kruskal,
     ks_2samp,
@@ -68,6 +69,7 @@ __all__ = [
     "SyntheticData",
     "compare",
     "compare_all",
+    "distinguishing_features",
     "hotelling_1samp",
     "hotelling_test",
     "hsic_test",

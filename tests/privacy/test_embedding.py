@@ -15,13 +15,14 @@ import pytest
 from privatest.data.domain import Domain
 from privatest.kernels.embedding import mean_embedding
 from privatest.kernels.kernels import Kernel
+from privatest.mechanisms import moments as mechanism
 from privatest.noise import SimulatedNoise
 from privatest.statistics.correlation import two_sample_scale
-from privatest.two_sample import embedding_moments, embedding_outcome, embedding_selection
+from privatest.two_sample import embedding_statistic
 from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding_moments import read_question
 from privatest.two_sample.embedding_permutation import me_permutation_test
-from privatest.two_sample.embedding_samples import read_question
-from privatest.two_sample.embedding_selection import select_privately
+from privatest.two_sample.embedding_statistic import select_privately
 from tests.privacy.harness import audit
 
 pytestmark = pytest.mark.privacy
@@ -138,25 +139,23 @@ def test_loses_no_more_than_epsilon(name):
 
 def test_a_choice_loses_no_more_than_epsilon(monkeypatch):
     """All rows choose here, so that the replaced one always counts."""
-    monkeypatch.setattr(embedding_selection, "_split", lambda question: (question, question))
+    monkeypatch.setattr(embedding_statistic, "_split", lambda question: (question, question))
     first = np.full(5, 0.5), np.full(5, 0.5)
     neighbours = [(np.append(first[0], end), np.append(first[1], 0.5)) for end in (0.0, 1.0)]
     assert audit(choice(seeds()), *neighbours, runs=RUNS) <= EPSILON
-    true = embedding_outcome.resolved_scale
+    true = embedding_statistic.embedding_scale
 
     def weak(*args):
         scale = true(*args)
         return dataclasses.replace(scale, sensitivity=scale.sensitivity / 8)
 
-    monkeypatch.setattr(embedding_selection, "resolved_scale", weak)
+    monkeypatch.setattr(embedding_statistic, "embedding_scale", weak)
     assert audit(choice(seeds()), *neighbours, runs=RUNS, error=PLANTED) > EPSILON
 
 
 def test_moments_with_half_of_the_noise_are_caught(monkeypatch):
-    true = embedding_moments.difference_sensitivity
-    monkeypatch.setattr(
-        embedding_moments, "difference_sensitivity", lambda *a, **k: true(*a, **k) / 2
-    )
+    true = mechanism.difference_sensitivity
+    monkeypatch.setattr(mechanism, "difference_sensitivity", lambda *a, **k: true(*a, **k) / 2)
     lost = audit(moments(seeds()), DATA, NEIGHBOUR, runs=2 * RUNS, delta=DELTA, error=PLANTED)
     assert lost > EPSILON
 
@@ -170,7 +169,7 @@ def test_a_statistic_with_too_little_noise_is_caught(monkeypatch, make, factor, 
         scale = two_sample_scale(*args, **kwargs)
         return dataclasses.replace(scale, sensitivity=scale.sensitivity / factor)
 
-    monkeypatch.setattr(embedding_outcome, "two_sample_scale", weak)
+    monkeypatch.setattr(embedding_statistic, "two_sample_scale", weak)
     lost = audit(make(seeds()), DATA, NEIGHBOUR, runs=runs, error=PLANTED)
     assert lost > EPSILON
 

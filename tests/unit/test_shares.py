@@ -19,7 +19,7 @@ from privatest.mechanisms.moments import NoisyMoments
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.shares.comparing import holm
-from privatest.two_sample.speaking import speaking_features
+from privatest.two_sample.embedding_moments import distinguishing_features
 
 MIXED = Schema(
     {
@@ -288,7 +288,10 @@ def test_estimates_tell_where_the_difference_is():
     noise = outcome.estimates["noise"]
     assert np.all(np.abs(outcome.estimates["difference"] - [1, -1]) < 5 * noise)
     assert outcome.parameters["locations"] == [[2.0], [8.0]]
-    assert [feature.place for feature in speaking_features(outcome)] in ([(2,), (8,)], [(8,), (2,)])
+    assert [feature.place for feature in distinguishing_features(outcome)] in (
+        [(2,), (8,)],
+        [(8,), (2,)],
+    )
     waves = plan_share((0, 10), epsilon=5, delta=1e-6, frequencies=[[0.1]])
     shares = [share(data, plan=waves, noise=SimulatedNoise(4)) for data in (x, y)]
     outcome = compare(*shares)

@@ -15,16 +15,18 @@ from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.embedding import mean_embedding
 from privatest.kernels.kernels import Kernel, gram
+from privatest.mechanisms.moments import difference_sensitivity
 from privatest.noise import SimulatedNoise
 from privatest.plots.features import plot_features
 from privatest.statistics.correlation import straightened, two_sample_scale
 from privatest.two_sample.embedding import me_test, scf_test
-from privatest.two_sample.embedding_moments import difference_sensitivity
-from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
-from privatest.two_sample.embedding_relabelling import relabelled
-from privatest.two_sample.embedding_samples import read_question
+from privatest.two_sample.embedding_moments import distinguishing_features, read_question
+from privatest.two_sample.embedding_permutation import (
+    me_permutation_test,
+    relabelled,
+    scf_permutation_test,
+)
 from privatest.two_sample.embedding_statistic import statistic_pvalue
-from privatest.two_sample.speaking import speaking_features
 
 DELTA = 1e-5
 RNG = np.random.default_rng(0)
@@ -201,7 +203,7 @@ def test_schema_with_categories():
     )
     assert "at most 2 rows" in found.guarantee or found.simulated
     assert found.unit == "person with at most 2 rows"
-    places = [feature.place for feature in speaking_features(found)]
+    places = [feature.place for feature in distinguishing_features(found)]
     assert all(0 <= age <= 100 and plan in ("basic", "plus") for age, plan in places)
     single = Schema(dict(schema.columns))
     alone = me_test(
@@ -327,7 +329,7 @@ def test_the_clearest_feature_comes_first():
         rng=0,
         noise=noise(),
     )
-    features = speaking_features(found)
+    features = distinguishing_features(found)
     assert [feature.place for feature in features] == [(0.1,), (0.9,)]
     assert features[0].clarity > features[1].clarity
     assert features[0].difference > 0
@@ -336,13 +338,13 @@ def test_the_clearest_feature_comes_first():
 
 def test_waves_are_named():
     found = scf_test(X, Y, delta=DELTA, noise=noise(), **SCF)
-    kinds = [feature.place[0] for feature in speaking_features(found)]
+    kinds = [feature.place[0] for feature in distinguishing_features(found)]
     assert sorted(kinds) == ["cos", "cos", "sin", "sin"]
 
 
 def test_other_outcomes_have_no_features():
     with pytest.raises(ParameterError, match="moments"):
-        speaking_features(me_test(X, Y, release="statistic", noise=noise(), **ME))
+        distinguishing_features(me_test(X, Y, release="statistic", noise=noise(), **ME))
 
 
 def test_features_are_drawn():

@@ -57,6 +57,10 @@ class Embedding(Protocol):
     def rounding(self) -> float:
         """Bound on the l2 rounding error of one feature vector."""
 
+    @property
+    def unscaling(self) -> NDArray[np.float64]:
+        """The linear map from features to kernel values, or to cosines and sines."""
+
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows to rows × dimension."""
 
@@ -76,7 +80,7 @@ class MeanEmbedding:
     locations: NDArray[np.float64]  # encoded
     domain: Domain
     whitening: NDArray[np.float64]  # (K + ridge I)^(-1/2), symmetric
-    unwhitening: NDArray[np.float64]  # its inverse: features to kernel values at locations
+    unscaling: NDArray[np.float64]  # its inverse
     spread: float
     rounding: float
 
@@ -114,7 +118,7 @@ def mean_embedding(kernel: Kernel, locations: NDArray[np.float64], domain: Domai
         locations=locations,
         domain=domain,
         whitening=(whitening + whitening.T) / 2,
-        unwhitening=(vectors * np.sqrt(regular)) @ vectors.T,
+        unscaling=(vectors * np.sqrt(regular)) @ vectors.T,
         spread=kernel.spread(domain),
         rounding=rounding,
     )
@@ -149,6 +153,11 @@ class SmoothCharacteristic:
     def radius(self) -> float:
         """One: the average of cos² + sin²."""
         return 1.0
+
+    @property
+    def unscaling(self) -> NDArray[np.float64]:
+        """sqrt(F) times the identity."""
+        return math.sqrt(self.dimension / 2) * np.eye(self.dimension)
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows to features."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.results import Outcome
 from privatest.core.validation import integer_at_least
-from privatest.two_sample.speaking import speaking_features
+from privatest.two_sample.embedding_moments import distinguishing_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def plot_features(outcome: Outcome, *, most: int = 20, axes: Axes | None = None)
         Points are private differences. The thick bar is two standard deviations of the privacy
         noise each way, the thin one of noise and sampling.
     """
-    features = speaking_features(outcome)[: integer_at_least("most", most, 1)]
+    features = distinguishing_features(outcome)[: integer_at_least("most", most, 1)]
     if axes is None:
         from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
 

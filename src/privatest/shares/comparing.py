@@ -13,17 +13,11 @@ import numpy as np
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.kernels.embedding import Embedding, MeanEmbedding
-from privatest.mechanisms.moments import nearest_psd
 from privatest.shares.document import fingerprint, names_that_differ
 from privatest.shares.sharing import Share
-from privatest.statistics.moment_test import (
-    PooledMoments,
-    moment_pvalue,
-    pool_releases,
-    pooled_covariance,
-)
+from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.two_sample.embedding_locations import decoded
+from privatest.two_sample.embedding_moments import embedding_estimates
 
 __all__ = ["compare", "compare_all"]
 
@@ -102,7 +96,7 @@ def compare(
         null_hypothesis="the two samples come from the same distribution",
         sizes={"n": a.n, "m": b.n},
         parameters=_parameters(a, n_bootstrap),
-        estimates=_estimates(pool_releases(a.moments, b.moments), a.plan.embedding()),
+        estimates=embedding_estimates(pool_releases(a.moments, b.moments), a.plan.embedding()),
         unit=a.plan.schema.unit,
         simulated=a.simulated or b.simulated,
     )
@@ -211,21 +205,3 @@ def _parameters(share: Share, n_bootstrap: int) -> dict[str, Any]:
     else:
         parameters["frequencies"] = plan.points.tolist()
     return parameters | {"n_bootstrap": n_bootstrap, "cost": NOTE}
-
-
-def _estimates(pooled: PooledMoments, embedding: Embedding) -> dict[str, Any]:
-    """Write the released moments as kernel values, or as cosines and sines.
-
-    The names are those of the embedding tests: :func:`speaking_features` reads them.
-    """
-    size = embedding.dimension
-    scaled = math.sqrt(size / 2) * np.eye(size)
-    back = embedding.unwhitening if isinstance(embedding, MeanEmbedding) else scaled
-    covariance = back @ nearest_psd(pooled_covariance(pooled)) @ back.T
-    noise = pooled.sigma_difference * np.linalg.norm(back, axis=1)
-    return {
-        "difference": back @ pooled.difference,
-        "noise": noise,
-        "error": np.sqrt(noise**2 + np.diag(covariance) / pooled.harmonic),
-        "covariance": covariance,
-    }

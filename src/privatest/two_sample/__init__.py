@@ -1,6 +1,7 @@
 """Do two samples come from the same distribution?"""
 
 from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding_moments import distinguishing_features
 from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
 from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
 from privatest.two_sample.ipm import ipm_test
@@ -8,9 +9,11 @@ from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ks import ks_2samp
 from privatest.two_sample.mmd import mmd_test
 from privatest.two_sample.ranks import mannwhitneyu, median_test
-from privatest.two_sample.speaking import speaking_features
+
+speaking_features = distinguishing_features  # its former name
 
 __all__ = [
+    "distinguishing_features",
     "ipm_test",
     "kruskal",
     "ks_2samp",

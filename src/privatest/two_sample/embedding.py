@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Amount
 from privatest.core.results import Outcome
-from privatest.core.validation import Rng, one_of, reject
+from privatest.core.validation import Rng, integer_at_least, one_of, public_generator, reject
+from privatest.kernels.embedding import Embedding
 from privatest.kernels.kernels import KernelFamily
-from privatest.statistics.moment_test import Null
+from privatest.statistics.moment_test import NULLS, Null, moment_pvalue
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
-from privatest.two_sample.embedding_outcome import embedding_outcome
-from privatest.two_sample.embedding_samples import read_question
-from privatest.two_sample.embedding_selection import select_privately
+from privatest.two_sample.embedding_moments import (
+    Question,
+    embedding_estimates,
+    embedding_facts,
+    read_question,
+    released_moments,
+)
+from privatest.two_sample.embedding_statistic import released_statistic, select_privately
 
 __all__ = ["me_test", "scf_test"]
 
@@ -92,7 +99,7 @@ def me_test(
     Outcome
         For "moments" with ``estimates``: "difference" of mean kernel values at the locations,
         "noise" (standard deviation of the privacy noise on each), "error" (that of noise and
-        sampling together) and "covariance" of kernel values. See :func:`speaking_features`.
+        sampling together) and "covariance" of kernel values. See :func:`distinguishing_features`.
 
     Notes
     -----
@@ -142,9 +149,10 @@ def me_test(
     chosen = 0
     if select is not None:
         chosen, question = select_privately(question, embeddings)
-    return embedding_outcome(
+    return _outcome(
         question,
         embeddings[chosen],
+        "mean embedding test",
         release=release or ("moments" if question.budget.delta else "statistic"),
         null=null,
         condition=condition,
@@ -225,12 +233,54 @@ def scf_test(
         noise=noise,
     )
     embedding = characteristic_features(frequencies, question.bounds, question.domain, bandwidth)
-    return embedding_outcome(
+    return _outcome(
         question,
         embedding,
+        "smooth characteristic function test",
         release=release or ("moments" if question.budget.delta else "statistic"),
         null=null,
         condition=condition,
         n_bootstrap=n_bootstrap,
         rng=rng,
+    )
+
+
+def _outcome(
+    question: Question,
+    embedding: Embedding,
+    test: str,
+    *,
+    release: str,
+    null: Null,
+    condition: float | None,
+    n_bootstrap: int,
+    rng: Rng,
+) -> Outcome:
+    one_of("release", release, ("moments", "statistic"))
+    one_of("null", null, NULLS)
+    integer_at_least("n_bootstrap", n_bootstrap, 1)
+    generator = public_generator(rng)
+    facts = embedding_facts(question, embedding, test)
+    estimates: dict[str, Any] = {}
+    if release == "statistic":
+        if null != "corrected":
+            raise ParameterError("null='asymptotic' goes with release='moments' only.")
+        statistic, pvalue, ridge = released_statistic(question, embedding, condition)
+        facts["parameters"] |= {"release": release, "ridge": ridge}
+    else:
+        if condition is not None:
+            raise ParameterError("condition goes with release='statistic' only.")
+        pooled = released_moments(question, embedding)
+        statistic, pvalue = moment_pvalue(pooled, null=null, n_bootstrap=n_bootstrap, rng=generator)
+        facts["parameters"] |= {"release": release, "null": null, "n_bootstrap": n_bootstrap}
+        estimates = embedding_estimates(pooled, embedding)
+    return Outcome(
+        reject=pvalue <= question.alpha,
+        alpha=question.alpha,
+        pvalue=pvalue,
+        statistic=statistic,
+        spent=question.budget,
+        simulated=question.noise.simulated,
+        estimates=estimates,
+        **facts,
     )

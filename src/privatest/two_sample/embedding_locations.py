@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.validation import integer_at_least, public_generator, reject
+from privatest.core.validation import public_generator, reject
 from privatest.data.domain import Domain
 from privatest.data.encoding import encode_sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
@@ -54,9 +53,8 @@ def location_features(
     """Build the mean embedding at public ``locations``, given or as a number of even points."""
     kernel = public_kernel(family, bandwidth, domain)
     if isinstance(locations, Integral) and not isinstance(locations, bool):
-        count = integer_at_least("locations", locations, 1)
-        _check_count("locations", count)
-        return mean_embedding(kernel, domain.points(count), domain)
+        _check_count("locations", int(locations))
+        return mean_embedding(kernel, domain.points(int(locations)), domain)
     sample = encode_sample(locations, bounds, "locations")
     if sample.domain != domain:
         raise ParameterError("locations must have the columns of the data.")
@@ -73,7 +71,7 @@ def characteristic_features(
     a Gaussian kernel of half the box's diameter, the same in every run.
     """
     if isinstance(frequencies, Integral) and not isinstance(frequencies, bool):
-        count = integer_at_least("frequencies", frequencies, 1)
+        count = int(frequencies)
         _check_count("frequencies", 2 * count)
         width = math.sqrt(domain.dimension) / 2  # exp(-t²/w²) is the cf of N(0, 2/w²)
         drawn = public_generator(0).normal(size=(count, domain.dimension)) * math.sqrt(2) / width
@@ -81,52 +79,45 @@ def characteristic_features(
     waves = np.asarray(frequencies)
     if waves.ndim == 1 and domain.dimension == 1:
         waves = waves[:, None]
-    if waves.dtype.kind not in "iuf" or waves.ndim != 2 or waves.shape[1] != domain.dimension:
+    shaped = waves.ndim == 2 and waves.shape[1] == domain.dimension
+    if not shaped or waves.dtype.kind not in "iuf" or not np.isfinite(waves).all():
         reject("frequencies", "an integer, or one finite number for each column in each row", waves)
-    if not np.isfinite(waves).all():
-        reject("frequencies", "finite", waves)
     _check_count("frequencies", 2 * len(waves))
     return smooth_characteristic(waves * column_widths(bounds, domain), bandwidth, domain)
 
 
 def decoded(rows: NDArray[np.float64], bounds: Any, domain: Domain) -> list[list[Any]]:
     """Write encoded public rows in the data's own units."""
-    columns: Sequence[Any]
-    if isinstance(bounds, Schema):
-        columns = list(bounds.columns.values())
-    elif bounds is None:
+    if bounds is None:
         return [[float(value) for value in row] for row in rows]
-    else:
-        columns = [
-            NumericColumn(float(pair[0]), float(pair[1]))
-            for pair in np.broadcast_to(np.asarray(bounds, dtype=np.float64), (domain.dimension, 2))
-        ]
+    columns = _columns(bounds, domain)
     return [
-        [_value(column, float(value)) for column, value in zip(columns, row, strict=True)]
+        [
+            column.categories[int(value)]
+            if isinstance(column, CategoricalColumn)
+            else column.lower + float(value) * (column.upper - column.lower)
+            for column, value in zip(columns, row, strict=True)
+        ]
         for row in rows
     ]
 
 
-def _value(column: Any, value: float) -> Any:
-    if isinstance(column, CategoricalColumn):
-        return column.categories[int(value)]
-    return column.lower + value * (column.upper - column.lower)
+def _columns(bounds: Any, domain: Domain) -> list[NumericColumn | CategoricalColumn]:
+    if isinstance(bounds, Schema):
+        return list(bounds.columns.values())
+    pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (domain.dimension, 2))
+    return [NumericColumn(float(lower), float(upper)) for lower, upper in pairs]
 
 
 def column_widths(bounds: Any, domain: Domain) -> NDArray[np.float64]:
-    """Range of each numeric column: a frequency per unit times it is one per unit of the box."""
-    if isinstance(bounds, Schema):
-        return np.array(
-            [
-                column.upper - column.lower if isinstance(column, NumericColumn) else 1.0
-                for column in bounds.columns.values()
-            ]
-        )
-    if bounds is None:
-        return np.ones(domain.dimension)
-    pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (domain.dimension, 2))
-    widths: NDArray[np.float64] = pairs[:, 1] - pairs[:, 0]
-    return widths
+    """Range of each column: a frequency per unit times it is one per unit of the box."""
+    return np.array(
+        [
+            column.upper - column.lower if isinstance(column, NumericColumn) else 1.0
+            for column in (() if bounds is None else _columns(bounds, domain))
+        ]
+        or [1.0] * domain.dimension
+    )
 
 
 def _check_count(name: str, count: int) -> None:

@@ -1,129 +1,283 @@
-"""Release of the difference of two mean embeddings with what its null law needs (TCMC).
+"""The samples of an embedding test as moments of features: read, released, and shown.
 
+With delta > 0 the tests release the difference of mean features with what its null law needs:
 Raj et al. (2019), section 4.1, with one joint Gaussian mechanism in place of two halves of the
 budget, and samples of any sizes. Proof: docs/proofs/moments.md.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
-from privatest.core.privacy import Adjacency, Budget, Sensitivity
-from privatest.mechanisms.additive import gaussian, gaussian_noise_scale
-from privatest.statistics.moment_test import PooledMoments
-from privatest.statistics.moments import (
-    Moments,
-    joint_sensitivity,
-    moments_rounding,
-    smat,
-    svec,
+from privatest.core.errors import DataError, ParameterError, PrivacyError
+from privatest.core.estimate_text import places_of
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import number, one_of, reject
+from privatest.data.domain import Domain
+from privatest.data.encoding import EncodedSamples, described, encode_samples
+from privatest.kernels.embedding import (
+    BLOCK,
+    Embedding,
+    MeanEmbedding,
+    SmoothCharacteristic,
+    feature_blocks,
 )
+from privatest.mechanisms.moments import nearest_psd, release_difference, release_moments
+from privatest.statistics.moment_test import PooledMoments, pooled_covariance
+from privatest.statistics.moments import Moments, moments
+from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes
+from privatest.two_sample.embedding_locations import decoded
 
-__all__ = ["CENTRE", "difference_sensitivity", "release_difference"]
+__all__ = [
+    "DistinguishingFeature",
+    "Question",
+    "distinguishing_features",
+    "embedding_estimates",
+    "embedding_facts",
+    "pair_moments",
+    "read_question",
+    "released_moments",
+    "sample_moments",
+]
 
-CENTRE = 2.0  # noise on the pooled mean, in units of that on the difference
+_PAIRED_NULL = "the two members of a pair can be exchanged"
 
 
-def difference_sensitivity(
-    n: int,
-    m: int,
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
+class Question:
+    """Two encoded samples, what is to be hidden, and what may be spent."""
+
+    samples: EncodedSamples
+    budget: Budget
+    alpha: float
+    adjacency: Adjacency
+    paired: bool
+    noise: NoiseSource
+    bounds: Any
+
+    @property
+    def domain(self) -> Domain:
+        """The public domain."""
+        return self.samples.domain
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Public sizes."""
+        if self.paired:
+            return {"n": len(self.samples.x)}
+        return {"n": len(self.samples.x), "m": len(self.samples.y)}
+
+    @property
+    def steps(self) -> int:
+        """Replacements of one row (or pair) that lead from neighbour to neighbour."""
+        each = 2 if self.adjacency == "both" else 1
+        return each * self.samples.rows_per_person
+
+
+def read_question(
+    x: Any,
+    y: Any,
     *,
-    radius: float,
-    spread: float | None = None,
-    balance: float | None = None,
-    adjacency: Adjacency = "one",
-) -> float:
-    """How far (w, g/2, svec(C)/balance) moves in l2.
+    bounds: Any,
+    budget: tuple[Amount, Amount],
+    alpha: float,
+    adjacency: Adjacency,
+    paired: bool,
+    noise: NoiseSource | None,
+) -> Question:
+    """Check and read what all embedding tests take."""
+    spend = Budget(*budget)
+    alpha = number("alpha", alpha, above=0, below=1)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    if not isinstance(paired, bool):
+        reject("paired", "True or False", paired)
+    if adjacency == "row":
+        raise PrivacyError(
+            "adjacency='row' is not offered by embedding tests: their labels and noise depend on "
+            "the group sizes, which must be public. Use mmd_test, or declare the groups public."
+        )
+    if paired and adjacency == "both":
+        raise ParameterError("paired=True already hides both rows of a pair; leave adjacency out.")
+    source = noise_source(noise)
+    bounds = described(bounds, x, y)
+    samples = encode_samples(x, y, bounds)
+    check_sizes(samples, adjacency)
+    if paired and len(samples.x) != len(samples.y):
+        raise DataError("x and y must have the same number of rows: row i of each is one pair.")
+    return Question(samples, spend, alpha, adjacency, paired, source, bounds)
 
-    w = m_x - m_y, g the pooled mean, C = (m M_x + n M_y)/N; ``balance`` is ``radius`` by default.
 
-    Notes
-    -----
-    **Sensitivity** A row of the sample of size n1 (the other n2) enters w with weight 1/n1, g/2
-    with 1/(2N) and C with n2/(N n1): :func:`joint_sensitivity` of alpha² = 1/n1² + 1/(2N)² and
-    beta = n2/(N n1 balance); the larger of the two samples', or for "both" their sum. Proof:
-    docs/proofs/moments.md.
+def sample_moments(question: Question, embedding: Embedding) -> tuple[Moments, Moments]:
+    """Mean and second moment of each sample's features, in one pass."""
+    samples, size = question.samples, embedding.dimension
+    return (
+        moments(feature_blocks(embedding, samples.x), size),
+        moments(feature_blocks(embedding, samples.y), size),
+    )
 
-    Examples
-    --------
-    >>> from privatest.core.privacy import gaussian_scale
-    >>> bound = difference_sensitivity(1000, 1000, radius=1.0)
-    >>> round(gaussian_scale(bound, Budget(1, "1e-5")), 8)
-    0.00769089
+
+def difference_blocks(question: Question, embedding: Embedding) -> Iterator[NDArray[np.float64]]:
+    """Features of x minus those of y, for paired rows."""
+    samples = question.samples
+    for start in range(0, len(samples.x), BLOCK):
+        part = slice(start, start + BLOCK)
+        yield embedding(samples.x[part]) - embedding(samples.y[part])
+
+
+def pair_moments(question: Question, embedding: Embedding) -> Moments:
+    """Mean and second moment of the differences of paired rows."""
+    return moments(difference_blocks(question, embedding), embedding.dimension)
+
+
+def released_moments(question: Question, embedding: Embedding) -> PooledMoments:
+    """Release the difference of mean features, the pooled mean and second moment."""
+    if not question.paired:
+        x, y = sample_moments(question, embedding)
+        return release_difference(
+            x,
+            y,
+            radius=embedding.radius,
+            spread=embedding.spread,
+            budget=question.budget,
+            noise=question.noise,
+            adjacency=question.adjacency,
+            rows_per_person=question.samples.rows_per_person,
+            feature_error=embedding.rounding,
+        )
+    # a difference of features is at most the spread long, and two are at most twice that apart
+    released = release_moments(
+        pair_moments(question, embedding),
+        radius=embedding.spread,
+        budget=question.budget,
+        noise=question.noise,
+        rows_per_person=question.samples.rows_per_person,
+        feature_error=2 * embedding.rounding,
+    )
+    # Two samples of 2n rows have H = n; the mean difference is that of means +w/2 and -w/2.
+    return PooledMoments(
+        n_x=2 * released.n,
+        n_y=2 * released.n,
+        difference=released.mean,
+        centre=np.zeros_like(released.mean),
+        second=released.second,
+        sigma_difference=released.sigma,
+        sigma_centre=0.0,
+        sigma_second=released.sigma_second,
+        share=0.5,
+    )
+
+
+def embedding_estimates(pooled: PooledMoments, embedding: Embedding) -> dict[str, Any]:
+    """Write released moments as kernel values at the locations, or as cosines and sines.
+
+    Embedding tests and comparisons of shares show them; :func:`distinguishing_features` reads
+    them. "noise" is the standard deviation of the privacy noise on each difference, "error" that
+    of noise and sampling together.
     """
-    ratio = radius if balance is None else balance
-    total = n + m
-    moved = []
-    for own, other in ((n, m), (m, n)):
-        alpha = math.hypot(1 / own, 1 / (CENTRE * total))
-        beta = other / (total * own * ratio)
-        moved.append(joint_sensitivity(alpha, beta, radius=radius, spread=spread))
-    return sum(moved) if adjacency == "both" else max(moved)
+    back = embedding.unscaling
+    covariance = back @ nearest_psd(pooled_covariance(pooled)) @ back.T
+    noise = pooled.sigma_difference * np.linalg.norm(back, axis=1)
+    return {
+        "difference": back @ pooled.difference,
+        "noise": noise,
+        "error": np.sqrt(noise**2 + np.diag(covariance) / pooled.harmonic),
+        "covariance": covariance,
+    }
 
 
-def release_difference(
-    x: Moments,
-    y: Moments,
-    *,
-    radius: float,
-    spread: float | None,
-    budget: Budget,
-    noise: NoiseSource,
-    adjacency: Adjacency = "one",
-    balance: float | None = None,
-    rows_per_person: int = 1,
-    feature_error: float = 0.0,
-) -> PooledMoments:
-    """Release difference and mean of the samples' means, and their second moment, together.
+def embedding_facts(question: Question, embedding: Embedding, test: str) -> dict[str, Any]:
+    """Return the public fields of a result; ``test`` is the name of the test."""
+    parameters: dict[str, Any] = {"paired": question.paired}
+    if isinstance(embedding, MeanEmbedding):
+        test = f"{test} ({embedding.kernel.family} kernel)"
+        parameters |= {
+            "kernel": embedding.kernel.family,
+            "bandwidth": embedding.kernel.bandwidth,
+            "locations": decoded(embedding.locations, question.bounds, question.domain),
+        }
+    elif isinstance(embedding, SmoothCharacteristic):
+        parameters |= {
+            "bandwidth": embedding.bandwidth,
+            "frequencies": embedding.frequencies.T.tolist(),  # per unit of the box
+        }
+    return {
+        "adjacency": question.adjacency,
+        "method": f"{'paired' if question.paired else 'two-sample'} {test}",
+        "null_hypothesis": _PAIRED_NULL if question.paired else NULL_HYPOTHESIS,
+        "sizes": question.sizes,
+        "parameters": parameters,
+        "unit": question.samples.unit,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class DistinguishingFeature:
+    """One location (or wave) with the private difference there.
+
+    Attributes
+    ----------
+    place : tuple
+        The location, in the data's own units; for waves "cos" or "sin" and the frequency, in
+        radians per range of a column.
+    difference : float
+        Private mean of x minus that of y there: of kernel values, cosines or sines.
+    noise : float
+        Standard deviation of the privacy noise in it.
+    error : float
+        Standard deviation of noise and sampling together.
+    """
+
+    place: tuple[Any, ...]
+    difference: float
+    noise: float
+    error: float
+
+    @property
+    def clarity(self) -> float:
+        """The absolute difference, in standard errors."""
+        return abs(self.difference) / self.error
+
+
+def distinguishing_features(outcome: Outcome) -> list[DistinguishingFeature]:
+    """Rank the locations of a test by how clearly the samples differ there, clearest first.
 
     Parameters
     ----------
-    x, y : Moments
-        Of rows of norm at most ``radius`` and at most ``spread`` apart.
-    budget : Budget
-        Needs delta > 0.
-    noise : NoiseSource
-        The secret randomness.
-    adjacency : {"one", "both"}
-        What is hidden.
-    balance : float, optional
-        sigma_second / sigma_difference, a public choice; ``radius`` by default.
-    rows_per_person : int
-        Rows that a person may have.
-    feature_error : float
-        Bound on the l2 rounding error of one row.
+    outcome : Outcome
+        Of :func:`me_test` or :func:`scf_test` with ``release="moments"``.
 
     Notes
     -----
-    **Sensitivity** :func:`difference_sensitivity` times ``rows_per_person``, plus rounding.
+    **Privacy** Post-processing of what was released: it costs nothing. The largest of many
+    differences is not a test by itself; the p-value of the outcome is.
 
-    **Privacy** All of it together is (epsilon, delta)-private by one analytic Gaussian mechanism.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privatest.two_sample.embedding import me_test
+    >>> x, y = np.full(5000, 0.2), np.full(5000, 0.8)
+    >>> found = me_test(x, y, locations=[0.0, 0.5], bounds=(0, 1), epsilon=1, delta=1e-6)
+    >>> distinguishing_features(found)[0].place
+    (0.0,)
     """
-    ratio = radius if balance is None else balance
-    total = x.n + y.n
-    moved = difference_sensitivity(
-        x.n, y.n, radius=radius, spread=spread, balance=ratio, adjacency=adjacency
-    )
-    mean, second = moments_rounding(max(x.n, y.n), radius, feature_error)
-    error = math.hypot(2 * mean, mean / CENTRE, second / ratio) + 1e-15 * radius
-    bound = Sensitivity((rows_per_person * moved + 2 * error) * (1 + 1e-12), "l2", adjacency)
-    centre = (x.n * x.mean + y.n * y.mean) / total
-    pooled = (y.n * x.second + x.n * y.second) / total
-    values = np.concatenate([x.mean - y.mean, centre / CENTRE, svec(pooled) / ratio])
-    sigma = gaussian_noise_scale(values.size, bound, budget)
-    noisy = gaussian(values, sensitivity=bound, budget=budget, noise=noise)
-    size = len(centre)
-    return PooledMoments(
-        n_x=x.n,
-        n_y=y.n,
-        difference=noisy[:size],
-        centre=CENTRE * noisy[size : 2 * size],
-        second=smat(ratio * noisy[2 * size :]),
-        sigma_difference=sigma,
-        sigma_centre=CENTRE * sigma,
-        sigma_second=ratio * sigma,
-        share=y.n / total,
-    )
+    if "difference" not in outcome.estimates:
+        raise ParameterError("outcome must come from an embedding test with release='moments'.")
+    estimates, places = outcome.estimates, places_of(outcome.parameters)
+    features = [
+        DistinguishingFeature(place, float(difference), float(noise), float(error))
+        for place, difference, noise, error in zip(
+            places,
+            estimates["difference"],
+            estimates["noise"],
+            estimates["error"],
+            strict=True,
+        )
+    ]
+    return sorted(features, key=lambda feature: -feature.clarity)

@@ -1,12 +1,13 @@
-"""Locations and a bandwidth that tell two PUBLIC samples apart: the power criterion.
+"""Locations and frequencies that tell two PUBLIC samples apart: the power criterion.
 
 Jitkrittum et al. (2016) maximise w'(Sigma + gamma I)^-1 w over locations and bandwidth. Here
 gamma is what the private test will add, so that locations are chosen for the noise they will
-meet. Real data must not come here: what is chosen from private rows leaks them.
+meet. Real data must not be used here: what is chosen from private rows leaks them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,11 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Amount, Budget, gaussian_scale
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
-from privatest.data.encoding import described, encode_samples
+from privatest.data.encoding import EncodedSamples, described, encode_samples
 from privatest.kernels.embedding import RIDGE
+from privatest.mechanisms.moments import difference_sensitivity
 from privatest.two_sample.common import check_sizes
 from privatest.two_sample.embedding_locations import column_widths, decoded, public_kernel
-from privatest.two_sample.embedding_moments import difference_sensitivity
 
 __all__ = [
     "ChosenFrequencies",
@@ -93,41 +94,30 @@ def optimise_locations(
     -----
     **Privacy** None: both samples are taken as public.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415 -- not needed to import privatest
-
     count = integer_at_least("n_locations", n_locations, 1)
     starts = integer_at_least("n_starts", n_starts, 1)
     generator = public_generator(rng)
     bounds = described(bounds, public_x, public_y)
-    samples = encode_samples(public_x, public_y, bounds)
-    check_sizes(samples, "one")
+    samples = _public_samples("optimise_locations", public_x, public_y, bounds)
     domain = samples.domain
-    if not domain.bounded or domain.categorical:
-        raise ParameterError("optimise_locations needs numeric columns with bounds.")
     kernel = public_kernel("gaussian", bandwidth, domain)
     ridge = _ridge(sizes, Budget(epsilon, delta), kernel.spread(domain), count)
     pool, size = np.vstack([samples.x, samples.y]), count * domain.dimension
     diameter = np.sqrt(domain.dimension)
     limits = [(0.0, 1.0)] * size + [(_NARROWEST + np.log(diameter), _WIDEST + np.log(diameter))]
 
-    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, slope = power_criterion(
-            point[:-1].reshape(count, -1), float(point[-1]), samples.x, samples.y, ridge
-        )
-        # the logarithm: slopes of one size, however far the samples are apart
-        return -float(np.log(value + 1e-12)), -slope / (value + 1e-12)
+    def criterion(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        places, log_bandwidth = point[:-1].reshape(count, -1), float(point[-1])
+        return power_criterion(places, log_bandwidth, samples.x, samples.y, ridge)
 
-    best = None
-    for _ in range(starts):
+    def start() -> NDArray[np.float64]:
         drawn = pool[generator.integers(len(pool), size=count)]
-        start = np.append(drawn.ravel(), np.log(kernel.bandwidth))
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits)
-        if best is None or found.fun < best.fun:
-            best = found
-    assert best is not None
-    rows = best.x[:-1].reshape(count, -1)
+        return np.append(drawn.ravel(), np.log(kernel.bandwidth))
+
+    best, reached = _climb(criterion, [start() for _ in range(starts)], limits)
+    rows = best[:-1].reshape(count, -1)
     places = np.array(decoded(rows, bounds, domain), dtype=np.float64)
-    return ChosenLocations(places, float(np.exp(best.x[-1])), float(np.exp(-best.fun)))
+    return ChosenLocations(places, float(np.exp(best[-1])), reached)
 
 
 def optimise_frequencies(
@@ -163,37 +153,53 @@ def optimise_frequencies(
     -----
     **Privacy** None: both samples are taken as public.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415 -- not needed to import privatest
-
     count = integer_at_least("n_frequencies", n_frequencies, 1)
     starts = integer_at_least("n_starts", n_starts, 1)
     fastest = number("fastest", fastest, above=0)
     generator = public_generator(rng)
     bounds = described(bounds, public_x, public_y)
-    samples = encode_samples(public_x, public_y, bounds)
-    check_sizes(samples, "one")
+    samples = _public_samples("optimise_frequencies", public_x, public_y, bounds)
     domain = samples.domain
-    if not domain.bounded or domain.categorical:
-        raise ParameterError("optimise_frequencies needs numeric columns with bounds.")
     ridge = _ridge(sizes, Budget(epsilon, delta), 2.0, 2 * count)
 
-    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        value, slope = wave_criterion(point.reshape(count, -1), samples.x, samples.y, ridge)
-        return -float(np.log(value + 1e-12)), -slope / (value + 1e-12)
+    def criterion(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        return wave_criterion(point.reshape(count, -1), samples.x, samples.y, ridge)
 
-    best = None
-    for _ in range(starts):
+    def start() -> NDArray[np.float64]:
         # waves have many summits: start from the best of many, each looked at alone
         drawn = generator.uniform(-fastest, fastest, size=(_TRIED, domain.dimension))
         alone = [wave_criterion(wave[None], samples.x, samples.y, ridge)[0] for wave in drawn]
-        start = drawn[np.argsort(alone)[-count:]].ravel()
-        limits = [(-fastest, fastest)] * start.size
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits)
-        if best is None or found.fun < best.fun:
-            best = found
-    assert best is not None
-    waves = best.x.reshape(count, -1) / column_widths(bounds, domain)
-    return ChosenFrequencies(waves, float(np.exp(-best.fun)))
+        return drawn[np.argsort(alone)[-count:]].ravel()
+
+    limits = [(-fastest, fastest)] * (count * domain.dimension)
+    best, reached = _climb(criterion, [start() for _ in range(starts)], limits)
+    return ChosenFrequencies(best.reshape(count, -1) / column_widths(bounds, domain), reached)
+
+
+def _public_samples(name: str, public_x: Any, public_y: Any, bounds: Any) -> EncodedSamples:
+    samples = encode_samples(public_x, public_y, bounds)
+    check_sizes(samples, "one")
+    if not samples.domain.bounded or samples.domain.categorical:
+        raise ParameterError(f"{name} needs numeric columns with bounds.")
+    return samples
+
+
+def _climb(
+    criterion: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    starts: list[NDArray[np.float64]],
+    limits: list[tuple[float, float]],
+) -> tuple[NDArray[np.float64], float]:
+    """Maximise a criterion, given with its gradient, from each start; return the best."""
+    from scipy.optimize import minimize  # noqa: PLC0415 -- not needed to import privatest
+
+    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, slope = criterion(point)
+        # the logarithm: slopes of one size, however far the samples are apart
+        return -float(np.log(value + 1e-12)), -slope / (value + 1e-12)
+
+    found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits) for start in starts]
+    best = min(found, key=lambda each: each.fun)
+    return best.x, float(np.exp(-best.fun))
 
 
 def _ridge(sizes: tuple[int, int], budget: Budget, spread: float, count: int) -> float:

@@ -1,24 +1,118 @@
-"""Release of one straightened correlation with Laplace noise, and its null law (TCS, corrected)."""
+"""The straightened correlation of features and labels: one number to release, or to choose by.
+
+Pure epsilon: Laplace noise, and a null law that needs no data (Raj et al.'s TCS, corrected).
+Locations are bought with it too: one part of the rows chooses among public candidates, the other
+tests. Proofs: docs/proofs/embedding-tests.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.statistics.correlation import Scale, straightened
+from privatest.core.errors import DataError, ParameterError, PrivacyError
+from privatest.core.privacy import Sensitivity
+from privatest.core.validation import number
+from privatest.data.encoding import EncodedSamples
+from privatest.kernels.embedding import Embedding
+from privatest.mechanisms.additive import laplace
+from privatest.statistics.correlation import (
+    Scale,
+    correlation,
+    correlation_rounding,
+    paired_scale,
+    straightened,
+    two_sample_scale,
+)
+from privatest.statistics.moments import Moments, moments_rounding
+from privatest.two_sample.embedding_moments import Question, pair_moments, sample_moments
 
-__all__ = ["statistic_pvalue", "variance_bound"]
+__all__ = [
+    "embedding_scale",
+    "embedding_statistic",
+    "released_statistic",
+    "select_privately",
+    "statistic_pvalue",
+]
 
+_CONDITION = 100.0  # K of a released statistic; benchmarks/power/embedding.py
+_CHOICE_CONDITION = 2.0  # K of a choice, which needs no null law
+_CHOOSING = 5  # one row in five chooses
 _GRID = 4096
 _BAKIROV = 1.5365  # above it no weights of sum 1 have a larger tail than a single chi²
 
 
-def variance_bound(radius: float, spread: float) -> float:
-    """Largest total variance of feature vectors in a ball: E|psi - psi'|²/2 and E|psi|²."""
-    return min(radius**2, spread**2 / 2)
+def embedding_scale(
+    question: Question, embedding: Embedding, condition: float | None, default: float
+) -> Scale:
+    """Return the public constants of S; by default K is small enough for the sizes."""
+    n, m = len(question.samples.x), len(question.samples.y)
+    total = n if question.paired else n + m
+    if condition is None:
+        chosen = min(default, total / 4)
+    else:
+        chosen = number("condition", condition, above=0)
+        if chosen > total / 2:
+            raise ParameterError("condition must be at most half the number of rows.")
+    if question.paired:
+        return paired_scale(n, reach=embedding.spread, condition=chosen)
+    return two_sample_scale(
+        n, m, radius=embedding.radius, spread=embedding.spread, condition=chosen
+    )
+
+
+def embedding_statistic(
+    question: Question, embedding: Embedding, scale: Scale
+) -> tuple[float, int, float, float]:
+    """Return S, the number of labelled rows, S's rounding error and the largest variance."""
+    if question.paired:
+        pairs = pair_moments(question, embedding)
+        products, pooled, reach = pairs.mean, pairs, embedding.spread
+        variance, feature_error = reach**2, 2 * embedding.rounding
+    else:
+        x, y = sample_moments(question, embedding)
+        total = x.n + y.n
+        pooled = Moments(
+            total,
+            (x.n * x.mean + y.n * y.mean) / total,
+            (x.n * x.second + y.n * y.second) / total,
+        )
+        products = math.sqrt(x.n * y.n) / total * (x.mean - y.mean)
+        reach, feature_error = embedding.radius, embedding.rounding
+        # the variance of vectors in a ball is E|psi - psi'|²/2, and at most E|psi|²
+        variance = min(embedding.radius**2, embedding.spread**2 / 2)
+    mean, second = moments_rounding(pooled.n, reach, feature_error)
+    errors = 2 * mean, mean, second
+    error = correlation_rounding(embedding.dimension, scale, reach, errors)
+    value = straightened(correlation(products[None], pooled, scale), scale)[0]
+    return float(value), pooled.n, error, variance
+
+
+def released_statistic(
+    question: Question, embedding: Embedding, condition: float | None
+) -> tuple[float, float, float]:
+    """Release S with Laplace noise; return it with its p-value and the ridge."""
+    scale = embedding_scale(question, embedding, condition, _CONDITION)
+    value, total, error, variance = embedding_statistic(question, embedding, scale)
+    bound = Sensitivity(
+        (question.steps * scale.sensitivity + 2 * error) * (1 + 1e-12),
+        adjacency=question.adjacency,
+    )
+    noisy = laplace(value, sensitivity=bound, budget=question.budget, noise=question.noise)
+    pvalue = statistic_pvalue(
+        noisy,
+        size=total,
+        dimension=embedding.dimension,
+        variance=variance,
+        scale=scale,
+        noise_scale=bound.value / question.budget.pure_epsilon,
+    )
+    return noisy, pvalue, scale.ridge
 
 
 def statistic_pvalue(
@@ -68,3 +162,63 @@ def _correlation_tail(
         return np.minimum(every, single)
 
     return tail
+
+
+def select_privately(question: Question, candidates: Sequence[Embedding]) -> tuple[int, Question]:
+    """Return the chosen candidate's index and the rows that did not choose.
+
+    Notes
+    -----
+    **Sensitivity** S of each candidate moves by at most its scale's sensitivity.
+
+    **Privacy** Report-noisy-max with Laplace noise of scale 2 Delta/epsilon on each S: the index,
+    and nothing else, is epsilon-private. Rows are first put into a secret random order, so which
+    part a row is in does not depend on the data. A row is seen by the choice or by the test,
+    never by both: together they cost the larger of the two budgets, not the sum. That needs one
+    row per person; a pair is one row.
+    """
+    if question.steps > 1:
+        raise PrivacyError(
+            "select='private' needs one row per person and adjacency='one': a person with rows in "
+            "both parts would be seen twice."
+        )
+    choosing, testing = _split(question)
+    scales = [
+        embedding_scale(choosing, embedding, None, _CHOICE_CONDITION) for embedding in candidates
+    ]
+    values, widest = [], 0.0
+    for embedding, scale in zip(candidates, scales, strict=True):
+        value, _, error, _ = embedding_statistic(choosing, embedding, scale)
+        values.append(value)
+        widest = max(widest, (scale.sensitivity + 2 * error) * (1 + 1e-12))
+    noise_scale = 2 * widest / question.budget.pure_epsilon * (1 + 1e-12)
+    noisy = [question.noise.laplace(value, noise_scale) for value in values]
+    return noisy.index(max(noisy)), testing
+
+
+def _split(question: Question) -> tuple[Question, Question]:
+    """Cut rows in a secret order; pairs stay together."""
+    x, y = question.samples.x, question.samples.y
+    first_x, first_y = len(x) // _CHOOSING, len(y) // _CHOOSING
+    if min(first_x, first_y) < 2:
+        raise DataError(f"select='private' needs at least {2 * _CHOOSING} rows in each sample.")
+    order_x = question.noise.permutation(len(x))
+    order_y = order_x if question.paired else question.noise.permutation(len(y))
+
+    def part(rows_x: slice, rows_y: slice) -> Question:
+        samples = question.samples
+        return replace(
+            question,
+            samples=EncodedSamples(
+                x[order_x[rows_x]],
+                y[order_y[rows_y]],
+                samples.domain,
+                samples.unit,
+                samples.rows_per_person,
+            ),
+        )
+
+    return (
+        part(slice(first_x), slice(first_y)),
+        part(slice(first_x, None), slice(first_y, None)),
+    )
