@@ -11,7 +11,8 @@ from sqlalchemy import create_engine, inspect
 from privatest.accounting import Pure
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.ledger import Head, Ledger, migrations
+from privatest.ledger import Head, Ledger
+from privatest.ledger import tables as ledger_tables
 from privatest.ledger.chain import GENESIS, digest
 from privatest.ledger.tables import tables
 
@@ -236,7 +237,7 @@ def test_a_newer_ledger_is_refused(path):
 
 def test_an_older_ledger_is_brought_up(path, monkeypatch):
     more = {"sqlite": ["ALTER TABLE privatest_analysts ADD COLUMN note TEXT"]}
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
+    monkeypatch.setattr(ledger_tables, "MIGRATIONS", (*ledger_tables.MIGRATIONS, more))
     for _ in range(2):  # once, and never again
         verified(path)
     connection = sqlite3.connect(path)
@@ -248,7 +249,7 @@ def test_an_older_ledger_is_brought_up(path, monkeypatch):
 def test_a_migration_that_fails_changes_nothing(path, monkeypatch):
     more = {"sqlite": ["ALTER TABLE privatest_analysts ADD COLUMN note TEXT", "SELECT * FROM no"]}
     with monkeypatch.context() as patch:
-        patch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, more))
+        patch.setattr(ledger_tables, "MIGRATIONS", (*ledger_tables.MIGRATIONS, more))
         with pytest.raises(LedgerError):
             Ledger.open(path)
     verified(path)

@@ -1,8 +1,8 @@
 """A durable ledger: budgets that cannot be overspent, and a record that cannot quietly change."""
 
-from privatest.ledger.records import Account, Answered, Entry, Head, Reservation, Totals
+from privatest.ledger.accounts import Account, Composition, Head, Limits, Spent, Sums, Totals
+from privatest.ledger.history import Answered, Entry, Reservation
 from privatest.ledger.store import Ledger, request_digest
-from privatest.ledger.sums import Composition, Limits, Spent, Sums
 
 __all__ = [
     "Account",

@@ -1,21 +1,112 @@
-"""Connections, transactions and the words for what goes wrong with them."""
+"""Connections, transactions, copies, and error messages of the database behind a ledger.
+
+A driver's own message may quote a path, a password or a statement, so it is never repeated.
+"""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger.chain import DAMAGED
-from privatest.ledger.troubles import Phase, explained
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
-__all__ = ["Database"]
+__all__ = ["Database", "Phase", "backup", "explained", "log_is_needed", "new_file"]
+
+Phase = Literal["connect", "work", "commit"]
+"""How far a transaction got: only what fails in the last may have happened all the same."""
+
+_SYMPTOMS = (
+    ("readonly", "it is read-only"),
+    ("read-only", "it is read-only"),
+    ("permission denied", "permission is denied"),
+    ("locked", "another process holds it"),
+    ("lock timeout", "another process holds it"),
+    ("full", "the disk is full"),
+    ("no space", "the disk is full"),
+    ("malformed", "the file is damaged"),
+    ("corrupt", "the file is damaged"),
+    ("could not decode", "the file is damaged"),
+    ("no such table", "the file is damaged"),
+    ("no such column", "the file is damaged"),
+    ("not a database", "the file is not a ledger, or it is damaged"),
+    ("unable to open", "the file cannot be opened"),
+    ("disk i/o", "the disk cannot be read or written"),
+    ("never changed", "entries are never changed"),
+)
+# Before anything else: here "does not exist" is about a database or a user, never about a table.
+_CONNECTING = (
+    ("password", "the server does not accept the user's password"),
+    ("pg_hba", "the server does not let this user in from here"),
+    ("authentication", "the server does not accept this user"),
+    ("role", "the server has no such user"),
+    ("database", "the server has no database {database}"),
+    ("translate host name", "there is no host {host}"),
+    ("resolve", "there is no host {host}"),
+    ("name or service", "there is no host {host}"),
+    ("too many", "the server has too many connections"),
+    ("connection slots", "the server has too many connections"),
+    ("starting up", "the server is starting or stopping"),
+    ("shutting down", "the server is starting or stopping"),
+    ("refused", "no server listens at {place}"),
+    ("no such file", "no server listens at {place}"),
+    ("timeout", "no server answers at {place}"),
+    ("timed out", "no server answers at {place}"),
+)
+_NOTHING = "Nothing was granted."
+_UNKNOWN = (
+    "The ledger cannot be used: {reason} while an entry was being written. It is not known whether "
+    "it was written, and so whether budget was spent. Release nothing. When the ledger is back, "
+    "`privatest ledger history NAME` shows the entry if it was: then its cost is spent."
+)
+
+
+def explained(error: Any, phase: Phase, url: URL) -> str:
+    """Return what failed, and what is known about the budget; ``error`` is SQLAlchemy's."""
+    message = str(error.orig).lower()
+    if phase == "connect" and url.get_backend_name() == "postgresql":
+        return f"The ledger cannot be used: {_not_connected(message, url)}. {_NOTHING}"
+    reason = next((ours for theirs, ours in _SYMPTOMS if theirs in message), None)
+    if reason is None:
+        lost = error.connection_invalidated or "connect" in message
+        reason = "the connection was lost" if lost else type(error.orig).__name__
+    if phase == "commit" and _may_have_happened(error):
+        return _UNKNOWN.format(reason=reason)
+    return f"The ledger cannot be used: {reason}. {_NOTHING}"
+
+
+def _not_connected(message: str, url: URL) -> str:
+    # the driver names what it asked for; that must not be taken for what is wrong
+    for own in filter(None, (url.database, url.username, url.host)):
+        message = message.replace(f'"{own.lower()}"', "")
+    socket = url.query.get("host")
+    host = url.host or (socket if isinstance(socket, str) else "") or "the usual place"
+    place = f"{host}, port {url.port}" if url.port else host
+    found = next((ours for theirs, ours in _CONNECTING if theirs in message), None)
+    words = found or "there is no connection to {place}"
+    return words.format(database=repr(url.database), host=host, place=place)
+
+
+def _may_have_happened(error: Any) -> bool:
+    """Return whether a transaction whose COMMIT failed may be in the database all the same.
+
+    SQLite takes a failed COMMIT back, unless the disk failed in its last act: to say that what
+    was written is there. A server may have done what it could no longer confirm, unless it says
+    itself that it rolled back (class 40).
+    """
+    name = getattr(error.orig, "sqlite_errorname", None)
+    if name is not None:
+        return "FSYNC" in name
+    state = getattr(error.orig, "sqlstate", None)
+    return error.connection_invalidated or state is None or not state.startswith(("23", "40"))
+
 
 _INHERITED: list[Engine] = []
 
@@ -170,3 +261,50 @@ def _engine(url: URL, timeout: float) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     return engine
+
+
+@contextmanager
+def new_file(file: str | os.PathLike[str], what: str) -> Iterator[Path]:
+    """Make an empty file that only its owner may read; take it away if the block fails."""
+    path = Path(file)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        raise LedgerError(f"The {what} cannot be written: {path.name!r} exists already.") from None
+    except OSError as error:
+        raise LedgerError(f"The {what} cannot be written: {error.strerror}.") from None
+    try:
+        yield path
+    except BaseException as error:
+        with suppress(OSError):
+            path.unlink()
+        if isinstance(error, OSError):
+            raise LedgerError(f"The {what} cannot be written: {error.strerror}.") from None
+        raise
+
+
+def backup(connection: Connection, path: Path) -> None:
+    """Copy a SQLite ledger as of this moment, with what is still in its write-ahead log."""
+    source: Any = connection.connection.driver_connection
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as target:
+            source.backup(target)
+            # one file that is whole by itself; opening it as a ledger turns the log on again
+            target.execute("PRAGMA journal_mode=DELETE")
+    except sqlite3.Error:
+        raise LedgerError(
+            "The backup cannot be written: is the disk full, or the ledger damaged?"
+        ) from None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def log_is_needed(file: Path) -> bool:
+    """Return whether a log with entries lies beside a ledger's file."""
+    try:
+        return file.with_name(f"{file.name}-wal").stat().st_size > 0
+    except OSError:
+        return False

@@ -11,21 +11,20 @@ from privatest.accounting import Event
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.core.validation import integer_at_least, number, reject
-from privatest.ledger import copies, reading, verification, writing
+from privatest.ledger import history, transactions, verification
+from privatest.ledger.accounts import Composition, Head, Totals, read_settings
 from privatest.ledger.chain import canonical, digest, parsed
-from privatest.ledger.checks import (
+from privatest.ledger.database import Database, backup, log_is_needed, new_file
+from privatest.ledger.history import Answered, Entry, Reservation
+from privatest.ledger.tables import is_newest, migrate
+from privatest.ledger.transactions import (
     LONGEST_NAME,
     charged,
-    checked_heads,
     is_budget,
     name_of,
     settings_of,
     words,
 )
-from privatest.ledger.database import Database
-from privatest.ledger.migrations import is_newest, migrate
-from privatest.ledger.records import Answered, Entry, Head, Reservation, Totals
-from privatest.ledger.sums import Composition, read_settings
 
 __all__ = ["Ledger", "request_digest"]
 
@@ -147,7 +146,7 @@ class Ledger:
             self._must_agree(name, budget, settings)
             return
         with self._database.writing() as connection:
-            writing.create_dataset(connection, name, budget, settings)
+            transactions.create_dataset(connection, name, budget, settings)
 
     def set_budget(self, dataset: str, budget: Budget, *, below_spent: bool = True) -> None:
         """Change the total budget of a data set; history keeps the old one.
@@ -157,14 +156,14 @@ class Ledger:
         """
         is_budget(budget)
         with self._database.writing() as connection:
-            writing.set_budget(connection, dataset, budget, below_spent)
+            transactions.set_budget(connection, dataset, budget, below_spent)
 
     def set_analyst(self, dataset: str, analyst: str, budget: Budget) -> None:
         """Give an analyst a budget of their own within a data set, or change it."""
         name_of("analyst", analyst)
         is_budget(budget)
         with self._database.writing() as connection:
-            writing.set_analyst(connection, dataset, analyst, budget)
+            transactions.set_analyst(connection, dataset, analyst, budget)
 
     def reserve(
         self,
@@ -211,7 +210,7 @@ class Ledger:
             name_of("request", request, 64)
         cost, public = charged(event, budget), words(asked)
         with self._database.writing() as connection:
-            return writing.reserve(connection, dataset, event, cost, analyst, request, public)
+            return transactions.reserve(connection, dataset, event, cost, analyst, request, public)
 
     def affords(
         self,
@@ -224,10 +223,10 @@ class Ledger:
         """Return whether reserve would grant this now; nothing is spent."""
         cost = charged(event, budget)
         with self._database.reading() as connection:
-            row = reading.dataset_row(connection, dataset)
+            row = history.dataset_row(connection, dataset)
             settings = parsed(read_settings, row.settings)
-            spent = writing.charge(event, cost, settings)
-            found = reading.totals(connection, dataset)
+            spent = transactions.charge(event, cost, settings)
+            found = history.totals(connection, dataset)
         if analyst is not None and analyst not in found.analysts:
             raise ParameterError(f"analyst must be one that data set {dataset!r} has.")
         accounts = [found.account] + ([] if analyst is None else [found.analysts[analyst]])
@@ -241,7 +240,7 @@ class Ledger:
         """
         fields = {} if released is None else {"released": released}
         with self._database.writing(flush=False) as connection:
-            writing.close(connection, _id(reservation), "committed", fields)
+            transactions.close(connection, _id(reservation), "committed", fields)
 
     def fail(self, reservation: Reservation | str, *, reason: str = "") -> None:
         """Record that nothing was released; the budget stays spent.
@@ -251,39 +250,39 @@ class Ledger:
         if len(reason) > LONGEST_NAME:
             reject("reason", f"a string of at most {LONGEST_NAME} characters", reason)
         with self._database.writing(flush=False) as connection:
-            writing.close(connection, _id(reservation), "failed", {"reason": reason})
+            transactions.close(connection, _id(reservation), "failed", {"reason": reason})
 
     def recall(self, dataset: str, request: str) -> Any:
         """Return what was released for an identical request, at no cost; None if nothing was."""
         with self._database.reading() as connection:
-            return reading.recall(connection, dataset, request)
+            return history.recall(connection, dataset, request)
 
     def datasets(self) -> list[str]:
         """Return the names of all data sets."""
         with self._database.reading() as connection:
-            return reading.dataset_names(connection)
+            return history.dataset_names(connection)
 
     def totals(self, dataset: str) -> Totals:
         """Return budgets and what was spent of them; quick, however long the history is."""
         with self._database.reading() as connection:
-            return reading.totals(connection, dataset)
+            return history.totals(connection, dataset)
 
     def history(self, dataset: str, *, last: int = 50, before: int | None = None) -> list[Entry]:
         """Return the newest entries first; ``before`` a sequence number, to turn pages."""
         integer_at_least("last", last, 1)
         with self._database.reading() as connection:
-            row = reading.dataset_row(connection, dataset)
-            return list(reading.entries(connection, row, last=last, before=before))
+            row = history.dataset_row(connection, dataset)
+            return list(history.entries(connection, row, last=last, before=before))
 
     def unfinished(self, dataset: str) -> list[Entry]:
         """Return reservations that were neither committed nor failed: running, or crashed."""
         with self._database.reading() as connection:
-            return reading.unfinished(connection, reading.dataset_row(connection, dataset))
+            return history.unfinished(connection, history.dataset_row(connection, dataset))
 
     def answer(self, reservation: Reservation | str) -> Answered:
         """Return what was asked and answered, at no cost; the first digits of an id will do."""
         with self._database.reading() as connection:
-            return reading.answer(connection, _id(reservation))
+            return history.answer(connection, _id(reservation))
 
     def verify(self, heads: Mapping[str, Head | str] | None = None) -> dict[str, Head]:
         """Check every entry, every sum and every limit; return the heads of the chains.
@@ -300,11 +299,11 @@ class Ledger:
             At the first thing that is not as it was written.
         """
         with self._database.reading() as connection:
-            return verification.verify(connection, checked_heads(heads))
+            return verification.verify(connection, verification.checked_heads(heads))
 
     def unfolded_log(self) -> bool:
         """Return whether entries are in the log beside the file: a copy of it would lack them."""
-        return self._database.kind == "sqlite" and copies.log_is_needed(self._database.file)
+        return self._database.kind == "sqlite" and log_is_needed(self._database.file)
 
     def export(self, file: str | os.PathLike[str] | TextIO) -> int:
         """Write all entries of all chains as lines of JSON; return how many.
@@ -315,7 +314,7 @@ class Ledger:
             with self._database.reading() as connection:
                 return verification.export(connection, file)
         with (
-            copies.new_file(file, "export") as path,
+            new_file(file, "export") as path,
             path.open("w", encoding="utf-8") as stream,
             self._database.reading() as connection,
         ):
@@ -332,15 +331,15 @@ class Ledger:
                 "A ledger in PostgreSQL is backed up with the server's own tools: "
                 "pg_dump DATABASE > ledger.sql"
             )
-        with copies.new_file(file, "backup") as path:
+        with new_file(file, "backup") as path:
             with self._database.reading() as connection:
-                copies.backup(connection, path)
+                backup(connection, path)
             with type(self).open(path) as copy:
                 return copy.verify()
 
     def _must_agree(self, name: str, budget: Budget, settings: Mapping[str, Any]) -> None:
         with self._database.reading() as connection:
-            row = reading.dataset_row(connection, name)
+            row = history.dataset_row(connection, name)
         before = parsed(read_settings, row.settings)
         if before["schema"] != settings["schema"]:
             raise ParameterError(

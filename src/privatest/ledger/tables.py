@@ -1,10 +1,12 @@
-"""The tables of a ledger, as of the newest version.
+"""The tables of a ledger: their newest form, how older ones are migrated, prepared statements.
 
-Numbers of budgets are text: exact decimals, the same in every database.
+Budgets are stored as text: exact decimals, the same in every database. A migration is plain SQL
+that never changes once published; a test checks that all of them together give these tables.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,9 +15,9 @@ from privatest.core.errors import LedgerError
 from privatest.ledger.chain import DAMAGED
 
 if TYPE_CHECKING:
-    from sqlalchemy import Row
+    from sqlalchemy import Connection, Row
 
-__all__ = ["sound", "tables"]
+__all__ = ["MIGRATIONS", "is_newest", "migrate", "sound", "statements", "tables", "version_of"]
 
 _NUMBERS = ("id", "dataset", "sequence", "version")
 _OPTIONAL = ("opens", "closes", "request")
@@ -100,4 +102,116 @@ def tables() -> SimpleNamespace:
     Index("privatest_recall", entries.c.dataset, entries.c.request, entries.c.sequence)
     return SimpleNamespace(
         metadata=metadata, version=version, datasets=datasets, analysts=analysts, entries=entries
+    )
+
+
+_FIRST = (
+    """CREATE TABLE privatest_datasets (
+        id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(200) NOT NULL,
+        settings TEXT NOT NULL, epsilon VARCHAR(80) NOT NULL, delta VARCHAR(80) NOT NULL,
+        limits TEXT NOT NULL, sums TEXT NOT NULL, sequence BIGINT NOT NULL,
+        hash VARCHAR(64) NOT NULL, time VARCHAR(40) NOT NULL, UNIQUE (name))""",
+    """CREATE TABLE privatest_analysts (
+        dataset INTEGER NOT NULL REFERENCES privatest_datasets (id),
+        name VARCHAR(200) NOT NULL, epsilon VARCHAR(80) NOT NULL, delta VARCHAR(80) NOT NULL,
+        limits TEXT NOT NULL, sums TEXT NOT NULL, PRIMARY KEY (dataset, name))""",
+    """CREATE TABLE privatest_entries (
+        dataset INTEGER NOT NULL REFERENCES privatest_datasets (id),
+        sequence BIGINT NOT NULL, kind VARCHAR(20) NOT NULL, opens VARCHAR(40),
+        closes VARCHAR(40), request VARCHAR(64), body TEXT NOT NULL,
+        hash VARCHAR(64) NOT NULL, PRIMARY KEY (dataset, sequence),
+        UNIQUE (opens), UNIQUE (closes))""",
+    "CREATE INDEX privatest_recall ON privatest_entries (dataset, request, sequence)",
+)
+# The chain is append-only: a mistake is stopped, tampering is at least not convenient.
+_FIRST_SQLITE = tuple(
+    f"""CREATE TRIGGER privatest_no_{word.lower()} BEFORE {word} ON privatest_entries
+        BEGIN SELECT RAISE(ABORT, 'privatest: entries are never changed'); END"""
+    for word in ("UPDATE", "DELETE")
+)
+_FIRST_POSTGRESQL = (
+    """CREATE FUNCTION privatest_refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'privatest: entries are never changed'; END $$""",
+    """CREATE TRIGGER privatest_append_only BEFORE UPDATE OR DELETE OR TRUNCATE
+        ON privatest_entries FOR EACH STATEMENT EXECUTE FUNCTION privatest_refuse()""",
+)
+
+MIGRATIONS: Sequence[Mapping[str, Sequence[str]]] = (
+    {"sqlite": _FIRST + _FIRST_SQLITE, "postgresql": _FIRST + _FIRST_POSTGRESQL},
+)
+"""What takes version i to version i + 1, for each database."""
+
+_MIGRATION_LOCK = 7_720_846_411_253_201_007  # any number that others are unlikely to use
+
+
+def version_of(connection: Connection) -> int | None:
+    """Return the version of the tables; None where there is no ledger."""
+    from sqlalchemy import inspect, text  # noqa: PLC0415
+
+    if not inspect(connection).has_table("privatest_version"):
+        return None
+    found = connection.execute(text("SELECT version FROM privatest_version")).scalars().all()
+    if len(found) != 1 or type(found[0]) is not int or found[0] < 0:
+        raise LedgerError("The ledger does not say which version it is: it is damaged.")
+    return found[0]
+
+
+def is_newest(connection: Connection) -> bool:
+    """Return whether there is nothing to migrate."""
+    return version_of(connection) == len(MIGRATIONS)
+
+
+def migrate(connection: Connection, *, create: bool) -> None:
+    """Bring the tables to the newest version, inside the caller's transaction."""
+    from sqlalchemy import text  # noqa: PLC0415
+
+    if connection.dialect.name == "postgresql":  # SQLite's transaction holds its only lock
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"))
+    version = version_of(connection)
+    if version is None:
+        if not create:
+            raise LedgerError("There is no ledger here: make one first (privatest ledger init).")
+        connection.execute(text("CREATE TABLE privatest_version (version INTEGER PRIMARY KEY)"))
+        connection.execute(text("INSERT INTO privatest_version VALUES (0)"))
+        version = 0
+    if version > len(MIGRATIONS):
+        raise LedgerError(
+            f"The ledger has version {version}, this privatest knows versions up to "
+            f"{len(MIGRATIONS)}: use the newer privatest that wrote it."
+        )
+    for step in MIGRATIONS[version:]:
+        for statement in step[connection.dialect.name]:
+            connection.execute(text(statement))
+    if version < len(MIGRATIONS):
+        connection.execute(text(f"UPDATE privatest_version SET version = {len(MIGRATIONS)}"))
+
+
+@cache
+def statements(dialect: str) -> SimpleNamespace:
+    """Build them on first use; PostgreSQL gets fewer, since each is a round trip."""
+    from sqlalchemy import bindparam, func, insert, select, update  # noqa: PLC0415
+
+    datasets, analysts, entries = tables().datasets, tables().analysts, tables().entries
+    own = (analysts.c.dataset == bindparam("of_dataset")) & (analysts.c.name == bindparam("whose"))
+    names = [column.name for column in entries.c]
+    head = ("sequence", "hash", "time", "sums", "epsilon", "delta", "limits")
+    append = insert(entries).values({name: bindparam(name) for name in names})
+    move_head = (
+        update(datasets)
+        .where(datasets.c.id == bindparam("of_dataset"))
+        .values({name: bindparam(f"new_{name}") for name in head})
+    )
+    postgresql = dialect == "postgresql"
+    # how a request ended need not wait for the disk (Ledger.commit)
+    quick = [func.set_config("synchronous_commit", "off", True)] if postgresql else []
+    return SimpleNamespace(
+        lock=select(datasets).where(datasets.c.name == bindparam("of_name")).with_for_update(),
+        # the reservation's data set, locked, with what the reservation says
+        lock_open=select(datasets, entries.c.request, *quick)
+        .join(entries, entries.c.dataset == datasets.c.id)
+        .where(entries.c.opens == bindparam("reservation"))
+        .with_for_update(of=datasets),
+        analyst=select(analysts).where(own),
+        spend_of_analyst=update(analysts).where(own).values(sums=bindparam("new_sums")),
+        append=(move_head.add_cte(append.cte("appended")),) if postgresql else (append, move_head),
     )

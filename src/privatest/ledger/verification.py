@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from privatest.accounting import event_from_dict
-from privatest.core.errors import LedgerError
+from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
+from privatest.ledger.accounts import Head, Limits, Sums
 from privatest.ledger.chain import DAMAGED, GENESIS, canonical, digest, parsed, read_body
-from privatest.ledger.records import Head
-from privatest.ledger.sums import Limits, Sums
 from privatest.ledger.tables import sound, tables
-from privatest.ledger.writing import charge
+from privatest.ledger.transactions import charge
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["export", "verify"]
+__all__ = ["checked_heads", "export", "verify"]
 
-
+_HASH = re.compile("[0-9a-f]{16,64}")  # at least as much as was ever printed
 _START = Head(0, GENESIS)
 # ParameterError is a ValueError
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -110,6 +110,18 @@ class _Replay:
             stored = (row.epsilon, row.delta, parsed(dict, row.limits), parsed(dict, row.sums))
             if stored != (epsilon, delta, limits.to_dict(), self.sums[whose].to_dict()):
                 self.wrong(f"the sums of {whose or 'the data set'} are not those of the entries")
+
+
+def checked_heads(heads: Mapping[str, Head | str] | None) -> dict[str, Head | str]:
+    """Return known ends of chains, each whole or as the first digits of its hash."""
+    found = dict(heads or {})
+    for name, head in found.items():
+        if not isinstance(head, Head) and not _HASH.fullmatch(head):
+            raise ParameterError(
+                f"the head of {name!r} must be the last hash that verify printed: at least 16 of "
+                "its digits, 0 to 9 and a to f."
+            )
+    return found
 
 
 def verify(connection: Connection, heads: Mapping[str, Head | str]) -> dict[str, Head]:

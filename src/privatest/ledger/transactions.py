@@ -1,34 +1,100 @@
-"""Changes of a ledger. Each runs inside one transaction that holds the data set's lock."""
+"""Changes to a ledger, and checks of what callers pass.
+
+Each change runs inside one transaction that holds the data set's lock.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from privatest.accounting import Event, event_from_dict, event_to_dict
+from privatest.accounting import Event, Gaussian, event_from_dict, event_to_dict, price
 from privatest.core.errors import BudgetError, LedgerError, ParameterError
 from privatest.core.privacy import Budget
+from privatest.core.validation import one_of, reject
+from privatest.ledger.accounts import COMPOSITIONS, Limits, Spent, Sums, limits_of, read_settings
 from privatest.ledger.chain import GENESIS, canonical, digest, parsed
-from privatest.ledger.records import Reservation
-from privatest.ledger.statements import statements
-from privatest.ledger.sums import Limits, Spent, Sums, limits_of, read_settings
-from privatest.ledger.tables import sound, tables
+from privatest.ledger.history import Reservation
+from privatest.ledger.tables import sound, statements, tables
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 __all__ = [
+    "LONGEST_NAME",
+    "charged",
     "close",
     "create_dataset",
+    "is_budget",
     "locked",
+    "name_of",
     "now",
     "reserve",
     "set_analyst",
     "set_budget",
+    "settings_of",
+    "words",
 ]
+
+LONGEST_NAME = 200
+
+
+def settings_of(
+    composition: str, each: Event | None, partition: Iterable[str], schema_digest: str
+) -> dict[str, Any]:
+    """Return what never changes about a data set."""
+    one_of("composition", composition, COMPOSITIONS)
+    if (composition == "equal") != (each is not None):
+        raise ParameterError("each must be given for the composition 'equal', and only for it.")
+    if each is not None and each.part is not None:
+        raise ParameterError("each must not name a part.")
+    if isinstance(partition, str):
+        reject("partition", "a list of names", partition)
+    parts = [name_of("partition", part) for part in partition]
+    if len(set(parts)) != len(parts) or len(parts) == 1:
+        raise ParameterError("partition must name at least two different parts, or none.")
+    settings: dict[str, Any] = {"composition": composition, "schema": schema_digest}
+    settings |= {} if each is None else {"each": event_to_dict(each)}
+    return settings | ({"partition": sorted(parts)} if parts else {})
+
+
+def charged(event: Event, budget: Budget | None) -> Budget:
+    """Return the price of an event under plain addition."""
+    if not isinstance(event, Event):
+        reject("event", "a Pure, Approximate, Gaussian or Laplace event", event)
+    if budget is not None:
+        return is_budget(budget)
+    if isinstance(event, Gaussian):
+        raise ParameterError("budget must be given for Gaussian noise: its price at some delta.")
+    return price(event)
+
+
+def name_of(parameter: str, value: object, longest: int = LONGEST_NAME) -> str:
+    """Return a name that can be stored and printed."""
+    if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
+        reject(parameter, f"a printable name of at most {longest} characters", value)
+    return value
+
+
+def is_budget(budget: object) -> Budget:
+    """Return a budget that is one."""
+    if not isinstance(budget, Budget):
+        reject("budget", "a Budget", budget)
+    return budget
+
+
+def words(asked: object) -> dict[str, Any] | None:
+    """Return the public words of a request, which must be a JSON object."""
+    if asked is None:
+        return None
+    if not isinstance(asked, Mapping):
+        reject("asked", "a mapping of names to values", asked)
+    canonical(dict(asked), "asked")
+    return dict(asked)
+
 
 # What a refusal calls the sums that decide.
 _SUMS: Mapping[str, str] = {

@@ -1,14 +1,14 @@
-"""What was spent, as sums that grow by one event at a time, and whether one more fits.
+"""Budgets, what was spent of them, and what a ledger reports.
 
-A grant is decided by these sums alone. They hold for requests that are chosen after reading
-earlier answers (docs/accounting.md), they are exact, and one request costs the same time
-whether it is the first or the millionth.
+Grants are decided by running sums alone. These are exact, and valid for requests chosen after
+reading earlier answers (docs/accounting.md). A request takes the same time whether it is the
+first or the millionth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, get_args
 
@@ -16,6 +16,7 @@ from privatest.accounting import (
     Event,
     covers,
     event_from_dict,
+    event_to_dict,
     largest_rho,
     most_repeats,
     zcdp_price,
@@ -24,7 +25,18 @@ from privatest.accounting.events import UP
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 
-__all__ = ["COMPOSITIONS", "Composition", "Limits", "Spent", "Sums", "limits_of", "read_settings"]
+__all__ = [
+    "COMPOSITIONS",
+    "Account",
+    "Composition",
+    "Head",
+    "Limits",
+    "Spent",
+    "Sums",
+    "Totals",
+    "limits_of",
+    "read_settings",
+]
 
 Composition = Literal["basic", "tight", "equal"]
 """Which sums decide: epsilons and deltas; rhos and deltas (zCDP); the number of equal requests."""
@@ -196,3 +208,114 @@ class Sums:
             Spent.from_dict(values["whole"]),
             tuple(sorted((part, Spent.from_dict(v)) for part, v in parts.items())),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The end of a chain; keep it elsewhere, and verify() will miss nothing up to here."""
+
+    sequence: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A budget and what was spent of it.
+
+    Attributes
+    ----------
+    budget : Budget
+        The whole budget.
+    limits : Limits
+        What decides a grant: limits on sums.
+    sums : Sums
+        What was spent, on the whole data and on parts.
+    """
+
+    budget: Budget
+    limits: Limits
+    sums: Sums
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent on the person of whom most is known."""
+        return self.sums.worst
+
+    @property
+    def used(self) -> Decimal:
+        """Share of the budget that is gone, in [0, 1]: the largest share of a limit."""
+        spent = self.spent
+        shares = [
+            Decimal(getattr(spent, name)) / limit
+            for name in Limits.__slots__
+            if (limit := getattr(self.limits, name))
+        ]
+        return min(Decimal(1), max(shares, default=Decimal(1)))
+
+    @property
+    def left(self) -> dict[str, Decimal | int]:
+        """What is left of each limit, for a request on all of the data."""
+        return self.sums.left(self.limits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain values, decimals as strings."""
+        return {
+            "epsilon": f"{self.budget.epsilon:f}",
+            "delta": f"{self.budget.delta:f}",
+            "limits": self.limits.to_dict(),
+            "spent": self.spent.to_dict(),
+            "left": {n: v if isinstance(v, int) else f"{v:f}" for n, v in self.left.items()},
+            "parts": {part: spent.to_dict() for part, spent in self.sums.parts},
+            "used": float(self.used),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """All budgets of one data set.
+
+    Attributes
+    ----------
+    dataset : str
+        Its name.
+    composition : {"basic", "tight", "equal"}
+        Which sums decide.
+    account : Account
+        The budget of the data set.
+    analysts : mapping of str to Account
+        The budgets of the analysts.
+    each : Event or None
+        What every request costs, if the composition is "equal".
+    partition : tuple of str
+        The declared public parts.
+    schema_digest : str
+        Digest of the public schema.
+    head : Head
+        The end of the chain.
+    time : str
+        Time of the last entry.
+    """
+
+    dataset: str
+    composition: Composition
+    account: Account
+    analysts: Mapping[str, Account] = field(default_factory=dict)
+    each: Event | None = None
+    partition: tuple[str, ...] = ()
+    schema_digest: str = ""
+    head: Head = Head(0, "")
+    time: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain values, decimals as strings."""
+        return {
+            "dataset": self.dataset,
+            "composition": self.composition,
+            **self.account.to_dict(),
+            "analysts": {name: account.to_dict() for name, account in self.analysts.items()},
+            "each": None if self.each is None else event_to_dict(self.each),
+            "partition": list(self.partition),
+            "schema_digest": self.schema_digest,
+            "head": {"sequence": self.head.sequence, "hash": self.head.hash},
+            "time": self.time,
+        }

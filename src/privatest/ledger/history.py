@@ -1,24 +1,125 @@
-"""Questions to a ledger, and the check that it is what was written."""
+"""What a ledger holds: entries, requests with their answers, and totals. Read-only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from privatest.accounting import event_from_dict
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
+from privatest.ledger.accounts import (
+    Account,
+    Head,
+    Limits,
+    Sums,
+    Totals,
+    read_settings,
+)
 from privatest.ledger.chain import DAMAGED, parsed, read_body
-from privatest.ledger.records import Account, Answered, Entry, Head, Totals
-from privatest.ledger.sums import Limits, Sums, read_settings
 from privatest.ledger.tables import sound, tables
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["answer", "dataset_names", "entries", "recall", "totals", "unfinished"]
+__all__ = [
+    "Answered",
+    "Entry",
+    "Reservation",
+    "answer",
+    "dataset_names",
+    "dataset_row",
+    "entries",
+    "recall",
+    "totals",
+    "unfinished",
+]
 
 _SHORTEST_ID = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Budget that is spent from now on, whatever happens to the request.
+
+    Attributes
+    ----------
+    id : str
+        What commit and fail take.
+    dataset, analyst : str
+        Whose budgets were charged; no analyst is the custodian.
+    sequence : int
+        Place in the data set's chain.
+    """
+
+    id: str
+    dataset: str
+    analyst: str | None
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One link of a data set's chain.
+
+    Attributes
+    ----------
+    dataset, sequence, kind : str, int, str
+        Kinds: created, budget, analyst, reserved, committed, failed.
+    time : str
+        When, in UTC; never before the entry before it, even if the clock was set back.
+    body : mapping
+        Everything that was recorded, as hashed.
+    hash : str
+        Digest of this entry and of all before it.
+    """
+
+    dataset: str
+    sequence: int
+    kind: str
+    time: str
+    body: Mapping[str, Any]
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request that was charged, and what became of it.
+
+    Attributes
+    ----------
+    id, dataset, analyst : str
+        Its number and whose budgets were charged; no analyst is the custodian.
+    sequence, time : int, str
+        Place in the chain and time of the reservation.
+    state : {"committed", "failed", "open"}
+        Whether it was answered, failed, or is still running or was lost in a crash.
+    epsilon, delta : str
+        What it cost under plain addition, as exact decimals.
+    asked : mapping or None
+        The request in public words; None where it was not recorded.
+    released : object
+        What was released, as recorded; None if nothing was.
+    reason : str
+        Why it failed, where that was recorded.
+    """
+
+    id: str
+    dataset: str
+    analyst: str | None
+    sequence: int
+    time: str
+    state: Literal["committed", "failed", "open"]
+    epsilon: str
+    delta: str
+    asked: Mapping[str, Any] | None
+    released: Any
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain values, decimals as strings."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def dataset_names(connection: Connection) -> list[str]:
