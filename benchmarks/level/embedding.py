@@ -27,7 +27,7 @@ from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
-from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import location_features
 from privatest.two_sample.embedding_moments import read_question
 from privatest.two_sample.embedding_permutation import me_permutation_test
@@ -39,6 +39,7 @@ CELLS = [(10_000, epsilon) for epsilon in (0.1, 0.5, 1.0, 2.5, 5.0)] + [
 TESTS = ("moments", "moments scf", "statistic", "permutation", "shares", "asymptotic")
 WIDTH = 10 / 8  # exp(-|x - y|²/100) in the data's own units
 BOOTSTRAP = 199
+MOMENTS = MomentsRelease(BOOTSTRAP)
 
 
 @lru_cache(maxsize=1)
@@ -59,10 +60,15 @@ def rejections(job: tuple[int, float, int, int]) -> list[bool]:
     )
     me: dict[str, Any] = {"locations": places, "bounds": BOX, "bandwidth": WIDTH, "rng": seed}
     scf: dict[str, Any] = {"frequencies": waves, "bounds": BOX, "rng": seed}
-    spend: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "n_bootstrap": BOOTSTRAP}
+    spend: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+    asymptotic = MomentsRelease(BOOTSTRAP, null="asymptotic")
     return [
-        me_test(x, y, noise=SimulatedNoise(1_000_000 + seed), **me, **spend).reject,
-        scf_test(x, y, noise=SimulatedNoise(1_000_000 + seed), **scf, **spend).reject,
+        me_test(
+            x, y, release=MOMENTS, noise=SimulatedNoise(1_000_000 + seed), **me, **spend
+        ).reject,
+        scf_test(
+            x, y, release=MOMENTS, noise=SimulatedNoise(1_000_000 + seed), **scf, **spend
+        ).reject,
         me_test(
             x, y, release="statistic", epsilon=epsilon, noise=SimulatedNoise(1_000_000 + seed), **me
         ).reject,
@@ -77,7 +83,7 @@ def rejections(job: tuple[int, float, int, int]) -> list[bool]:
         ).reject,
         shares(x, y, me, epsilon, seed) <= 0.05,
         me_test(
-            x, y, null="asymptotic", noise=SimulatedNoise(1_000_000 + seed), **me, **spend
+            x, y, release=asymptotic, noise=SimulatedNoise(1_000_000 + seed), **me, **spend
         ).reject,
     ]
 

@@ -113,7 +113,8 @@ def outcome(cell: Cell, seed: int) -> Any:
     if cell.test == "compare":
         shares = [library.share(rows, **features, **common) for rows in samples]
         return library.compare(*shares, **draws)
-    return library.me_test(*samples, release="moments", **features, **common, **draws)
+    moments = library.MomentsRelease(REPLICATES)
+    return library.me_test(*samples, release=moments, rng=draws["rng"], **features, **common)
 
 
 def rejections(job: tuple[Cell, range]) -> int:

@@ -30,7 +30,7 @@ from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
-from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
 from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
 from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
@@ -121,7 +121,7 @@ def rejections(job: Job) -> list[bool]:
     return [
         test(x, y, release="statistic", noise=noise[0], **shared).reject,
         permute(x, y, release="decision", n_permutations=299, noise=noise[1], **shared).reject,
-        test(x, y, delta=DELTA, n_bootstrap=299, noise=noise[2], **shared).reject,
+        test(x, y, delta=DELTA, release=MomentsRelease(299), noise=noise[2], **shared).reject,
         _shares(x, y, public, problem, epsilon, noise[3]) <= ALPHA,
     ]
 

@@ -30,6 +30,9 @@ from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, release
 from privatest.two_sample import (
+    MomentsRelease,
+    PrivateChoice,
+    StatisticRelease,
     distinguishing_features,
     ipm_test,
     kruskal,
@@ -58,14 +61,17 @@ __all__ = [
     "Estimate",
     "LedgerError",
     "MeanEstimate",
+    "MomentsRelease",
     "Outcome",
     "ParameterError",
     "PermutationSensitivity",
     "PrivacyError",
+    "PrivateChoice",
     "PrivatestError",
     "Schema",
     "Share",
     "SharePlan",
+    "StatisticRelease",
     "SyntheticData",
     "compare",
     "compare_all",

@@ -19,7 +19,7 @@ from privatest.mechanisms import moments as mechanism
 from privatest.noise import SimulatedNoise
 from privatest.statistics.correlation import two_sample_scale
 from privatest.two_sample import embedding_statistic
-from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
 from privatest.two_sample.embedding_moments import read_question
 from privatest.two_sample.embedding_permutation import me_permutation_test
 from privatest.two_sample.embedding_statistic import select_privately
@@ -57,7 +57,9 @@ def seeds():
 
 def moments(draw):
     def release(data):
-        found = me_test(*data, delta=DELTA, n_bootstrap=1, rng=0, noise=draw(), **SHARED)
+        found = me_test(
+            *data, delta=DELTA, release=MomentsRelease(n_bootstrap=1), rng=0, noise=draw(), **SHARED
+        )
         # along the way from one neighbour to the other
         return float(found.estimates["difference"] @ np.array([1.0, -1.0]))
 
@@ -66,7 +68,7 @@ def moments(draw):
 
 def statistic(draw, **more):
     def release(data):
-        found = me_test(*data, release="statistic", condition=0.5, noise=draw(), **SHARED | more)
+        found = me_test(*data, release=StatisticRelease(0.5), noise=draw(), **SHARED | more)
         return found.statistic
 
     return release
@@ -88,8 +90,7 @@ def waves(draw):
             *data,
             frequencies=[np.pi],
             bounds=(0, 1),
-            release="statistic",
-            condition=0.5,
+            release=StatisticRelease(condition=0.5),
             epsilon=EPSILON,
             noise=draw(),
         )

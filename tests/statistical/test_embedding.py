@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from privatest.noise import SimulatedNoise
-from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_permutation import me_permutation_test
 
 pytestmark = pytest.mark.statistical
@@ -39,7 +39,8 @@ def runs(test, shift, n, m, **options):
     return count
 
 
-MOMENTS: dict[str, Any] = {"delta": DELTA, "n_bootstrap": 99}
+ASYMPTOTIC = MomentsRelease(null="asymptotic")
+MOMENTS: dict[str, Any] = {"delta": DELTA, "release": MomentsRelease(n_bootstrap=99)}
 STATISTIC: dict[str, Any] = {"release": "statistic"}
 PERMUTED: dict[str, Any] = {"release": "decision", "n_permutations": 99}
 
@@ -64,7 +65,7 @@ def test_level(test, options):
 
 
 def test_the_asymptotic_null_fails_as_the_paper_says():
-    found = runs(me_test, 0.0, 300, 300, null="asymptotic", epsilon=0.5, **MOMENTS)
+    found = runs(me_test, 0.0, 300, 300, epsilon=0.5, delta=DELTA, release=ASYMPTOTIC)
     assert found > 0.5 * RUNS
 
 

@@ -19,7 +19,8 @@ from privatest.mechanisms.moments import difference_sensitivity
 from privatest.noise import SimulatedNoise
 from privatest.plots.features import plot_features
 from privatest.statistics.correlation import straightened, two_sample_scale
-from privatest.two_sample.embedding import me_test, scf_test
+from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
+from privatest.two_sample.embedding_locations import PrivateChoice
 from privatest.two_sample.embedding_moments import distinguishing_features, read_question
 from privatest.two_sample.embedding_permutation import (
     me_permutation_test,
@@ -131,15 +132,9 @@ def test_estimates_are_kernel_values_with_their_noise():
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_noise_of_estimates_is_what_is_said():
-    draws = np.array(
-        [
-            me_test(X, Y, delta=DELTA, n_bootstrap=1, noise=noise(seed), **ME).estimates[
-                "difference"
-            ]
-            for seed in range(300)
-        ]
-    )
-    said = me_test(X, Y, delta=DELTA, n_bootstrap=1, noise=noise(), **ME).estimates["noise"]
+    quick: dict[str, Any] = {"delta": DELTA, "release": MomentsRelease(n_bootstrap=1), **ME}
+    found = [me_test(X, Y, noise=noise(seed), **quick).estimates for seed in range(300)]
+    draws, said = np.array([each["difference"] for each in found]), found[0]["noise"]
     # a standard deviation of 300 draws is within 20% but for a chance of 1e-6
     assert draws.std(axis=0) == pytest.approx(said, rel=0.2)
 
@@ -268,25 +263,35 @@ def test_unbounded_data_needs_a_bandwidth():
         ({"epsilon": 0}, ParameterError, "epsilon"),
         ({"alpha": 1}, ParameterError, "alpha"),
         ({"release": "pvalue"}, ParameterError, "release"),
-        ({"null": "chi2"}, ParameterError, "null"),
-        ({"condition": 3.0}, ParameterError, "condition"),
-        ({"release": "statistic", "condition": 1e6}, ParameterError, "condition"),
-        ({"release": "statistic", "null": "asymptotic"}, ParameterError, "null"),
+        ({"release": StatisticRelease(condition=1e6)}, ParameterError, "condition"),
+        ({"release": MomentsRelease}, ParameterError, "release"),
         ({"locations": 0}, ParameterError, "locations"),
         ({"locations": 501}, ParameterError, "locations"),
         ({"locations": [[0.5]]}, ParameterError, "locations"),
         ({"bandwidth": 0}, ParameterError, "bandwidth"),
         ({"kernel": "cubic"}, ParameterError, "kernel"),
-        ({"n_bootstrap": 0}, ParameterError, "n_bootstrap"),
         ({"noise": object()}, ParameterError, "noise"),
         ({"rng": "seed"}, ParameterError, "rng"),
-        ({"select": "public"}, ParameterError, "select"),
-        ({"select": "private"}, ParameterError, "candidates"),
     ],
 )
 def test_me_test_refuses(changes, error, word):
     with pytest.raises(error, match=word):
         me_test(X, Y, **{**ME, "delta": DELTA, **changes})
+
+
+@pytest.mark.parametrize(
+    ("make", "fields", "word"),
+    [
+        (MomentsRelease, {"null": "chi2"}, "null"),
+        (MomentsRelease, {"n_bootstrap": 0}, "n_bootstrap"),
+        (StatisticRelease, {"condition": 0.0}, "condition"),
+        (PrivateChoice, {"candidates": 4}, "candidates"),
+        (PrivateChoice, {"candidates": [4]}, "candidates"),
+    ],
+)
+def test_parts_of_a_call_refuse(make, fields, word):
+    with pytest.raises(ParameterError, match=word):
+        make(**fields)
 
 
 @pytest.mark.parametrize(
@@ -311,6 +316,8 @@ def test_permutation_test_refuses():
         me_permutation_test(X, Y, n_permutations=0, **ME)
     with pytest.raises(PrivacyError, match="row"):
         me_permutation_test(X, Y, adjacency="row", **ME)
+    with pytest.raises(ParameterError, match="PrivateChoice"):
+        me_permutation_test(X, Y, **ME | {"locations": PrivateChoice([3, 4])})
 
 
 # --- which features speak --------------------------------------------------------------------

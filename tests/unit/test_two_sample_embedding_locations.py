@@ -11,13 +11,15 @@ from scipy.optimize import check_grad
 from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.data.schema import NumericColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.two_sample.embedding import me_test
+from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
+from privatest.two_sample.embedding_locations import PrivateChoice
 from privatest.two_sample.embedding_optimiser import (
     optimise_frequencies,
     optimise_locations,
     power_criterion,
     wave_criterion,
 )
+from privatest.two_sample.embedding_permutation import me_permutation_test
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(300, 2)), RNG.normal(size=(300, 2))
@@ -75,6 +77,24 @@ def test_optimised_locations_look_where_the_difference_is():
     assert chosen.criterion > np.mean(drawn)
 
 
+def test_what_was_optimised_is_given_to_a_test_as_it_is():
+    places = optimise_locations(X, Y, n_locations=2, sizes=(900, 900), n_starts=1, rng=0, **TEST)
+    by_hand: dict[str, Any] = {"locations": places.locations, "bandwidth": places.bandwidth}
+    seeded: dict[str, Any] = {"rng": 0, **TEST}
+    for test in (me_test, me_permutation_test):
+        found = test(X, Y, locations=places, noise=SimulatedNoise(0), **seeded)
+        again = test(X, Y, noise=SimulatedNoise(0), **by_hand, **seeded)
+        assert found.to_json() == again.to_json()
+        with pytest.raises(ParameterError, match="bandwidth"):
+            test(X, Y, locations=places, bandwidth=0.2, **seeded)
+        with pytest.raises(ParameterError, match="kernel"):
+            test(X, Y, locations=places, kernel="imq", **seeded)
+    waves = optimise_frequencies(X, Y, n_frequencies=1, sizes=(900, 900), n_starts=1, rng=0, **TEST)
+    found = scf_test(X, Y, frequencies=waves, noise=SimulatedNoise(0), **seeded)
+    again = scf_test(X, Y, frequencies=waves.frequencies, noise=SimulatedNoise(0), **seeded)
+    assert found.to_json() == again.to_json()
+
+
 def test_optimiser_refuses():
     with pytest.raises(ParameterError, match="numeric"):
         optimise_locations(
@@ -93,10 +113,9 @@ def test_a_good_candidate_is_bought():
         found = me_test(
             np.tile(X, (10, 1)),
             np.tile(Y, (10, 1)),
-            locations=[bad, good],
-            select="private",
+            locations=PrivateChoice([bad, good]),
+            release=MomentsRelease(n_bootstrap=19),
             bandwidth=0.3,
-            n_bootstrap=19,
             noise=SimulatedNoise(seed),
             **TEST,
         )
@@ -108,10 +127,10 @@ def test_a_good_candidate_is_bought():
 
 def test_choice_needs_one_row_per_person():
     schema = Schema({"a": NumericColumn(-4, 4), "b": NumericColumn(-4, 4)}, rows_per_person=2)
-    candidates: Any = [[[0.0, 0.0]], [[1.0, 1.0]]]
+    choice = PrivateChoice([[[0.0, 0.0]], [[1.0, 1.0]]])
     cases: list[dict[str, Any]] = [{"bounds": schema}, {"adjacency": "both"}]
     for more in cases:
         with pytest.raises(PrivacyError, match="one row per person"):
-            me_test(X, Y, locations=candidates, select="private", **{**TEST, **more})
+            me_test(X, Y, locations=choice, **{**TEST, **more})
     with pytest.raises(DataError, match="at least 10"):
-        me_test(X[:9], Y, locations=candidates, select="private", **TEST)
+        me_test(X[:9], Y, locations=choice, **TEST)

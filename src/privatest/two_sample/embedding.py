@@ -5,17 +5,21 @@ Linear in the data, one pass. Raj et al. (2019), corrected: docs/proofs/embeddin
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Amount
 from privatest.core.results import Outcome
-from privatest.core.validation import Rng, integer_at_least, one_of, public_generator, reject
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.kernels.embedding import Embedding
 from privatest.kernels.kernels import KernelFamily
 from privatest.statistics.moment_test import NULLS, Null, moment_pvalue
-from privatest.two_sample.embedding_locations import characteristic_features, location_features
+from privatest.two_sample.embedding_locations import (
+    PrivateChoice,
+    characteristic_features,
+    location_features,
+)
 from privatest.two_sample.embedding_moments import (
     Question,
     embedding_estimates,
@@ -25,9 +29,50 @@ from privatest.two_sample.embedding_moments import (
 )
 from privatest.two_sample.embedding_statistic import released_statistic, select_privately
 
-__all__ = ["me_test", "scf_test"]
+__all__ = ["MomentsRelease", "StatisticRelease", "me_test", "scf_test"]
 
-Releases = Literal["moments", "statistic"]
+
+@dataclass(frozen=True, slots=True)
+class MomentsRelease:
+    """Release the difference at each location with its covariance, and test with them.
+
+    Attributes
+    ----------
+    n_bootstrap : int
+        Draws of the corrected null law; post-processing.
+    null : {"corrected", "asymptotic"}
+        The null law. "asymptotic" ignores the noise and rejects too often; it is here to show
+        that.
+    """
+
+    n_bootstrap: int = 999
+    null: Null = "corrected"
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        integer_at_least("n_bootstrap", self.n_bootstrap, 1)
+        one_of("null", self.null, NULLS)
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticRelease:
+    """Release one number and its p-value, with pure epsilon.
+
+    Attributes
+    ----------
+    condition : float, optional
+        K: a large one weighs all directions of the features alike, a small one needs less noise.
+    """
+
+    condition: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the field."""
+        if self.condition is not None:
+            number("condition", self.condition, above=0)
+
+
+Release = Literal["moments", "statistic"] | MomentsRelease | StatisticRelease
 
 
 def me_test(
@@ -38,16 +83,12 @@ def me_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Releases | None = None,
-    null: Null = "corrected",
+    release: Release | None = None,
     bounds: Any = None,
     kernel: KernelFamily = "gaussian",
     bandwidth: float | None = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
-    select: Literal["private"] | None = None,
-    condition: float | None = None,
-    n_bootstrap: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -57,20 +98,19 @@ def me_test(
     ----------
     x, y : array, data frame or Arrow table
         The two samples; a row is a record, a 1-D array is one column.
-    locations : int, array, data frame or Arrow table
-        Public points at which the samples are compared, in the data's own units; or a number of
-        points spread evenly over the bounds. Never taken from the private data; public or
-        simulated data may choose them (:func:`optimise_locations`).
+    locations : int, array, data frame, Arrow table, ChosenLocations or PrivateChoice
+        Public points at which the samples are compared, in the data's own units; a number of
+        points to spread evenly over the bounds; what :func:`optimise_locations` found on public
+        samples, with its bandwidth; or a :class:`PrivateChoice` among several of these. Never
+        points of the private data.
     epsilon, delta : float, int, str or Decimal
         The privacy budget; ``release="moments"`` needs delta > 0.
     alpha : float
         Level of the decision.
-    release : {"moments", "statistic"}, optional
+    release : {"moments", "statistic"}, MomentsRelease or StatisticRelease, optional
         "moments" releases the difference at each location with its covariance, and tests with
         them; "statistic" one number, with pure epsilon. By default "moments" where delta > 0.
-    null : {"corrected", "asymptotic"}
-        Null law for "moments". "asymptotic" ignores the noise and rejects too often; it is here
-        to show that.
+        :class:`MomentsRelease` and :class:`StatisticRelease` set what goes with one of the two.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns. Data outside is clipped. Without bounds ``bandwidth`` must
         be given, in the data's own units.
@@ -82,13 +122,6 @@ def me_test(
         What is hidden: one record's values, or one record in each group.
     paired : bool
         Row i of ``x`` and row i of ``y`` belong to one person, who is hidden with both.
-    select : {"private"}, optional
-        ``locations`` is then a list of candidates, each as above. A fifth of the rows, in secret
-        order, chooses one by report-noisy-max; the others test. The cost stays the same.
-    condition : float, optional
-        K of ``release="statistic"``: large looks at all directions alike, small needs less noise.
-    n_bootstrap : int
-        Draws of the corrected null; post-processing.
     rng : None, int or Generator
         Public randomness, for the null law.
     noise : NoiseSource, optional
@@ -136,29 +169,15 @@ def me_test(
         paired=paired,
         noise=noise,
     )
-    candidates = [locations]
-    if select is not None:
-        one_of("select", select, ("private",))
-        candidates = list(locations) if isinstance(locations, (list, tuple)) else []
-        if len(candidates) < 2:
-            reject("locations", "a list of at least two candidates for select", locations)
+    choice = isinstance(locations, PrivateChoice)
     embeddings = [
         location_features(candidate, question.bounds, question.domain, kernel, bandwidth)
-        for candidate in candidates
+        for candidate in (locations.candidates if choice else [locations])
     ]
     chosen = 0
-    if select is not None:
+    if choice:
         chosen, question = select_privately(question, embeddings)
-    return _outcome(
-        question,
-        embeddings[chosen],
-        "mean embedding test",
-        release=release or ("moments" if question.budget.delta else "statistic"),
-        null=null,
-        condition=condition,
-        n_bootstrap=n_bootstrap,
-        rng=rng,
-    )
+    return _outcome(question, embeddings[chosen], "mean embedding test", release, rng)
 
 
 def scf_test(
@@ -170,13 +189,10 @@ def scf_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Releases | None = None,
-    null: Null = "corrected",
+    release: Release | None = None,
     bandwidth: float | None = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
-    condition: float | None = None,
-    n_bootstrap: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -186,12 +202,12 @@ def scf_test(
     ----------
     x, y : array, data frame or Arrow table
         The two samples; numeric columns.
-    frequencies : int or array
-        Public frequencies, in radians per unit of the data, one row for each; or how many to
-        draw, the same ones in every run.
+    frequencies : int, array or ChosenFrequencies
+        Public frequencies, in radians per unit of the data, one row for each; how many to draw,
+        the same ones in every run; or what :func:`optimise_frequencies` found.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns. Data outside is clipped.
-    epsilon, delta, alpha, release, null, adjacency, paired, condition, n_bootstrap, rng, noise
+    epsilon, delta, alpha, release, adjacency, paired, rng, noise
         As in :func:`me_test`.
     bandwidth : float, optional
         Width of the Gaussian weight exp(-|x - centre|²/(2 bandwidth²)) that smooths the
@@ -233,46 +249,28 @@ def scf_test(
         noise=noise,
     )
     embedding = characteristic_features(frequencies, question.bounds, question.domain, bandwidth)
-    return _outcome(
-        question,
-        embedding,
-        "smooth characteristic function test",
-        release=release or ("moments" if question.budget.delta else "statistic"),
-        null=null,
-        condition=condition,
-        n_bootstrap=n_bootstrap,
-        rng=rng,
-    )
+    return _outcome(question, embedding, "smooth characteristic function test", release, rng)
 
 
 def _outcome(
-    question: Question,
-    embedding: Embedding,
-    test: str,
-    *,
-    release: str,
-    null: Null,
-    condition: float | None,
-    n_bootstrap: int,
-    rng: Rng,
+    question: Question, embedding: Embedding, test: str, release: Release | None, rng: Rng
 ) -> Outcome:
-    one_of("release", release, ("moments", "statistic"))
-    one_of("null", null, NULLS)
-    integer_at_least("n_bootstrap", n_bootstrap, 1)
+    if release is None:
+        release = "moments" if question.budget.delta else "statistic"
+    if not isinstance(release, (MomentsRelease, StatisticRelease)):
+        one_of("release", release, ("moments", "statistic"))
+        release = MomentsRelease() if release == "moments" else StatisticRelease()
     generator = public_generator(rng)
     facts = embedding_facts(question, embedding, test)
     estimates: dict[str, Any] = {}
-    if release == "statistic":
-        if null != "corrected":
-            raise ParameterError("null='asymptotic' goes with release='moments' only.")
-        statistic, pvalue, ridge = released_statistic(question, embedding, condition)
-        facts["parameters"] |= {"release": release, "ridge": ridge}
+    if isinstance(release, StatisticRelease):
+        statistic, pvalue, ridge = released_statistic(question, embedding, release.condition)
+        facts["parameters"] |= {"release": "statistic", "ridge": ridge}
     else:
-        if condition is not None:
-            raise ParameterError("condition goes with release='statistic' only.")
         pooled = released_moments(question, embedding)
-        statistic, pvalue = moment_pvalue(pooled, null=null, n_bootstrap=n_bootstrap, rng=generator)
-        facts["parameters"] |= {"release": release, "null": null, "n_bootstrap": n_bootstrap}
+        draws: dict[str, Any] = {"null": release.null, "n_bootstrap": release.n_bootstrap}
+        statistic, pvalue = moment_pvalue(pooled, **draws, rng=generator)
+        facts["parameters"] |= {"release": "moments"} | draws
         estimates = embedding_estimates(pooled, embedding)
     return Outcome(
         reject=pvalue <= question.alpha,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,9 @@ from privatest.kernels.embedding import (
 from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
 
 __all__ = [
+    "ChosenFrequencies",
+    "ChosenLocations",
+    "PrivateChoice",
     "characteristic_features",
     "column_widths",
     "decoded",
@@ -31,6 +36,42 @@ __all__ = [
 ]
 
 _MOST_FEATURES = 500  # a second moment of more would drown in noise
+
+
+class ChosenLocations(NamedTuple):
+    """Public locations in the data's own units, and a bandwidth as a share of the bounds."""
+
+    locations: NDArray[np.float64]
+    bandwidth: float
+    criterion: float
+
+
+class ChosenFrequencies(NamedTuple):
+    """Public frequencies, in radians per unit of the data."""
+
+    frequencies: NDArray[np.float64]
+    criterion: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateChoice:
+    """Sets of public locations, of which the private data chooses one for :func:`me_test`.
+
+    A fifth of the rows, in secret order, chooses by report-noisy-max; the others test. So the
+    cost stays the same, and the choice is part of the result.
+
+    Attributes
+    ----------
+    candidates : sequence
+        At least two, each as ``locations`` of :func:`me_test`.
+    """
+
+    candidates: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        """Check that there is a choice."""
+        if not isinstance(self.candidates, (list, tuple)) or len(self.candidates) < 2:
+            reject("candidates", "a list of at least two sets of locations", self.candidates)
 
 
 def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain) -> Kernel:
@@ -50,7 +91,15 @@ def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain)
 def location_features(
     locations: Any, bounds: Any, domain: Domain, family: KernelFamily, bandwidth: float | None
 ) -> MeanEmbedding:
-    """Build the mean embedding at public ``locations``, given or as a number of even points."""
+    """Build the mean embedding at public ``locations``: see :func:`me_test`."""
+    if isinstance(locations, PrivateChoice):
+        raise ParameterError("locations must not be a PrivateChoice here: only me_test takes one.")
+    if isinstance(locations, ChosenLocations):
+        if bandwidth is not None or family != "gaussian":
+            raise ParameterError(
+                "kernel and bandwidth must be left out: they come with the chosen locations."
+            )
+        locations, bandwidth = locations.locations, locations.bandwidth
     kernel = public_kernel(family, bandwidth, domain)
     if isinstance(locations, Integral) and not isinstance(locations, bool):
         _check_count("locations", int(locations))
@@ -76,7 +125,8 @@ def characteristic_features(
         width = math.sqrt(domain.dimension) / 2  # exp(-t²/w²) is the cf of N(0, 2/w²)
         drawn = public_generator(0).normal(size=(count, domain.dimension)) * math.sqrt(2) / width
         return smooth_characteristic(drawn, bandwidth, domain)
-    waves = np.asarray(frequencies)
+    chosen = isinstance(frequencies, ChosenFrequencies)
+    waves = np.asarray(frequencies.frequencies if chosen else frequencies)
     if waves.ndim == 1 and domain.dimension == 1:
         waves = waves[:, None]
     shaped = waves.ndim == 2 and waves.shape[1] == domain.dimension

@@ -8,7 +8,7 @@ meet. Real data must not be used here: what is chosen from private rows leaks th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,15 @@ from privatest.data.encoding import EncodedSamples, described, encode_samples
 from privatest.kernels.embedding import RIDGE
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.two_sample.common import check_sizes
-from privatest.two_sample.embedding_locations import column_widths, decoded, public_kernel
+from privatest.two_sample.embedding_locations import (
+    ChosenFrequencies,
+    ChosenLocations,
+    column_widths,
+    decoded,
+    public_kernel,
+)
 
 __all__ = [
-    "ChosenFrequencies",
-    "ChosenLocations",
     "optimise_frequencies",
     "optimise_locations",
     "power_criterion",
@@ -33,21 +37,6 @@ __all__ = [
 
 _TRIED = 300  # frequencies that are looked at before a search
 _NARROWEST, _WIDEST = np.log(0.02), np.log(50.0)  # of the bandwidth, in diameters of the box
-
-
-class ChosenLocations(NamedTuple):
-    """Public locations in the data's own units, and a bandwidth as a share of the bounds."""
-
-    locations: NDArray[np.float64]
-    bandwidth: float
-    criterion: float
-
-
-class ChosenFrequencies(NamedTuple):
-    """Public frequencies, in radians per unit of the data."""
-
-    frequencies: NDArray[np.float64]
-    criterion: float
 
 
 def optimise_locations(
@@ -88,7 +77,8 @@ def optimise_locations(
     Returns
     -------
     ChosenLocations
-        ``locations`` and ``bandwidth`` for :func:`me_test`, and the criterion reached.
+        To be given to :func:`me_test` as ``locations``; it holds the bandwidth too, and the
+        criterion reached.
 
     Notes
     -----
@@ -147,7 +137,7 @@ def optimise_frequencies(
     Returns
     -------
     ChosenFrequencies
-        ``frequencies`` for :func:`scf_test`, and the criterion reached.
+        To be given to :func:`scf_test` as ``frequencies``; it holds the criterion reached too.
 
     Notes
     -----

@@ -179,8 +179,8 @@ def select_privately(question: Question, candidates: Sequence[Embedding]) -> tup
     """
     if question.steps > 1:
         raise PrivacyError(
-            "select='private' needs one row per person and adjacency='one': a person with rows in "
-            "both parts would be seen twice."
+            "PrivateChoice needs one row per person and adjacency='one': a person with rows in "
+            "both parts would be used twice."
         )
     choosing, testing = _split(question)
     scales = [
@@ -201,7 +201,7 @@ def _split(question: Question) -> tuple[Question, Question]:
     x, y = question.samples.x, question.samples.y
     first_x, first_y = len(x) // _CHOOSING, len(y) // _CHOOSING
     if min(first_x, first_y) < 2:
-        raise DataError(f"select='private' needs at least {2 * _CHOOSING} rows in each sample.")
+        raise DataError(f"PrivateChoice needs at least {2 * _CHOOSING} rows in each sample.")
     order_x = question.noise.permutation(len(x))
     order_y = order_x if question.paired else question.noise.permutation(len(y))
 
