@@ -38,6 +38,8 @@ LAYERS: list[tuple[str, ...]] = [
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by core/noise.py and nobody else
+# What a noise source draws, but for the secret order of rows (permutation).
+DRAWS = ("below", "discrete_laplace", "gaussian", "laplace", "uniforms")
 SIMULATORS = ("reproduce",)  # packages that may create SimulatedNoise
 SLOW_TO_IMPORT = (
     "dp_accounting",
@@ -155,6 +157,22 @@ def secret_imports(name: str, source: str) -> list[str]:
         f"{name} imports {target}: ask privatest.core.noise for secret randomness"
         for target in imported_names(name, source)
         if any(within(target, package) for package in SECRET_RANDOMNESS)
+    ]
+
+
+def noise_draws(name: str, source: str) -> list[str]:
+    """Noise that is drawn outside ``mechanisms``; ``rng`` and ``generator`` are public."""
+    if name == "privatest.core.noise" or component(name) in ("mechanisms", *SIMULATORS):
+        return []
+    tree = ast.parse(source)
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        f"{name}:{node.lineno} draws noise: hand the value to privatest.mechanisms"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in DRAWS
+        and (node in calls or node.attr != "gaussian")  # which is also a field of requests
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("rng", "generator"))
     ]
 
 
@@ -290,6 +308,25 @@ def test_secret_import_checker_sees(source):
 @pytest.mark.parametrize(
     "source",
     [
+        "noise.laplace(1.0, 2.0)",
+        "question.noise.below(2)",
+        "[source.gaussian(v, 1.0, -80) for v in values]",
+        "draw = noise_source(noise).uniforms",
+    ],
+)
+def test_noise_checker_sees(source):
+    assert len(noise_draws("privatest.two_sample.mmd", source)) == 1
+    assert noise_draws("privatest.mechanisms.additive", source) == []
+
+
+@pytest.mark.parametrize("source", ["noise.permutation(9)", "rng.laplace(size=9)", "laplace(1.0)"])
+def test_noise_checker_lets_pass(source):
+    assert noise_draws("privatest.two_sample.mmd", source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
         "from privatest.noise import SimulatedNoise\nSimulatedNoise(1)",
         "from privatest import noise\nnoise.SimulatedNoise(1)",
         "from privatest.noise import SimulatedNoise as Quiet\nQuiet(seed=1)",
@@ -348,6 +385,10 @@ def test_only_noise_imports_secret_randomness():
     # and the checker does see it where it is allowed
     text = (SOURCE / "core" / "noise.py").read_text(encoding="utf-8")
     assert secret_imports("privatest.elsewhere", text)
+
+
+def test_only_mechanisms_draw_noise():
+    assert violations(noise_draws) == []
 
 
 def test_only_simulations_create_simulated_noise():

@@ -11,8 +11,10 @@ import pytest
 
 from privatest import mmd_test
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
+from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms import permutation
-from privatest.mechanisms.additive import gaussian, laplace, tulap
+from privatest.mechanisms.additive import gaussian, laplace
+from privatest.mechanisms.lattice import noisy_integer
 from privatest.mechanisms.permutation import smoothed_decision, smoothed_pvalue
 from privatest.noise import SecureNoise, SimulatedNoise
 from tests.privacy.harness import audit
@@ -167,8 +169,8 @@ def laplace_of(sensitivity, noise):
 
 
 def tulap_of(sensitivity, noise):
-    declared = Sensitivity(sensitivity)
-    return lambda value: tulap(value, sensitivity=declared, budget=BUDGET, noise=noise)
+    law = lattice_tulap(round(2 * sensitivity), BUDGET)
+    return lambda value: noisy_integer(round(2 * value), law=law, noise=noise)
 
 
 def gaussian_of(sensitivity, noise):

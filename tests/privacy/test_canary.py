@@ -24,7 +24,7 @@ from privatest import (
 )
 from privatest.core.privacy import PermutationSensitivity, Sensitivity
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.mechanisms.additive import gaussian, laplace, tulap
+from privatest.mechanisms.additive import gaussian, laplace
 from privatest.noise import SecureNoise, SimulatedNoise
 
 pytestmark = pytest.mark.privacy
@@ -305,8 +305,6 @@ def test_what_is_not_finite_never_meets_noise(bad):
     noise, budget = Untouched(), Budget(1, 1e-6)
     with pytest.raises(ParameterError, match="finite"):
         laplace(bad, sensitivity=Sensitivity(1.0), budget=budget, noise=noise)
-    with pytest.raises(ParameterError, match="finite"):
-        tulap(bad, sensitivity=Sensitivity(1.0), budget=budget, noise=noise)
     vector = np.array([0.0, bad])
     with pytest.raises(ParameterError, match="finite"):
         gaussian(vector, sensitivity=Sensitivity(1.0, "l2"), budget=budget, noise=noise)

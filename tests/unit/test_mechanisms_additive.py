@@ -1,9 +1,8 @@
-"""Mechanisms: how much noise, on which grid, and the exact law of Tulap."""
+"""Mechanisms: how much noise, and on which grid."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from fractions import Fraction
 from typing import Any
 
@@ -12,8 +11,7 @@ import pytest
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity, gaussian_scale
-from privatest.mechanisms import additive as mechanisms
-from privatest.mechanisms.additive import gaussian, laplace, tulap
+from privatest.mechanisms.additive import gaussian, laplace, noisy_argmax
 from privatest.noise import SecureNoise, SimulatedNoise
 
 
@@ -81,7 +79,6 @@ def test_every_sensitivity_gets_its_noise(sensitivity, value):
         scalar = Sensitivity(sensitivity)
         shared: dict[str, Any] = {"budget": budget, "noise": source}
         assert math.isfinite(laplace(value, sensitivity=scalar, **shared))
-        assert math.isfinite(tulap(value, sensitivity=scalar, **shared))
         assert np.isfinite(gaussian(np.array([value]), sensitivity=vector, **shared)).any() or (
             abs(value) > 1e307
         )
@@ -101,7 +98,7 @@ def test_gaussian_noise_needs_delta():
         gaussian(np.ones(2), sensitivity=Sensitivity(1.0, "l2"), budget=Budget(1), noise=Recorder())
 
 
-@pytest.mark.parametrize(("mechanism", "norm"), [(laplace, "l2"), (tulap, "l2"), (gaussian, "l1")])
+@pytest.mark.parametrize(("mechanism", "norm"), [(laplace, "l2"), (gaussian, "l1")])
 def test_the_wrong_norm_is_refused(mechanism, norm):
     declared = Sensitivity(1.0, norm)
     with pytest.raises(ParameterError, match=r"sensitivity\.norm"):
@@ -116,71 +113,32 @@ def test_secure_mechanisms_run():
     values = np.array([2.0, -3.0])
     noisy = gaussian(values, sensitivity=Sensitivity(1.0, "l2"), budget=budget, noise=noise)
     assert noisy == pytest.approx(values, abs=0.1)
-    # uniform noise over a width of one sensitivity is always there
-    assert abs(tulap(2.0, sensitivity=declared, budget=budget, noise=noise) - 2) <= 0.500001
 
 
-# --- Tulap -----------------------------------------------------------------------------------
+# --- the largest of several values -----------------------------------------------------------
 
 
-def tulap_law(value, sensitivity, budget, reach=9):
-    """P(release) on a coarse grid, from all draws of the two parts of the noise."""
-    width = 1 << mechanisms.TULAP_BITS
-    law: dict[float, float] = defaultdict(float)
-    for discrete in range(-reach, reach + 1):
-        for uniform in range(width):
-            noise = Recorder(discrete, uniform)
-            release = tulap(value, sensitivity=sensitivity, budget=budget, noise=noise)
-            assert noise.width == width
-            decay = math.exp(-1 / noise.scale)
-            law[release] += (1 - decay) / (1 + decay) * decay ** abs(discrete) / width
-    return law
+def test_noisy_argmax_draws_for_twice_the_sensitivity():
+    noise, declared = Recorder(), Sensitivity(0.3)
+    assert noisy_argmax([1.0, 3.0, 2.0], sensitivity=declared, budget=Budget(2), noise=noise) == 1
+    assert Fraction(noise.scale) >= Fraction(0.6) / 2
+    assert noise.scale == pytest.approx(0.3, rel=1e-14)
+    with pytest.raises(ParameterError, match="finite"):
+        noisy_argmax([0.0, math.nan], sensitivity=declared, budget=Budget(2), noise=noise)
 
 
-@pytest.mark.parametrize("size", [1.0, 0.3])
-@pytest.mark.parametrize("start", [0.0, 0.5, 10.49, -3.2, 1e3])
-def test_tulap_is_exactly_private(start, size, monkeypatch):
-    monkeypatch.setattr(mechanisms, "TULAP_BITS", 6)
-    sensitivity, budget = Sensitivity(size), Budget(1)
-    grid = size / 63
-    first = tulap_law(start, sensitivity, budget)
-    worst = []
-    for share in (1.0, 0.999, 0.5, 1 / 63, 0.5 / 63, -1.0):
-        # a half step off the grid: rounding then adds a step
-        second = tulap_law(start + share * size, sensitivity, budget)
-        # near the ends of the enumeration one of the two is cut off
-        common = [key for key in first if key in second and abs(key - start) < 6 * size]
-        assert len(common) > 500
-        worst.append(max(abs(math.log(first[key] / second[key])) for key in common))
-    assert max(worst) <= 1 + 1e-9
-    assert max(worst) > 1 - 1e-9  # attained: Tulap wastes nothing
-    assert max(abs(a - b) for a, b in zip(sorted(first), sorted(first)[1:], strict=False)) < (
-        1.001 * grid
-    )
+@pytest.mark.privacy
+def test_noisy_argmax_is_private_and_not_more_than_asked():
+    """Two values with noise L and L': the first wins if L - L' >= gap, which moves by 2."""
 
+    def first_wins(gap, scale):  # the difference of two Laplace draws
+        tail = (2 + abs(gap) / scale) * math.exp(-abs(gap) / scale) / 4
+        return tail if gap >= 0 else 1 - tail
 
-def test_tulap_with_half_the_width_would_not_be(monkeypatch):
-    monkeypatch.setattr(mechanisms, "TULAP_BITS", 6)
-    laws = [tulap_law(value, Sensitivity(0.5), Budget(1)) for value in (0.0, 1.0)]
-    common = [key for key in laws[0] if key in laws[1] and abs(key) < 2]
-    assert max(abs(math.log(laws[0][key] / laws[1][key])) for key in common) > 1.9
-
-
-def test_tulap_of_a_huge_value_keeps_its_steps():
-    """T/g beyond 2^53: a float quotient would be off by many steps."""
-    declared, budget = Sensitivity(1.0), Budget(1)
-    releases = [
-        tulap(1e6, sensitivity=declared, budget=budget, noise=Recorder(0, uniform))
-        for uniform in (0, 1 << 39, (1 << 40) - 1)
-    ]
-    assert releases[1] == pytest.approx(1e6, abs=1e-9)
-    assert releases[0] == pytest.approx(1e6 - 0.5, abs=1e-9)
-    assert releases[2] == pytest.approx(1e6 + 0.5, abs=1e-9)
-
-
-def test_tulap_grid():
     noise = Recorder()
-    release = tulap(0.0, sensitivity=Sensitivity(2.0), budget=Budget(0.5), noise=noise)
-    assert release == 0
-    assert noise.width == 1 << mechanisms.TULAP_BITS
-    assert noise.scale >= 2.0
+    noisy_argmax([0.0, 0.0], sensitivity=Sensitivity(1.0), budget=Budget(1), noise=noise)
+    losses = [
+        math.log(first_wins(gap - 1, noise.scale) / first_wins(gap + 1, noise.scale))
+        for gap in np.linspace(-60, 60, 241)
+    ]
+    assert 0.95 < max(losses) <= 1

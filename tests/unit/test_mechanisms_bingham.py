@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from privatest.mechanisms.bingham import _flat_bingham, bingham, orthogonal_axes, secret_draws
+from privatest.mechanisms.bingham import Draw, _flat_bingham, bingham, orthogonal_axes, secret_draws
 from privatest.noise import SecureNoise, SimulatedNoise
 
 DRAWS, FALSE_ALARM = 20_000, 1e-4
@@ -20,9 +20,13 @@ def matrix(size: int, seed: int = 0) -> np.ndarray:
     return rows @ rows.T
 
 
+def drawn(stack: np.ndarray, c: float, normals: Draw, uniforms: Draw) -> np.ndarray:
+    return bingham(stack, np.linalg.eigvalsh(stack), c, normals, uniforms)
+
+
 def draws(a: np.ndarray, c: float, seed: int = 1, count: int = DRAWS) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return bingham(np.tile(a, (count, 1, 1)), c, rng.standard_normal, rng.random)
+    return drawn(np.tile(a, (count, 1, 1)), c, rng.standard_normal, rng.random)
 
 
 def flat_draws(a: np.ndarray, c: float, seed: int = 1, count: int = DRAWS) -> np.ndarray:
@@ -110,7 +114,7 @@ def test_importance_sampling(size, c):
 def test_many_matrices_at_once_do_not_mix():
     stack = np.stack([np.diag([1.0, 0, 0]), np.diag([0, 1.0, 0]), np.diag([0, 0, 1.0])])
     rng = np.random.default_rng(2)
-    u = bingham(np.tile(stack, (50, 1, 1)), 1e6, rng.standard_normal, rng.random)
+    u = drawn(np.tile(stack, (50, 1, 1)), 1e6, rng.standard_normal, rng.random)
     assert np.abs(u).argmax(axis=1).tolist() == [0, 1, 2] * 50
 
 
@@ -124,7 +128,7 @@ def test_proposals_are_taken_often():
             asked.append(size)
             return rng.random(size)
 
-        bingham(
+        drawn(
             np.tile(matrix(6), (500, 1, 1)), c, np.random.default_rng(4).standard_normal, uniforms
         )
         assert sum(asked) < 500 * 20

@@ -1,1 +1,1 @@
-"""Where noise meets a number."""
+"""Where noise meets a number: no other package draws it."""

@@ -1,4 +1,4 @@
-"""Value + Sensitivity + Budget -> noisy value: the only place where noise meets a number.
+"""Value + Sensitivity + Budget -> noisy value: Laplace, Gaussian and l-infinity noise.
 
 Proofs: docs/proofs/noise.md.
 """
@@ -6,8 +6,8 @@ Proofs: docs/proofs/noise.md.
 from __future__ import annotations
 
 import math
-import sys
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +18,14 @@ from privatest.core.privacy import SMALLEST_SENSITIVITY, Budget, Sensitivity, ga
 from privatest.core.validation import reject
 
 __all__ = [
-    "TULAP_BITS",
     "gaussian",
     "gaussian_noise_scale",
     "laplace",
     "linf_mean",
     "linf_scale",
-    "tulap",
+    "noisy_argmax",
 ]
 
-TULAP_BITS = 40  # a Tulap release lives on a grid of sensitivity / (2^40 - 1)
 _GAUSSIAN_GRID_BITS = 80  # the Gaussian's grid is at most 2^-80 of its sensitivity
 _LINF_GRID_BITS = 30  # the l-infinity mechanism's grid is at most 2^-30 of its sensitivity
 
@@ -64,6 +62,23 @@ def laplace(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: No
     _finite(np.asarray(value, dtype=np.float64))
     scale = math.nextafter(sensitivity.value / budget.pure_epsilon, math.inf)
     return noise.laplace(float(value), scale)
+
+
+def noisy_argmax(
+    values: Sequence[float], *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource
+) -> int:
+    """Return the index of a large value: of the largest, after noise (report-noisy-max).
+
+    Notes
+    -----
+    **Sensitivity** As declared, of each value; all of them may move at once, in either direction.
+
+    **Privacy** Each value gets Laplace noise of scale 2 · sensitivity/xi. The index, and nothing
+    else, is (epsilon, delta)-private: docs/proofs/embedding-tests.md.
+    """
+    twice = replace(sensitivity, value=2 * sensitivity.value)
+    noisy = [laplace(value, sensitivity=twice, budget=budget, noise=noise) for value in values]
+    return noisy.index(max(noisy))
 
 
 def gaussian(
@@ -175,44 +190,6 @@ def _geometric(scale: float, noise: NoiseSource) -> int:
     """Draw k >= 0 with weight exp(-k/scale): either half of a discrete Laplace law is one."""
     drawn = noise.discrete_laplace(scale)
     return drawn if drawn >= 0 else -drawn - 1
-
-
-def tulap(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource) -> float:
-    """Add Tulap noise (Awan and Slavkovic) to one number.
-
-    Tulap is the canonical noise for (epsilon, 0): discrete Laplace plus uniform, in units of
-    the sensitivity.
-
-    Parameters
-    ----------
-    value : float
-        The private number.
-    sensitivity : Sensitivity
-        How far it moves between neighbours.
-    budget : Budget
-        With delta > 0 it is served through :attr:`Budget.pure_epsilon`.
-    noise : NoiseSource
-        The secret randomness.
-
-    Notes
-    -----
-    **Sensitivity** As declared, in absolute value.
-
-    **Privacy** g (round(T/g) + 2^k D + U) with g = sensitivity/(2^k - 1), D discrete Laplace
-    of scale 1/xi and U uniform on 2^k integers is exactly xi-private: T/g moves by at most
-    2^k - 1 and rounding by at most one more. The law of the release has width g 2^k, not the
-    sensitivity.
-    """
-    _require_norm(sensitivity, "absolute", "l1")
-    _finite(np.asarray(value, dtype=np.float64))
-    width = 1 << TULAP_BITS
-    grid = math.nextafter(sensitivity.value / (width - 1), math.inf)
-    discrete = noise.discrete_laplace(math.nextafter(1.0 / budget.pure_epsilon, math.inf))
-    uniform = noise.below(width) - width // 2
-    # an exact quotient: a float one is off by more than a grid step once it passes 2^53
-    steps = round(Fraction(value) / Fraction(grid)) + width * discrete + uniform
-    largest = Fraction(sys.float_info.max)
-    return float(max(-largest, min(largest, Fraction(grid) * steps)))
 
 
 def _require_norm(sensitivity: Sensitivity, *norms: str) -> None:

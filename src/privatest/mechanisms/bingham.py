@@ -37,13 +37,17 @@ def secret_draws(noise: NoiseSource) -> tuple[Draw, Draw]:
     return normals, noise.uniforms
 
 
-def bingham(matrices: Floats, concentration: float, normals: Draw, uniforms: Draw) -> Floats:
+def bingham(
+    matrices: Floats, values: Floats, concentration: float, normals: Draw, uniforms: Draw
+) -> Floats:
     """Draw a unit vector u for each matrix A, with density proportional to exp(c u'Au).
 
     Parameters
     ----------
     matrices : ndarray
         A stack of symmetric matrices, (count, q, q).
+    values : ndarray
+        Their eigenvalues in ascending order, (count, q).
     concentration : float
         The factor c, at least 0.
     normals, uniforms : Draw
@@ -61,14 +65,6 @@ def bingham(matrices: Floats, concentration: float, normals: Draw, uniforms: Dra
     1/(1 + 2a/b), M = exp(-(q-b)/2) (q/b)^(q/2), for every b in (0, q]; the b with
     Σ 1/(b + 2a) = 1 accepts most.
     """
-    values: Floats = np.linalg.eigvalsh(matrices).astype(np.float64, copy=False)
-    return _bingham(matrices, values, concentration, normals, uniforms)
-
-
-def _bingham(
-    matrices: Floats, values: Floats, concentration: float, normals: Draw, uniforms: Draw
-) -> Floats:
-    """Draw as :func:`bingham` does; ``values`` are the eigenvalues, which are at hand."""
     size, top = values.shape[1], values[:, -1]
     b = _best_b(concentration * (top[:, None] - values))
     roots = _proposal_roots(matrices, top, concentration, b)
@@ -178,7 +174,7 @@ def orthogonal_axes(
         if flat:
             u = _flat_bingham(rest, top, concentration, normals, uniforms)
         else:
-            u = _bingham(rest, values, concentration, normals, uniforms)
+            u = bingham(rest, values, concentration, normals, uniforms)
         axes[:, step] = np.einsum("nq,nqd->nd", u, basis)
         rest, basis = _complement(u, rest, basis)
     axes[:, size - 1] = basis[:, 0]  # one direction is left; its sign does not matter

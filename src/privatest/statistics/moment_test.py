@@ -22,7 +22,6 @@ __all__ = [
     "PooledMoments",
     "ReleasedMoments",
     "moment_pvalue",
-    "moment_statistic",
     "pool_releases",
     "pooled_covariance",
 ]
@@ -138,12 +137,6 @@ def pool_releases(x: ReleasedMoments, y: ReleasedMoments) -> PooledMoments:
 def pooled_covariance(pooled: PooledMoments) -> NDArray[np.float64]:
     """Covariance within the samples, as released: it may have negative eigenvalues."""
     return _within(pooled, pooled.second, pooled.centre, pooled.difference)
-
-
-def moment_statistic(pooled: PooledMoments) -> float:
-    """T = H w'(Sigma + gamma I)^-1 w with Sigma's negative eigenvalues cut; post-processing."""
-    covariance = pooled_covariance(pooled)
-    return float(_statistics(pooled, pooled.difference, covariance, pooled.ridge))
 
 
 def moment_pvalue(

@@ -20,7 +20,7 @@ from privatest.core.privacy import Sensitivity
 from privatest.core.validation import number
 from privatest.data.encoding import EncodedSamples
 from privatest.kernels.embedding import Embedding
-from privatest.mechanisms.additive import laplace
+from privatest.mechanisms.additive import laplace, noisy_argmax
 from privatest.statistics.correlation import (
     Scale,
     correlation,
@@ -171,11 +171,10 @@ def select_privately(question: Question, candidates: Sequence[Embedding]) -> tup
     -----
     **Sensitivity** S of each candidate moves by at most its scale's sensitivity.
 
-    **Privacy** Report-noisy-max with Laplace noise of scale 2 Delta/epsilon on each S: the index,
-    and nothing else, is epsilon-private. Rows are first put into a secret random order, so which
-    part a row is in does not depend on the data. A row is seen by the choice or by the test,
-    never by both: together they cost the larger of the two budgets, not the sum. That needs one
-    row per person; a pair is one row.
+    **Privacy** Report-noisy-max on the S: the index, and nothing else, is epsilon-private. Rows
+    are first put into a secret random order, so which part a row is in does not depend on the
+    data. A row is seen by the choice or by the test, never by both: together they cost the larger
+    of the two budgets, not the sum. That needs one row per person; a pair is one row.
     """
     if question.steps > 1:
         raise PrivacyError(
@@ -191,9 +190,10 @@ def select_privately(question: Question, candidates: Sequence[Embedding]) -> tup
         value, _, error, _ = embedding_statistic(choosing, embedding, scale)
         values.append(value)
         widest = max(widest, (scale.sensitivity + 2 * error) * (1 + 1e-12))
-    noise_scale = 2 * widest / question.budget.pure_epsilon * (1 + 1e-12)
-    noisy = [question.noise.laplace(value, noise_scale) for value in values]
-    return noisy.index(max(noisy)), testing
+    chosen = noisy_argmax(
+        values, sensitivity=Sensitivity(widest), budget=question.budget, noise=question.noise
+    )
+    return chosen, testing
 
 
 def _split(question: Question) -> tuple[Question, Question]:
