@@ -22,7 +22,9 @@ def asked(*arguments: str) -> list[str]:
 def test_hotelling_prints_the_differences(cli):
     run = cli(*asked(*TWO, "--method", "hotelling", "--epsilon", "1000"))
     assert run.code == 0
-    assert "private differences of means, first minus second (95% together):" in run.out
+    assert (
+        "private differences of means, first minus second (simultaneous 95% intervals):" in run.out
+    )
     assert "    visits: 4" in run.out  # means 60.5 (clipped) and 19.5
     assert "same means" in run.out
     document = released(cli(*asked(*TWO, "--method", "hotelling", "--epsilon", "1000", "--json")))

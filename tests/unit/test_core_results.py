@@ -185,14 +185,14 @@ def test_several_columns_are_named_and_matrices_left_out():
     x = {"age": rng.uniform(0, 8, 500), "<b>visits": rng.uniform(0, 8, 500)}
     result = bounded_test(hotelling_test, x, x, alpha=0.01)
     text, html = shown(result)
-    assert "private differences of means, first minus second (99% together):" in text
+    assert "private differences of means, first minus second (simultaneous 99% intervals):" in text
     assert "    age: " in text
     assert "&lt;b&gt;visits" in html
     assert "<b>visits" not in html
     assert "covariance" not in text + html
     unnamed = bounded_test(hotelling_1samp, rng.uniform(0, 8, size=(500, 2)), 4)
     assert "    column 2: " in str(unnamed)
-    assert "private means (95% together)" in str(unnamed)
+    assert "private means (simultaneous 95% intervals)" in str(unnamed)
 
 
 def test_an_embedding_test_says_where():

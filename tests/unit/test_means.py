@@ -21,11 +21,10 @@ from privatest.means import (
     hotelling_test,
     private_covariance,
     private_mean,
-    scenarios,
     ttest_1samp,
     ttest_ind,
 )
-from privatest.means.bootstrap import Contrast
+from privatest.means.bootstrap import Contrast, scenarios
 from privatest.means.release import plan_release, release_sample
 from privatest.noise import SimulatedNoise
 
@@ -84,7 +83,7 @@ def test_scenarios_are_few_where_noise_hides_a_row(budget):
     def rare(epsilon):
         plan = plan_release(50, 1, Budget(epsilon, budget.get("delta", 0)), 1)
         sample = release_sample(np.full((50, 1), 0.5), plan, SimulatedNoise(0))
-        found = scenarios.scenarios(Contrast((sample,), (1.0,), 50.0))
+        found = scenarios(Contrast((sample,), (1.0,), 50.0))
         return sum(each.rare is not None for each in found)
 
     assert rare(1) == 0

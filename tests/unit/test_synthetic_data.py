@@ -107,7 +107,7 @@ def test_quantiles():
 
 
 def test_weights_that_cancel_are_refused():
-    with pytest.raises(DataError, match="more noise than data"):
+    with pytest.raises(DataError, match="more noise than signal"):
         small((0.5, -0.5, 0.01)).mean("visits")
 
 
@@ -249,7 +249,7 @@ def test_the_bar_of_a_quantile_covers_the_gap_to_the_next_row():
         (lambda s: s.mean(lambda t: [1, 2]), "the function must give one number"),
         (lambda s: s.mean(lambda t: t["visits"] * math.inf), "finite"),
         (lambda s: s.probability("height > 3"), "no column 'height'"),
-        (lambda s: s.probability(3), "region must be a short text"),
+        (lambda s: s.probability(3), "region must be a short condition"),
         (lambda s: s.quantile("height", 0.5), "no column"),
         (lambda s: s.quantile("visits", 1.5), "q must be"),
         (lambda s: s.quantile("visits", -0.5), "q must be"),
@@ -346,11 +346,11 @@ def test_nothing_can_be_changed():
 
 
 def test_parts_have_to_fit():
-    with pytest.raises(DataError, match="fit together"):
+    with pytest.raises(DataError, match="the same length"):
         small((0.5, 0.5, math.nan))
-    with pytest.raises(DataError, match="fit together"):
+    with pytest.raises(DataError, match="the same length"):
         SyntheticData({"a": np.arange(2)}, np.ones(3), np.ones((3, 1)), FACTS)
-    with pytest.raises(DataError, match="fit together"):
+    with pytest.raises(DataError, match="the same length"):
         replace(small(), before=Weighting(np.ones(2), np.ones((2, 1))))
 
 

@@ -68,8 +68,8 @@ def _lines(found: Answered) -> Iterator[str]:
     released = found.released if isinstance(found.released, Mapping) else {"": found.released}
     yield f"  {'asked':<10} {words_of(found.asked)}"
     if {"mean", "lower", "upper", "confidence", "n"} <= released.keys():
-        level = f"{released['confidence']:.0%} together"
-        yield f"Private means of {released['n']:,} rows, with intervals of {level}:"
+        level = f"simultaneous {released['confidence']:.0%} intervals"
+        yield f"Private means of {released['n']:,} rows, with {level}:"
         names = released.get("columns") or range(1, len(released["mean"]) + 1)
         parts = (released[name] for name in ("mean", "lower", "upper"))
         for name, mean, low, high in zip(names, *parts, strict=True):

@@ -36,7 +36,7 @@ Alpha = Annotated[
     typer.Option(
         "--alpha",
         metavar="NUMBER",
-        help="Risk that an interval misses: 0.05 gives intervals that hold together with 95%.",
+        help="One minus the confidence: 0.05 gives simultaneous 95% intervals.",
         rich_help_panel="Estimate",
     ),
 ]
@@ -58,7 +58,7 @@ def mean(
     plot: options.Picture = None,
     as_json: options.Json = False,
 ) -> None:
-    """Estimate means of numeric columns, with intervals that hold together.
+    """Estimate means of numeric columns, with simultaneous intervals.
 
     Columns are described by --bounds or by a schema: bounds found from the data
     would leak it, and the noise grows with them. The covariance, which the

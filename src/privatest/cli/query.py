@@ -157,7 +157,7 @@ def _words(question: Question, words: Sequence[str], output: Path | None) -> lis
 def _check(made: SyntheticData, question: Question, words: Sequence[str]) -> None:
     """Refuse what cannot be answered before weights are looked for, which takes seconds."""
     from privatest.data.sources import check_columns  # noqa: PLC0415
-    from privatest.synthetic.queries import number_column, selected  # noqa: PLC0415
+    from privatest.synthetic.conditions import number_column, selected  # noqa: PLC0415
 
     if question in ("mean", "quantile"):
         number_column(words[0], made.columns)

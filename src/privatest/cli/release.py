@@ -69,12 +69,12 @@ def release(
     force: Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Publish synthetic rows that stand for the private ones.
+    """Publish synthetic rows that represent the private ones.
 
-    The release is paid for once. Anybody may then ask it for means,
+    You pay once. Anyone may then query the synthetic rows for means,
     probabilities, quantiles and distances with `privatest query`, or train
-    models on it, for ever and at no further cost. Columns are described by
-    --bounds or by a schema; fewer columns make a better release.
+    models on them, at no further cost. Columns are described by --bounds or
+    by a schema; fewer columns make a better release.
 
     \b
     Example:
@@ -173,7 +173,7 @@ def _strained(made: SyntheticData) -> list[str]:
     """Return columns that the synthetic rows cannot represent."""
     from privatest.plots.marginals import strained  # noqa: PLC0415
 
-    with working("Checking how well the rows stand for the data ..."):
+    with working("Checking how well the rows represent the data ..."):
         return list(strained(made))
 
 
@@ -189,9 +189,9 @@ def _budget(epsilon: str, delta: str) -> Budget:
     budget = Budget(epsilon, delta)
     if budget.delta == 0:
         raise ParameterError(
-            "delta must be above 0: a release adds Gaussian noise to many numbers, which no "
-            "epsilon alone can cover. Choose it well below 1 divided by the number of rows, for "
-            "example 1e-6."
+            "delta must be above 0: synthetic data needs Gaussian noise on many coefficients, "
+            "which is not private for any epsilon alone. Choose delta well below 1 divided by "
+            "the number of rows, for example 1e-6."
         )
     return budget
 

@@ -54,7 +54,8 @@ def _intervals(
         for name in ("difference" if two else "mean", "lower", "upper")
     )
     plural = "s" * (len(middle) > 1)
-    level = f"{100 * (1 - alpha):.4g}% {'together' if plural else 'interval'}"
+    percent = f"{100 * (1 - alpha):.4g}%"
+    level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
     what = f"difference{plural} of means, first minus second" if two else f"mean{plural}"
     names = parameters.get("columns") or numbered(len(middle), "value")
     texts = [

@@ -1,7 +1,11 @@
 """Means of one or several columns: private tests, estimates and confidence regions."""
 
-from privatest.means.estimated import CovarianceEstimate, MeanEstimate
-from privatest.means.estimates import private_covariance, private_mean
+from privatest.means.estimates import (
+    CovarianceEstimate,
+    MeanEstimate,
+    private_covariance,
+    private_mean,
+)
 from privatest.means.hotelling import hotelling_1samp, hotelling_test
 from privatest.means.ttest import ttest_1samp, ttest_ind
 

@@ -1,17 +1,22 @@
-"""Private means and covariances with confidence regions, for those who want no test."""
+"""Private means and covariances with confidence regions: the functions, and what they return."""
 
 from __future__ import annotations
 
+import html
+import json
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from privatest.core.estimate_text import numbered
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.validation import Rng, number, public_generator
+from privatest.core.results import html_table
+from privatest.core.validation import Rng, number, printable, public_generator
 from privatest.data.encoding import Bounds, encode_sample
 from privatest.means.bootstrap import Contrast, replicate_covariances
-from privatest.means.estimated import CovarianceEstimate, MeanEstimate
 from privatest.means.inference import estimates, infer, upper_point
 from privatest.means.samples import (
     Box,
@@ -21,9 +26,187 @@ from privatest.means.samples import (
     require_bounds,
 )
 
-__all__ = ["private_covariance", "private_mean"]
+__all__ = ["CovarianceEstimate", "MeanEstimate", "private_covariance", "private_mean"]
 
 _COVARIANCE_SHARE = 0.3  # of epsilon, for the mean that a covariance is centred at
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanEstimate:
+    """A private mean, with a confidence region for the population mean.
+
+    Attributes
+    ----------
+    mean : ndarray
+        The private mean of each column.
+    lower, upper : ndarray
+        Simultaneous confidence intervals: all of them cover with probability ``confidence``.
+    covariance : ndarray
+        The private covariance of the rows.
+    region_shape, region_radius : ndarray, float
+        The region is all θ with (mean - θ)' region_shape^-1 (mean - θ) at most the radius.
+    confidence : float
+        Level of the region, and of the intervals.
+    spent : Budget
+        What releasing this cost.
+    n : int
+        Public number of rows.
+    columns : tuple of str or None
+        Names of the columns.
+    unit : str
+        What the guarantee hides.
+    simulated : bool
+        True if the noise came from a seeded generator: no privacy.
+    """
+
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    covariance: Floats
+    region_shape: Floats
+    region_radius: float
+    confidence: float
+    spent: Budget
+    n: int
+    columns: tuple[str, ...] | None = None
+    unit: str = "row"
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self)
+
+    def __str__(self) -> str:
+        """Print a line for each column, and the guarantee."""
+        width = max(len(name) for name, _, _ in self._rows)
+        lines = [f"  {name:<{width}}  {mean}  {interval}" for name, mean, interval in self._rows]
+        return "\n".join([f"{self._head}:", *lines, _guarantee(self)])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._rows, self._head) + f"<p>{html.escape(_guarantee(self))}</p>"
+
+    @property
+    def _head(self) -> str:
+        return (
+            f"Private means of {self.n:,} rows, with simultaneous {self.confidence:.0%} intervals"
+        )
+
+    @property
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Name, mean and interval of each column, as text."""
+        values = zip(_names(self), self.mean, self.lower, self.upper, strict=True)
+        return [
+            (name, f"{mean:.6g}", f"({low:.6g} to {high:.6g})") for name, mean, low, high in values
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        return _plain(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return :meth:`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CovarianceEstimate:
+    """A private covariance, with confidence intervals for that of the population.
+
+    Attributes
+    ----------
+    covariance : ndarray
+        The private covariance; it is positive semidefinite.
+    lower, upper : ndarray
+        Simultaneous intervals for its entries, assuming roughly normal rows.
+    mean : ndarray
+        The private mean about which it is centred.
+    confidence, spent, n, columns, unit, simulated
+        As in :class:`MeanEstimate`.
+    """
+
+    covariance: Floats
+    lower: Floats
+    upper: Floats
+    mean: Floats
+    confidence: float
+    spent: Budget
+    n: int
+    columns: tuple[str, ...] | None = None
+    unit: str = "row"
+    simulated: bool = False
+
+    def __post_init__(self) -> None:
+        """Make the arrays read-only."""
+        _freeze(self)
+
+    def __str__(self) -> str:
+        """Print the matrix and the guarantee."""
+        names = _names(self)
+        width = max(map(len, names))
+        rows = [
+            f"  {name:<{width}} " + " ".join(f"{value:>12.6g}" for value in row)
+            for name, row in zip(names, self.covariance, strict=True)
+        ]
+        return "\n".join([f"{self._head}:", *rows, _guarantee(self)])
+
+    def _repr_html_(self) -> str:
+        names = _names(self)
+        rows = [
+            (name, *(f"{value:.6g}" for value in row))
+            for name, row in zip(names, self.covariance, strict=True)
+        ]
+        return (
+            html_table([("", *names), *rows], self._head)
+            + f"<p>{html.escape(_guarantee(self))}</p>"
+        )
+
+    @property
+    def _head(self) -> str:
+        return f"Private covariance of {self.n:,} rows"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        return _plain(self)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return :meth:`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+def _freeze(estimate: Any) -> None:
+    for each in fields(estimate):
+        value = getattr(estimate, each.name)
+        if isinstance(value, np.ndarray):
+            copy = value.copy()
+            copy.flags.writeable = False
+            object.__setattr__(estimate, each.name, copy)
+
+
+def _plain(estimate: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    for name in (each.name for each in fields(estimate)):
+        value = getattr(estimate, name)
+        if isinstance(value, Budget):
+            plain |= {"epsilon": float(value.epsilon), "delta": float(value.delta)}
+        else:
+            plain[name] = value.tolist() if isinstance(value, np.ndarray) else value
+    return plain
+
+
+def _names(estimate: MeanEstimate | CovarianceEstimate) -> list[str]:
+    names = estimate.columns
+    return numbered(len(estimate.mean)) if names is None else [printable(name) for name in names]
+
+
+def _guarantee(estimate: MeanEstimate | CovarianceEstimate) -> str:
+    if estimate.simulated:
+        return "Simulated noise: this result is NOT private and must not be published."
+    return (
+        f"Privacy spent: {estimate.spent} (one {estimate.unit} replaced; the number of rows is "
+        "public)."
+    )
 
 
 def private_mean(
@@ -44,7 +227,7 @@ def private_mean(
     x : array, data frame or Arrow table
         The sample.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
-        Public bounds of the columns; data outside is clipped.
+        Public bounds of the columns; values outside are clipped.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
@@ -55,7 +238,7 @@ def private_mean(
     Returns
     -------
     MeanEstimate
-        The mean, its region, and the covariance that the region needed.
+        The mean, its confidence region, and the covariance behind it.
 
     Notes
     -----
@@ -97,7 +280,7 @@ def private_covariance(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> CovarianceEstimate:
-    """Estimate the covariance of the columns privately, with intervals of its entries.
+    """Estimate the covariance of the columns privately, with intervals for its entries.
 
     Parameters
     ----------
@@ -107,15 +290,15 @@ def private_covariance(
     Returns
     -------
     CovarianceEstimate
-        The covariance, and simultaneous intervals of its entries.
+        The covariance, and simultaneous intervals for its entries.
 
     Notes
     -----
     **Sensitivity** As in :func:`privatest.hotelling_test`.
 
     **Privacy** Mean and second moment are released at (epsilon, delta), 0.3 and 0.7 of epsilon
-    if delta = 0. The intervals follow from them by a bootstrap of normal rows; for rows with
-    heavy tails they are too short.
+    if delta = 0. The intervals are a parametric bootstrap from these, with normal rows; for
+    heavy-tailed rows they are too short.
 
     Examples
     --------
@@ -152,7 +335,7 @@ def _release(
     noise: NoiseSource | None,
     mean_share: float | None = None,
 ) -> tuple[Contrast, Box, dict[str, Any], np.random.Generator]:
-    """Check, release, and return the public facts too."""
+    """Check the arguments and release; return the contrast, and the facts of the result."""
     level = number("alpha", alpha, above=0, below=1)
     check_bootstrap("bootstrap", n_bootstrap, level)
     generator, source = public_generator(rng), noise_source(noise)

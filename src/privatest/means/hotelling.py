@@ -1,4 +1,4 @@
-"""Hotelling's t² test of means of several columns."""
+"""Hotelling's t² test for the means of several columns."""
 
 from __future__ import annotations
 
@@ -43,35 +43,35 @@ def hotelling_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
-    """Test privately whether two samples have the same means, in all columns at once.
+    """Test privately whether two samples have the same mean in every column.
 
     Parameters
     ----------
     x, y : array, data frame or Arrow table
         The two samples; a row is a record, a 1-D array is one column.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
-        Public bounds of the columns; data outside is clipped. Tighter bounds are less noise.
+        Public bounds of the columns; values outside are clipped. Tighter bounds need less noise.
     epsilon, delta : float, int, str or Decimal
-        The privacy budget. delta > 0 selects one Gaussian mechanism over mean and covariance,
+        The privacy budget. delta > 0 selects one Gaussian mechanism for mean and covariance,
         which is better in many dimensions (about 30).
     alpha : float
-        Level of the decision; the confidence region is for 1 - alpha.
+        Level of the decision; the confidence region has level 1 - alpha.
     equal_covariance : bool
-        Whether both samples may be taken to have one covariance, which is then pooled.
+        Whether to assume that both samples have the same covariance, and pool it.
     calibration : {"bootstrap", "normal", "asymptotic"}
-        Where the p-value comes from. "bootstrap" holds its level for rows of any law, so with
-        a large epsilon a small sample needs a clear effect: it may not show rare rows. "normal" is
-        the same for rows that are about normal, and without noise the classical test.
-        "asymptotic" is the chi-square law, for comparison: its level is off where noise is large.
+        How the p-value is computed. "bootstrap" makes no assumption on the law of the rows, so
+        with a large epsilon a small sample needs a clear effect: it may lack rare rows. "normal"
+        is the same for roughly normal rows; without noise it is the classical test. "asymptotic"
+        is the chi-square law, for comparison: its level is off where noise is large.
     n_bootstrap : int
         Number of bootstrap replicates, at least 1/alpha - 1.
     adjacency : {"one", "both"}
-        What is hidden: one record within its group, or one in each group, for which each sample
-        gets half of the budget. Sizes of the groups are public.
+        What is hidden: one record within its group, or one in each group; each sample then gets
+        half of the budget. Group sizes are public.
     rng : None, int or Generator
-        Public randomness, for the bootstrap.
+        Public randomness for the bootstrap.
     noise : NoiseSource, optional
-        Secret randomness; leave it out except in simulations.
+        Secret randomness; omit it except in simulations.
 
     Returns
     -------
@@ -79,18 +79,18 @@ def hotelling_test(
         With the private t² and, in ``estimates``, the private means, their difference (x - y)
         with simultaneous intervals ``lower`` and ``upper``, and the private covariance. The
         confidence region is all θ with (difference - θ)' region_shape^-1 (difference - θ) at
-        most region_radius: 0 is outside exactly if the test rejects.
+        most region_radius; it excludes 0 exactly if the test rejects.
 
     Notes
     -----
-    **Sensitivity** In the cube [-1, 1]^d that the bounds become a replaced record moves the mean
-    of its sample by at most 2/n in every entry, the eigenvalues of Σ x x'/d by 2 in sum, and the
-    log density of the axes by d times their concentration. Proofs: docs/proofs/means.md,
-    docs/proofs/covariance.md; for delta > 0 docs/proofs/moments.md. Times the rows of a person.
+    **Sensitivity** With the bounds mapped to [-1, 1]^d, a replaced record moves the mean of its
+    sample by at most 2/n in every entry, the eigenvalues of Σ x x'/d by 2 in l1 norm, and the log
+    density of the axes by d times their concentration; all times the rows per person. Proofs:
+    docs/proofs/means.md, docs/proofs/covariance.md; for delta > 0 docs/proofs/moments.md.
 
-    **Privacy** Means and covariances of both samples are released at (epsilon, delta); all else
-    follows from them. A record is in one sample, so each sample gets all of the budget. If
-    delta = 0 it is 0.7 epsilon for the mean (l-infinity mechanism) and 0.3 epsilon for the second
+    **Privacy** Means and covariances of both samples are released at (epsilon, delta); everything
+    else is computed from them. A record is in one sample, so each sample gets the whole budget. If
+    delta = 0, 0.7 epsilon goes to the mean (l-infinity mechanism) and 0.3 epsilon to the second
     moment (eigenvalues and axes). The level is that of a parametric bootstrap: it was measured,
     not proved.
 
@@ -149,14 +149,14 @@ def hotelling_1samp(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
-    """Test privately whether a sample has given means, in all columns at once.
+    """Test privately whether a sample has given means.
 
     Parameters
     ----------
     x : array, data frame or Arrow table
         The sample.
     mean : float or sequence of float
-        The public means to be tested, one for all columns or one for each.
+        The hypothesised means, which are public: one for all columns or one for each.
     bounds, epsilon, delta, alpha, calibration, n_bootstrap, rng, noise
         As in :func:`hotelling_test`.
 
@@ -170,8 +170,8 @@ def hotelling_1samp(
     -----
     **Sensitivity** As in :func:`hotelling_test`.
 
-    **Privacy** Mean and covariance of the sample are released at (epsilon, delta); all else
-    follows from them.
+    **Privacy** Mean and covariance of the sample are released at (epsilon, delta); everything
+    else is computed from them.
 
     Examples
     --------

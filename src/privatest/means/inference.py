@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.validation import public_generator
-from privatest.means.bootstrap import Contrast, Replicates, replicate, statistic
+from privatest.means.bootstrap import Contrast, Replicates, replicate, scenarios, statistic
 from privatest.means.samples import Box
-from privatest.means.scenarios import scenarios
 
 __all__ = [
     "ALTERNATIVES",
@@ -34,7 +33,7 @@ ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finding:
-    """What follows from a release.
+    """What is inferred from a release.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class Finding:
     radius : float
         The region is all θ with size · (w - θ)' S^-1 (w - θ) at most this.
     lower, upper : ndarray
-        How far below and above the value the simultaneous intervals of its entries reach.
+        How far the simultaneous intervals extend below and above each entry.
     """
 
     statistic: float
@@ -62,13 +61,13 @@ def infer(
     n_bootstrap: int,
     rng: np.random.Generator,
 ) -> Finding:
-    """Test whether the contrast is ``hypothesis``, and find where it may be.
+    """Test whether the contrast equals ``hypothesis``, and find its confidence region.
 
     Notes
     -----
-    **Sensitivity** None: only what was released is used.
+    **Sensitivity** None: this uses released values only.
 
-    **Privacy** Free.
+    **Privacy** Post-processing.
     """
     scale, size = contrast.released_scale, contrast.size
     observed = float(statistic(contrast.value - hypothesis, scale, size))
@@ -92,7 +91,7 @@ def infer(
 def _all_replicates(
     contrast: Contrast, calibration: Calibration, n_bootstrap: int, rng: np.random.Generator
 ) -> Iterator[Replicates]:
-    """Draw in each scenario from the same random numbers, so that their maximum is not noisy."""
+    """Use the same random numbers in each scenario, so that their maximum is less noisy."""
     seed = int(rng.integers(2**63))
     for scenario in scenarios(contrast, rare=calibration == "bootstrap"):
         yield replicate(contrast, scenario, n_bootstrap, public_generator(seed))
@@ -103,7 +102,7 @@ def _rank(values: Floats, observed: float) -> float:
 
 
 def upper_point(values: Floats, alpha: float) -> float:
-    """Return the point that exactly the values with a rank p-value of at most alpha pass."""
+    """Return the critical value: exceeding it means a rank p-value of at most alpha."""
     # (1 + #{v >= t})/(count + 1) <= alpha if and only if t is above the k-th largest
     k = math.floor(alpha * (len(values) + 1) + 1e-9)
     return float(np.partition(values, len(values) - k)[len(values) - k])
@@ -119,13 +118,13 @@ def infer_one_column(
     n_bootstrap: int,
     rng: np.random.Generator,
 ) -> Finding:
-    """As :func:`infer` for one column, with the sign of t and one-sided alternatives.
+    """Like :func:`infer` for one column, with a signed t and one-sided alternatives.
 
     Notes
     -----
-    **Sensitivity** None: only what was released is used.
+    **Sensitivity** None: this uses released values only.
 
-    **Privacy** Free.
+    **Privacy** Post-processing.
     """
     error = math.sqrt(contrast.released_scale[0, 0] / contrast.size)
     observed = float((contrast.value[0] - hypothesis) / error)
@@ -142,7 +141,7 @@ def infer_one_column(
             t = _turn(t, alternative)
             p = max(p, _rank(t, turned))
             point = max(point, upper_point(t, alpha))
-    # the open end of a one-sided interval is where the bounds end: public, and finite
+    # a one-sided interval is open towards the public bounds, and ends there
     value, end, reach = float(contrast.value[0]), float(len(contrast.samples)), point * error
     lower = max(end + value, 0.0) if alternative == "less" else reach
     upper = max(end - value, 0.0) if alternative == "greater" else reach
@@ -150,14 +149,14 @@ def infer_one_column(
 
 
 def _turn(t: Floats, alternative: Alternative) -> Floats:
-    """Turn t so that large values speak for the alternative."""
+    """Orient t so that large values favour the alternative."""
     if alternative == "two-sided":
         return np.abs(t)
     return t if alternative == "greater" else -t
 
 
 def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
-    """Return what was paid for, in the units of the data."""
+    """Return the released estimates, in the units of the data."""
     samples = contrast.samples
     middle = box.half * contrast.value if len(samples) == 2 else box.point(contrast.value)
     released = {

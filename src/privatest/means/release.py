@@ -1,4 +1,4 @@
-"""One sample's private mean and covariance, in the cube [-1, 1]^d that its bounds become.
+"""The private mean and covariance of one sample, with its bounds mapped to [-1, 1]^d.
 
 Proofs: docs/proofs/means.md, docs/proofs/covariance.md, docs/proofs/moments.md.
 """
@@ -21,34 +21,34 @@ from privatest.statistics.moments import BLOCK, moments, moments_rounding
 
 __all__ = ["MEAN_SHARE", "Plan", "Released", "centred", "plan_release", "release_sample"]
 
-MEAN_SHARE = 0.7  # of epsilon, for tests of means; the rest is for the covariance
-_BELOW = 1 - 1e-12  # shares are rounded down, so that they never add up to more than epsilon
+MEAN_SHARE = 0.7  # fraction of epsilon for the mean, in tests; the rest is for the covariance
+_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is public of a release before any data is seen.
+    """What is known about a release before any data is read.
 
     Attributes
     ----------
     n, dimension : int
-        Numbers of rows and of columns.
+        The numbers of rows and columns.
     rows_per_person : int
-        Rows that a person may have.
+        The most rows that a person may have.
     budget : Budget
         What is spent on this sample.
     mean_scale : float
-        s of the noise on the mean: its density is exp(-|z|∞/s), or it is normal with deviation s.
+        Scale s of the noise on the mean: density exp(-|z|∞/s), or normal with deviation s.
     variance : float
         Variance of the noise on each entry of the mean.
     ed : EdScales or None
-        Scales of the covariance's noise, if delta = 0, for rows of norm at most 1.
+        Scales of the noise on the covariance, if delta = 0, for rows of norm at most 1.
     sigma_second : float
-        Deviation of the noise on the second moment, if delta > 0.
+        Standard deviation of the noise on the second moment, if delta > 0.
     mean_share : float
-        Part of epsilon for the mean, if delta = 0.
+        Fraction of epsilon for the mean, if delta = 0.
     """
 
     n: int
@@ -73,7 +73,7 @@ class Released:
     mean, covariance : ndarray
         What was released.
     about : ndarray
-        The point that the second moment was taken about: it follows from ``mean``.
+        The point about which the second moment was taken; a function of ``mean``.
     """
 
     plan: Plan
@@ -83,19 +83,19 @@ class Released:
 
     @property
     def unit(self) -> float:
-        """What one row of the largest norm adds to the second moment."""
+        """The most that one row adds to the second moment."""
         return _reach(self.about) ** 2 / self.plan.n
 
     @property
     def ridge(self) -> float:
-        """Added to the diagonal of the covariance in a statistic: the size of its noise."""
+        """The size of the noise on the covariance; a statistic adds it to the diagonal."""
         if self.plan.ed is None:
             return self.plan.sigma_second * math.sqrt(self.plan.dimension / 2)
         return self.plan.ed.eigenvalues * self.unit
 
     @property
     def spread_noise(self) -> float:
-        """Deviation of the noise on a variance: that of the second moment and of the square."""
+        """Standard deviation of the noise on a variance: second moment minus squared mean."""
         plan = self.plan
         moment = plan.sigma_second if plan.ed is None else math.sqrt(2) * self.ridge
         square = 2 * float(np.linalg.norm(self.mean - self.about)) * math.sqrt(plan.variance)
@@ -109,7 +109,7 @@ def plan_release(
     rows_per_person: int,
     mean_share: float = MEAN_SHARE,
 ) -> Plan:
-    """Choose the noise, from public numbers only.
+    """Choose the noise from public values only.
 
     Notes
     -----
@@ -145,8 +145,8 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
     -----
     **Sensitivity** :func:`plan_release`.
 
-    **Privacy** Both together are private at ``plan.budget``: 0.7 of epsilon for the mean and
-    0.3 for the second moment if delta = 0, one Gaussian mechanism over both if not.
+    **Privacy** Together they are private at ``plan.budget``: if delta = 0, 0.7 of epsilon goes to
+    the mean and 0.3 to the second moment; otherwise one Gaussian mechanism releases both.
     """
     if plan.ed is None:
         released = release_moments(
@@ -183,11 +183,11 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
 
 
 def _about(mean: Floats, plan: Plan) -> Floats:
-    """Where to take the second moment about: the released mean, if it is clearly not the centre.
+    """Return the point for the second moment: the released mean, if clearly off the centre.
 
-    A mean far from the centre would be the leading axis of the second moment, and what noise
-    does to that axis would hide the covariance. In one column there are no axes, and taking
-    the moment about the centre needs less noise.
+    A mean far from the centre would become the leading axis of the second moment, and the noise
+    on that axis would swamp the covariance. With one column there are no axes, and a moment
+    about the centre needs less noise.
     """
     if plan.dimension == 1:
         return np.zeros(1)
@@ -196,14 +196,14 @@ def _about(mean: Floats, plan: Plan) -> Floats:
 
 
 def _reach(about: Floats) -> float:
-    """Largest norm of a row of the cube less ``about``, with room for rounding."""
+    """Return the largest |x - about| over the cube, with a margin for rounding."""
     return float(np.linalg.norm(1 + np.abs(about))) * (1 + 1e-12)
 
 
 def centred(second: Floats, mean: Floats, variance: float) -> Floats:
-    """Return the covariance of a noisy mean and second moment; leading axes are a stack.
+    """Return the covariance from a noisy mean and second moment, for stacks along leading axes.
 
-    The square of the noise on the mean is expected to be ``variance`` · I: it is added back.
+    The squared noise on the mean has expectation ``variance`` · I, which is added back.
     """
     square = mean[..., :, None] * mean[..., None, :]
     return nearest_psd(second - square + variance * np.eye(mean.shape[-1]))
@@ -220,7 +220,7 @@ def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:
 
 
 def _mean_sensitivity(n: int, rows_per_person: int) -> float:
-    slack = moments_rounding(n, 1.0)[0]  # of each entry, which is at most 1
+    slack = moments_rounding(n, 1.0)[0]  # for each entry, which is at most 1
     return (2 * rows_per_person / n + 2 * slack) * (1 + 1e-12)
 
 

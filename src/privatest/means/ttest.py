@@ -1,4 +1,4 @@
-"""Private t-tests: Hotelling's test for one column, with a sign."""
+"""Private t-tests: Hotelling's test for one column, with one-sided alternatives."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def ttest_ind(
     x, y : array, series or table of one column
         The two samples.
     bounds : pair or Schema
-        Public bounds; data outside is clipped. Tighter bounds are less noise.
+        Public bounds; values outside are clipped. Tighter bounds need less noise.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
-        Level of the decision; the confidence interval is for 1 - alpha.
+        Level of the decision; the confidence interval has level 1 - alpha.
     equal_var : bool
-        Whether both samples may be taken to have one variance; False is Welch's form.
+        Whether to assume equal variances; False gives Welch's form.
     alternative : {"two-sided", "greater", "less"}
         greater: the mean of x is larger.
     calibration, n_bootstrap, adjacency, rng, noise
@@ -72,17 +72,17 @@ def ttest_ind(
     -------
     Outcome
         With the private t and, in ``estimates``, both means, their ``difference`` (x - y) with its
-        confidence interval ``lower`` to ``upper`` (which ends at the bounds on its open side),
-        its ``standard_error`` with noise included, and the pooled ``variance``.
+        confidence interval ``lower`` to ``upper`` (a one-sided one extends to the bounds),
+        its ``standard_error`` including the noise, and the pooled ``variance``.
 
     Notes
     -----
-    **Sensitivity** With the bounds moved to [-1, 1] a replaced record moves its mean by at most
-    2/n and its mean square by 1/n. Proof: docs/proofs/means.md. Times the rows of a person.
+    **Sensitivity** With the bounds mapped to [-1, 1], a replaced record moves the mean by at most
+    2/n and the mean square by 1/n, times the rows per person. Proof: docs/proofs/means.md.
 
-    **Privacy** Means and mean squares of both samples are released at (epsilon, delta); all
-    else follows from them. A record is in one sample, so each sample gets all of the budget. The
-    level is that of a parametric bootstrap: it was measured, not proved.
+    **Privacy** Means and mean squares of both samples are released at (epsilon, delta); everything
+    else is computed from them. A record is in one sample, so each sample gets the whole budget.
+    The level is that of a parametric bootstrap: it was measured, not proved.
 
     References
     ----------
@@ -139,7 +139,7 @@ def ttest_1samp(
     x : array, series or table of one column
         The sample.
     mean : float
-        The public mean to be tested.
+        The hypothesised mean, which is public.
     bounds, epsilon, delta, alpha, alternative, calibration, n_bootstrap, rng, noise
         As in :func:`privatest.ttest_ind`; greater: the mean of x is larger than ``mean``.
 
@@ -153,7 +153,8 @@ def ttest_1samp(
     -----
     **Sensitivity** As in :func:`privatest.ttest_ind`.
 
-    **Privacy** Mean and mean square are released at (epsilon, delta); all else follows.
+    **Privacy** Mean and mean square are released at (epsilon, delta); everything else is computed
+    from them.
 
     Examples
     --------

@@ -8,7 +8,7 @@ import numpy as np
 
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
-from privatest.means.estimated import MeanEstimate
+from privatest.means.estimates import MeanEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

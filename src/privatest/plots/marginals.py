@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.estimates import Weighting, mean_estimate
-from privatest.synthetic.facts import Estimate
+from privatest.synthetic.estimates import Estimate, Weighting, mean_estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,7 +1,7 @@
 """Private synthetic databases through kernel mean embeddings, and what one can do with them."""
 
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.facts import Estimate, Facts
+from privatest.synthetic.estimates import Estimate, Facts
 from privatest.synthetic.releasing import release
 
 __all__ = ["Estimate", "Facts", "SyntheticData", "release"]

@@ -1,4 +1,4 @@
-"""A private synthetic database, and what anybody may compute from it at no further cost."""
+"""A private synthetic database, and what anyone may compute from it at no further cost."""
 
 from __future__ import annotations
 
@@ -26,22 +26,21 @@ from privatest.core.validation import (
 from privatest.data.domain import Domain
 from privatest.data.encoding import encode_sample
 from privatest.kernels.kernels import Kernel, gram
-from privatest.synthetic.distance import (
-    Progress,
-    embedding_distance,
-    mean_kernel,
-    point_means,
-)
+from privatest.synthetic.conditions import column_values, selected
 from privatest.synthetic.estimates import (
+    Estimate,
+    Facts,
+    Progress,
     Weighting,
     beyond,
     check_total,
+    embedding_distance,
     mean_estimate,
+    mean_kernel,
+    point_means,
     quantile_estimate,
 )
-from privatest.synthetic.facts import Estimate, Facts
 from privatest.synthetic.points import domain_of
-from privatest.synthetic.queries import column_values, selected
 from privatest.synthetic.subspace import span
 from privatest.synthetic.weights import nonnegative_weights
 
@@ -53,16 +52,16 @@ __all__ = ["SyntheticData"]
 
 Columns = Mapping[str, NDArray[Any]]
 
-_FITTED_DRAWS = 32  # each of these is a search
+_FITTED_DRAWS = 32  # each takes an optimisation
 _SHOWN_ROWS = 5  # in a notebook
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SyntheticData:
-    """Weighted synthetic rows that stand for private ones.
+    """Weighted synthetic rows that represent private ones.
 
-    Everything in it was paid for when it was released: it may be published, kept for ever
-    and asked anything. Estimates are weighted means over the rows; each has an error bar
+    Everything in it was paid for when it was released: it may be published, kept and queried
+    without limit. Estimates are weighted means over the rows; each has an error bar
     (see :class:`Estimate` for what the bar covers).
 
     Attributes
@@ -70,15 +69,15 @@ class SyntheticData:
     columns : mapping of str to ndarray
         The rows by column, in the units and categories of the schema.
     weights : ndarray
-        One for each row; they may be negative unless they were asked not to be.
+        One for each row; they may be negative unless requested otherwise.
     draws : ndarray
-        Rows × draws: weights as they might have been, for the error bars.
+        Rows × draws: simulated weights, for the error bars.
     facts : Facts
         What is public about the release.
     before : Weighting or None
-        Signed weights of these rows, as near to what was released as they come, where
-        ``weights`` had to keep a constraint: the distance between them tells how well the rows
-        can stand for the data.
+        The signed weights of these rows that are nearest to what was released, if ``weights``
+        satisfy a constraint: the distance between the two shows how well the rows can represent
+        the data.
     """
 
     columns: Columns
@@ -88,12 +87,14 @@ class SyntheticData:
     before: Weighting | None = None
 
     def __post_init__(self) -> None:
-        """Refuse parts that do not fit together, and freeze them."""
+        """Refuse inconsistent parts, and freeze them."""
         own, before = Weighting(self.weights, self.draws), self.before
         lengths = {len(values) for values in self.columns.values()}
         same = before is None or (before.fits and len(before.weights) == len(own.weights))
         if lengths != {len(own.weights)} or not own.fits or not same:
-            raise DataError("columns, weights and draws of a release must fit together.")
+            raise DataError(
+                "columns, weights and draws must have the same length, and finite weights."
+            )
         object.__setattr__(self, "weights", own.weights)
         object.__setattr__(self, "draws", own.draws)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
@@ -108,11 +109,11 @@ class SyntheticData:
         return len(self.weights)
 
     def __repr__(self) -> str:
-        """Name the release, its size and its price."""
+        """Name the columns, the size and the cost."""
         return f"SyntheticData({len(self)} rows of {listed(self.columns)}; {self.facts.spent})"
 
     def __str__(self) -> str:
-        """Print what a reader has to know."""
+        """Print size, columns and the guarantee."""
         columns = f"  columns   {listed(self.columns)}"
         return "\n".join([self._head, columns, self.facts.guarantee])
 
@@ -133,7 +134,7 @@ class SyntheticData:
 
     @property
     def points(self) -> NDArray[Any]:
-        """The rows as an array: of floats, or of objects where there are texts."""
+        """The rows as an array: of floats, or of objects if there is text."""
         numeric = all(values.dtype.kind in "biuf" for values in self.columns.values())
         dtype = np.float64 if numeric else object
         return np.column_stack([values.astype(dtype) for values in self.columns.values()])
@@ -146,13 +147,13 @@ class SyntheticData:
         Parameters
         ----------
         what : str or callable
-            A column of numbers; or a function that gets the columns (a mapping of names to
+            A numeric column; or a function that takes the columns (a mapping of names to
             arrays) and returns a number for each row.
 
         Notes
         -----
-        The mean is divided by the sum of the weights, so that a shift of the function shifts
-        the answer. Functions as smooth as the kernel are estimated best.
+        The mean is divided by the sum of the weights, so that shifting the function shifts
+        the estimate. Functions as smooth as the kernel are estimated best.
         """
         if callable(what):
             values = self._numbers(what(self.columns), "the function")
@@ -167,22 +168,22 @@ class SyntheticData:
         ----------
         region : str or callable
             A condition such as ``"visits > 10 and idp == 1"``
-            (:func:`privatest.synthetic.queries.selected` lists what it may hold), or a function
+            (:func:`privatest.synthetic.conditions.selected` has the grammar), or a function
             of the columns that returns true or false for each row.
 
         Notes
         -----
         An indicator is not smooth: with signed weights use :meth:`nonnegative` first, which
-        keeps probabilities between 0 and 1 and is nearly always nearer.
+        keeps probabilities between 0 and 1 and is nearly always closer.
         """
         chosen = region(self.columns) if callable(region) else selected(region, self.columns)
         return self._mean(self._numbers(chosen, "region"), reach=1.0)
 
     def quantile(self, column: str, q: float) -> Estimate:
-        """Estimate the smallest value of a column that a share ``q`` does not exceed.
+        """Estimate the ``q`` quantile of a column.
 
-        Shares of signed weights may fall; the nearest rising ones then take their place. The
-        bar covers the gap to the next rows that have weight, too.
+        Cumulative signed weights may fall; the nearest non-decreasing ones then replace them. The
+        bar also covers the gap to the next rows that have weight.
         """
         q = number("q", q, at_least=0)
         if q > 1:
@@ -198,16 +199,16 @@ class SyntheticData:
         Parameters
         ----------
         y : array, data frame or table
-            Public rows with the columns of this release. Never pass private rows here: what
-            is computed from them is not protected.
+            Public rows with the columns of this release. Never pass private rows here: the
+            result would not be private.
         progress : callable, optional
-            Called with the finished share of the work.
+            Called with the fraction of the work that is done.
 
         Returns
         -------
         Estimate
-            The error is the RKHS size of the noise, and of what the weights' constraint took:
-            by the triangle inequality they move the distance by no more.
+            The error is the RKHS norm of the noise and of the change that the weights'
+            constraint made: by the triangle inequality they move the distance by no more.
         """
         kernel, domain, points = self._embedding()
         rows = encode_sample(y, self.facts.schema, "y").rows
@@ -230,7 +231,7 @@ class SyntheticData:
     def nonnegative(self) -> SyntheticData:
         """Return the nearest release, in the RKHS, whose weights are >= 0 and add up to 1.
 
-        Where no such weights of these rows come near, the bars of its estimates tell.
+        If no such weights come near, the error bars are longer.
         """
         if self.weights.min() >= 0 and abs(float(self.weights.sum()) - 1) < 1e-9:
             return self
@@ -243,12 +244,12 @@ class SyntheticData:
         return replace(self, weights=weights[:, 0], draws=weights[:, 1:], before=free)
 
     def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
-        """Apply a function to every row; the weights follow (kernel probabilistic programming).
+        """Apply a function to every row and keep the weights (kernel probabilistic programming).
 
         Parameters
         ----------
         function : callable
-            Gets the columns and returns a mapping of names to arrays, or one array with a row
+            Takes the columns and returns a mapping of names to arrays, or one array with a row
             for each synthetic row.
         """
         result = function(self.columns)
@@ -263,10 +264,10 @@ class SyntheticData:
         return replace(self, columns=columns, facts=facts)
 
     def sample(self, n: int, *, rng: Rng = None) -> pa.Table:
-        """Draw ``n`` unweighted rows, for a model that knows no weights.
+        """Draw ``n`` unweighted rows, for models that do not take weights.
 
-        Rows are drawn by the non-negative weights (:meth:`nonnegative`), as evenly as can be,
-        and put in a random order; ``rng`` is public randomness.
+        Systematic sampling by the non-negative weights (:meth:`nonnegative`), in random order;
+        ``rng`` is public randomness.
         """
         n = integer_at_least("n", n, 1)
         generator = public_generator(rng)
@@ -288,7 +289,7 @@ class SyntheticData:
 
     @property
     def weight_name(self) -> str:
-        """Name of the column of weights in tables."""
+        """The name of the weight column in tables."""
         name = "weight"
         while name in self.columns:
             name += "_"
@@ -307,7 +308,7 @@ class SyntheticData:
 
         return load(path)
 
-    # --- inside --------------------------------------------------------------------------
+    # --- internals -----------------------------------------------------------------------
 
     @property
     def _weighting(self) -> Weighting:

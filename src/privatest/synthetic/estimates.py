@@ -1,34 +1,141 @@
-"""Answers from weights: means and quantiles, what noise does to them, and what weights hide."""
+"""Estimates from weighted rows: means, quantiles and distances, with their error bars.
+
+Post-processing of what was released: none of this sees private rows.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
-from privatest.synthetic.facts import Estimate
+from privatest.core.privacy import Budget
+from privatest.data.domain import Domain
+from privatest.data.schema import Schema
+from privatest.kernels.kernels import Kernel, gram
+from privatest.statistics.bins import parallel
 
 __all__ = [
+    "Estimate",
+    "Facts",
     "Weighting",
     "beyond",
     "check_total",
+    "embedding_distance",
     "mean_estimate",
+    "mean_kernel",
+    "point_means",
     "quantile_estimate",
     "root_mean_square",
     "unseen",
 ]
 
-_SMALLEST_TOTAL = 0.1  # of the weights, below which a mean would be a quotient of noise
-_ROUNDING = 1e-9  # of a sum of weights
-_EXPLAINED = 2.0  # error bars that a difference may be long by noise alone
+_MOST = 0.95  # fraction of an error bar: the misfit is then three times the noise
+_SMALLEST_TOTAL = 0.1  # sum of the weights below which a mean would be a quotient of noise
+_ROUNDING = 1e-9  # error of a sum of weights
+_EXPLAINED = 2.0  # standard errors that a difference may have by noise alone
+_TILE = 512
+_STRIP = 8192  # rows per progress report
+
+Progress = Callable[[float], None]
+"""Called with the fraction of the work that is done, from 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate with its error bar.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    error : float
+        One standard deviation of the error due to privacy noise, combined with ``misfit`` in
+        quadrature.
+    misfit : float
+        Error because the rows represent the data badly, as far as the release itself shows it:
+        the distance to the estimate from signed weights, and the range of the values times the
+        amount by which the sum of signed weights misses 1. Only what noise does not explain
+        counts. 0 does not prove a good fit: no bar covers what the rows cannot express, such as
+        a function rougher than the kernel.
+    """
+
+    value: float
+    error: float
+    misfit: float = 0.0
+
+    def __float__(self) -> float:
+        """Return the value."""
+        return self.value
+
+    @property
+    def poor(self) -> bool:
+        """Whether most of the bar is misfit: the rows cannot represent the data."""
+        return self.misfit > _MOST * self.error
+
+    def __str__(self) -> str:
+        """Return the value with its error, both to the significant digits."""
+        warning = " (poorly represented)" * self.poor
+        if self.error <= 0 or not math.isfinite(self.error):
+            return f"{self.value:.6g} ± {self.error:g}{warning}"
+        digits = max(0, 1 - math.floor(math.log10(self.error)))
+        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}{warning}"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is public about a release.
+
+    Attributes
+    ----------
+    n : int
+        Number of private rows.
+    spent : Budget
+        What the release cost.
+    method : str
+        The algorithm and the kernel, in words.
+    kernel : Kernel or None
+        The kernel on encoded rows; None after :meth:`SyntheticData.transform`.
+    schema : Schema or None
+        The description of the columns; None for numbers without bounds.
+    unit : str
+        What is hidden: a row, or a person with at most k rows.
+    sigma : float
+        Standard deviation of the noise in each coefficient.
+    parameters : mapping
+        Other public parameters.
+    simulated : bool
+        True if the noise came from a seeded generator: no privacy.
+    """
+
+    n: int
+    spent: Budget
+    method: str
+    kernel: Kernel | None
+    schema: Schema | None = None
+    unit: str = "row"
+    sigma: float = 0.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    simulated: bool = False
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        if self.simulated:
+            return "Simulated noise: this release is NOT private and must not be published."
+        return (
+            f"Privacy spent: {self.spent} (one {self.unit} replaced; the number of rows is public)."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weighting:
-    """Weights of the rows, and draws of what they might have been (rows × draws)."""
+    """Weights of the rows, and simulated draws of them (rows × draws)."""
 
     weights: NDArray[np.float64]
     draws: NDArray[np.float64]
@@ -42,7 +149,7 @@ class Weighting:
 
     @property
     def fits(self) -> bool:
-        """Whether the parts belong together."""
+        """Whether the shapes agree and all values are finite."""
         finite = np.isfinite(self.weights).all() and np.isfinite(self.draws).all()
         return bool(self.draws.shape[:1] == self.weights.shape and finite)
 
@@ -51,7 +158,7 @@ def check_total(weights: NDArray[np.float64]) -> None:
     """Refuse weights that nearly cancel."""
     if float(weights.sum()) < _SMALLEST_TOTAL:
         raise DataError(
-            "the weights nearly cancel: there is more noise than data. Use nonnegative(), "
+            "the weights nearly cancel: there is more noise than signal. Use nonnegative(), "
             "or release with fewer points, more rows or a larger epsilon."
         )
 
@@ -62,12 +169,12 @@ def mean_estimate(
     before: Weighting | None = None,
     reach: float | None = None,
 ) -> Estimate:
-    """Return the weighted mean of a value of each row.
+    """Return the weighted mean of one value per row.
 
-    Draws move it as they move the mean of (values - answer): to first order that is the
-    quotient, and no draw is divided by a sum of its own that may be near 0. ``before`` are
-    signed weights of the same rows, where ``used`` are not; ``reach`` is the range of values
-    that rows might have, by default that of the given ones.
+    The noise is that of the mean of (values - estimate): to first order this is the quotient,
+    and no draw is divided by its own sum, which may be near 0. ``before`` are signed weights of
+    the same rows, if ``used`` are not signed; ``reach`` is the range that values could have, by
+    default that of the given ones.
     """
     reach = float(np.ptp(values)) if reach is None else reach
     total = float(used.weights.sum())
@@ -89,10 +196,10 @@ def quantile_estimate(
     before: Weighting | None = None,
     step: float = 0.0,
 ) -> Estimate:
-    """Return the smallest value that a share ``q`` does not exceed.
+    """Return the ``q`` quantile: the smallest value with a cumulative weight of at least ``q``.
 
-    The bar covers the gap to the next rows with weight, too: the answer may be anywhere in it.
-    ``step`` is the distance of values between which there are none, 1 for integers.
+    The bar also covers the gap to the next rows with weight: the quantile may be anywhere in it.
+    ``step`` is the spacing of the possible values, 1 for integers.
     """
     order = np.argsort(values, kind="stable")
     value, noise = _quantile(values, order, q, used)
@@ -104,15 +211,15 @@ def quantile_estimate(
     if before is None:
         return _estimate(value, noise, lost)
     other, free_noise = _quantile(values, order, q, before)
-    away = max(abs(other - value) - gap, 0.0)  # within the gap both say the same
+    away = max(abs(other - value) - gap, 0.0)  # within the gap the two agree
     return _estimate(value, noise, beyond(away, free_noise), lost)
 
 
 def unseen(free: Weighting) -> float:
     """Return by how much the sum of signed weights misses 1, beyond what noise explains.
 
-    The mean of the constant 1 is known to be 1. What the points miss of it they may miss of any
-    function's range.
+    The mean of the constant function 1 is known to be 1. The points may miss the same fraction
+    of any function's range.
     """
     away = float(free.weights.sum()) - 1
     over = beyond(away, root_mean_square(free.draws.sum(axis=0) - 1 - away))
@@ -120,7 +227,7 @@ def unseen(free: Weighting) -> float:
 
 
 def beyond(away: float, noise: float) -> float:
-    """Return the part of a difference that two error bars of noise do not explain."""
+    """Return the part of a difference that noise (two standard errors) does not explain."""
     noise = 0.0 if math.isnan(noise) else noise
     return max(abs(away) - _EXPLAINED * noise, 0.0)
 
@@ -131,14 +238,14 @@ def _estimate(value: float, noise: float, *misfits: float) -> Estimate:
 
 
 def root_mean_square(moved: NDArray[np.float64]) -> float:
-    """Return the length of an error bar; NaN where there is no draw."""
+    """Return the root mean square; NaN if there are no draws."""
     return math.sqrt(float(np.mean(moved**2))) if moved.size else math.nan
 
 
 def _quantile(
     values: NDArray[np.float64], order: NDArray[np.intp], q: float, used: Weighting
 ) -> tuple[float, float]:
-    """Return the quantile and what noise does to it."""
+    """Return the quantile and its standard deviation under noise."""
     ordered = values[order]
     shares = np.cumsum(np.column_stack([used.weights, used.draws])[order], axis=0)
     found = np.array([ordered[_place(column, q)] for column in shares.T])
@@ -146,16 +253,17 @@ def _quantile(
 
 
 def _gap(values: NDArray[np.float64], value: float) -> float:
-    """Return the longer of the ways from a value to the next smaller and larger ones."""
+    """Return the larger of the distances to the next smaller and the next larger value."""
     apart = values - value
     ways = (-apart[apart < 0], apart[apart > 0])
     return max((float(way.min()) for way in ways if way.size), default=0.0)
 
 
 def _place(shares: NDArray[np.float64], q: float) -> int:
-    """Return where rising shares reach q of their last; signed weights may go down again.
+    """Return where cumulative weights reach a fraction q of their total.
 
-    The nearest rising curve then takes their place: the first crossing would come too early.
+    With signed weights they may fall again. The nearest non-decreasing curve then replaces them:
+    the first crossing would come too early.
     """
     from scipy.optimize import isotonic_regression  # noqa: PLC0415
 
@@ -163,3 +271,65 @@ def _place(shares: NDArray[np.float64], q: float) -> int:
     slack = 1e-12 * max(abs(float(shares[-1])), 1.0)
     place = int(np.searchsorted(rising, q * shares[-1] - slack))
     return min(place, len(shares) - 1)
+
+
+def mean_kernel(
+    rows: NDArray[np.float64], kernel: Kernel, domain: Domain, progress: Progress | None = None
+) -> float:
+    """Return the mean of k over all pairs of rows, including a row with itself.
+
+    Every pair is computed once, in tiles: time grows with N², memory does not.
+    """
+    count, total = len(rows), 0.0
+    for first in range(0, count, _STRIP):
+        strip = rows[first : first + _STRIP]
+        work = len(strip) * (count - first)
+        tiles = range(first, count, _TILE)
+
+        def tile(start: int, strip: NDArray[np.float64] = strip, first: int = first) -> float:
+            block = rows[start : start + _TILE]
+            # within the strip tiles cover both orders of a pair; later rows are counted twice
+            factor = 1.0 if start < first + len(strip) else 2.0
+            parts = [
+                float(gram(kernel, block, strip[part : part + _TILE], domain).sum())
+                for part in range(0, len(strip), _TILE)
+            ]
+            return factor * math.fsum(parts)
+
+        total += math.fsum(parallel(tile, tiles, work))
+        if progress is not None:
+            progress(1 - (1 - min(first + _STRIP, count) / count) ** 2)
+    return total / count**2
+
+
+def point_means(
+    points: NDArray[np.float64], rows: NDArray[np.float64], kernel: Kernel, domain: Domain
+) -> NDArray[np.float64]:
+    """Return the mean over rows of k(point, row), for each point."""
+
+    def tile(start: int) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = gram(kernel, points, rows[start : start + _TILE], domain).sum(
+            axis=1
+        )
+        return sums
+
+    total = np.zeros(len(points))
+    for part in parallel(tile, range(0, len(rows), _TILE), len(rows) * len(points)):
+        total += part
+    return total / len(rows)
+
+
+def embedding_distance(
+    weights: NDArray[np.float64],
+    points: NDArray[np.float64],
+    means: NDArray[np.float64],
+    own: float,
+    kernel: Kernel,
+    domain: Domain,
+) -> float:
+    """Return |sum_m w_m phi(z_m) - mean phi(x)|, given mean k(z_m, x) and mean k(x, x')."""
+    square = 0.0
+    for start in range(0, len(points), _TILE):
+        block = gram(kernel, points[start : start + _TILE], points, domain)
+        square += float(weights[start : start + _TILE] @ (block @ weights))
+    return math.sqrt(max(square - 2 * float(weights @ means) + own, 0.0))

@@ -28,8 +28,7 @@ from privatest.data.schema import Schema
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.mechanisms.additive import gaussian
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.estimates import Weighting
-from privatest.synthetic.facts import Facts
+from privatest.synthetic.estimates import Facts, Weighting
 from privatest.synthetic.features_release import features_release
 from privatest.synthetic.points import (
     box_points,
@@ -75,52 +74,52 @@ def release(
     noise: NoiseSource | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> SyntheticData:
-    """Release weighted synthetic rows that stand for private ones.
+    """Release weighted synthetic rows that represent private ones.
 
-    Publish once; anybody may then compute means, probabilities, distances and models from the
-    result for ever, at no further cost.
+    Publish once; anyone may then compute means, probabilities, distances and models from the
+    result, at no further cost.
 
     Parameters
     ----------
     x : array, data frame or Arrow table
         Private rows.
     bounds : None, (lower, upper), (d, 2) array, mapping of names to pairs, or Schema
-        Public bounds. With None numbers are taken as they are; ``public_points`` and
+        Public bounds. With None, numbers are used unscaled; ``public_points`` and
         ``bandwidth`` must then be given.
     public_points : array, data frame or table, optional
-        Rows that are PUBLIC already: of a published subset, of a similar data set, or made up.
-        They are in the release as they stand. Without them points are spread over the box.
+        Rows that are PUBLIC already: from a published subset, from a similar data set, or made
+        up. The release contains them unchanged. By default points are spread over the box.
     kernel : {"gaussian", "laplace", "imq"} or Kernel
-        What counts as similar. Categories are handled by a product kernel.
+        The measure of similarity. Categories are handled by a product kernel.
     bandwidth : float, optional
-        Of the kernel: exp(-|x-y|²/w²) and so on. In units of the box when there are bounds
-        (each column has length 1), else in the data's own units. By default from the number
-        of columns and points.
+        Bandwidth w of the kernel: exp(-|x-y|²/w²) and so on. In units of the box if there are
+        bounds (each column has length 1), else in the data's own units. By default it follows
+        from the numbers of columns and points.
     epsilon, delta : float
         The budget. The mechanism needs delta > 0.
     method : {"subspace", "features"}
         "subspace" (Algorithm 1): public points, private weights. "features" (Algorithm 2):
         points and weights are fitted to a noisy mean of random Fourier features.
     n_points : int, optional
-        Rows to release, by default all public points, or 500. With more public points than
-        that, the best are chosen after the noise, and only as many as the noise lets see.
+        Rows to release, by default all public points, or 500. If there are more public points,
+        the best are chosen after noise was added, and no more than stand out from the noise.
     weights : {"signed", "bounded", "nonnegative", "equal"}, optional
-        "signed" (default of "subspace") is nearest in the RKHS. "bounded" has |w|₁ <=
-        ``weight_bound``. "nonnegative" (default of "features") adds up to 1: probabilities are
-        probabilities. "equal" repeats rows instead.
+        "signed" (default for "subspace") is nearest in the RKHS. "bounded" has |w|₁ <=
+        ``weight_bound``. "nonnegative" (default for "features") sums to 1, so that
+        probabilities are in [0, 1]. "equal" repeats rows instead.
     weight_bound : float
-        Bound of "bounded".
+        The bound for "bounded".
     n_frequencies : int
-        Most frequencies of "features".
+        The most frequencies for "features".
     tolerance : float, optional
         A public point whose squared distance to the span of others is below this gets no
         coefficient of its own; by default 1e-6, and 1e-5 for more than 1000 points.
     rng : None, int or Generator
-        Public randomness: for error bars, and frequencies of "features".
+        Public randomness, for error bars and the frequencies of "features".
     noise : NoiseSource, optional
         Secret randomness; by default SecureNoise.
     progress : callable, optional
-        Called with (steps done, steps) while "features" searches.
+        Called with (steps done, steps) while "features" optimises.
 
     Returns
     -------
@@ -131,7 +130,7 @@ def release(
     -----
     **Sensitivity** The embedding of n rows moves by at most c/n, c² = 2 (sup k - inf k) over
     the box, and so does its projection on the span of public points, in l2 (the paper has
-    2/n); times the rows of a person, widened for rounding. Proof: docs/proofs/synthetic.md; for
+    2/n); times the rows per person, widened for rounding. Proof: docs/proofs/synthetic.md; for
     "features" docs/proofs/fourier-release.md.
 
     **Privacy** The coefficients plus analytic Gaussian noise are (epsilon, delta)-private.
@@ -199,7 +198,7 @@ def release(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Plan:
-    """Everything that is decided before the data is looked at, and the data."""
+    """The data, and everything that is decided before it is used."""
 
     sample: EncodedSample
     names: tuple[str, ...]
@@ -250,7 +249,7 @@ def _plan(
 def _given(
     public_points: object, names: tuple[str, ...], schema: Schema | None
 ) -> NDArray[np.float64]:
-    """Encode the user's public points; without a schema columns with names are found by them."""
+    """Encode the user's public points; without a schema, named columns are matched by name."""
     points = encode_sample(public_points, schema, "public_points").rows
     if schema is not None:
         return points
@@ -273,20 +272,20 @@ def _subspace(
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> tuple[NDArray[np.float64], Weighting, Weighting | None, float]:
-    """Algorithm 1: points, weights, signed ones beside them, the noise's standard deviation."""
+    """Algorithm 1: points, their weights, the signed weights, and sigma of the noise."""
     rows, n = plan.sample.rows, len(plan.sample.rows)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
     sigma = gaussian_scale(sensitivity.value, budget)
     exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
     noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
-    # from here on nothing sees the data
+    # from here on everything is post-processing
     points, coordinates = plan.points, space.coordinates
     known, *fewer = nested_moments(coordinates)
     if plan.n_points < len(points) and weights != "equal":
         kept = np.sort(best_points(coordinates, noisy, plan.n_points, sigma))
         points, coordinates = points[kept], coordinates[kept]
-        # few points are all the shrinkage there is: the nearest in their span
+        # choosing few points already shrinks: project on their span, and no more
         denoised = Denoised(noisy, sigma, math.inf, math.inf, known)
     else:
         denoised = denoise(noisy, known, sigma, fewer)
@@ -306,8 +305,9 @@ def _budget(epsilon: Amount, delta: Amount) -> Budget:
     budget = Budget(epsilon, delta)
     if budget.delta == 0:
         raise ParameterError(
-            "delta must be above 0: a release adds Gaussian noise to many coefficients, which no "
-            "epsilon alone can cover. Choose it well below 1/n, for example 1e-6."
+            "delta must be above 0: synthetic data needs Gaussian noise on many coefficients, "
+            "which is not private for any epsilon alone. Choose delta well below 1/n, for "
+            "example 1e-6."
         )
     return budget
 
@@ -317,12 +317,12 @@ def _weights(method: Method, weights: Weights | None) -> Weights:
         return "signed" if method == "subspace" else "nonnegative"
     one_of("weights", weights, get_args(Weights))
     if method == "features" and weights == "signed":
-        raise ParameterError("weights='signed' needs method='subspace'; 'bounded' is for both.")
+        raise ParameterError("weights='signed' needs method='subspace'; 'bounded' works for both.")
     return weights
 
 
 def _schema(bounds: Unnamed, names: tuple[str, ...]) -> Schema | None:
-    """Return the description of the columns that bounds stand for."""
+    """Return the schema that bounds describe."""
     if bounds is None or isinstance(bounds, Schema):
         return bounds
     pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (len(names), 2))
@@ -336,13 +336,13 @@ def _kernel(
 ) -> Kernel:
     if isinstance(kernel, Kernel):
         if bandwidth is not None:
-            raise ParameterError("bandwidth must be None where kernel has one of its own.")
+            raise ParameterError("bandwidth must be None if kernel is a Kernel: it has its own.")
         return kernel
     if kernel in _UNBOUNDED:
         families = ", ".join(repr(family) for family in KERNEL_FAMILIES)
         raise ParameterError(
             f"kernel {kernel!r} is not bounded: one row could move the release without limit. "
-            f"Take one of {families}."
+            f"Use one of {families}."
         )
     one_of("kernel", kernel, KERNEL_FAMILIES)
     if bandwidth is not None:
@@ -351,5 +351,5 @@ def _kernel(
         reject("bandwidth", "given when bounds are not: choosing it from the data leaks", None)
     size = domain.dimension
     diameter = size if kernel == "laplace" else math.sqrt(size)
-    # as wide as the points lie apart, so that together they see the whole box
+    # as wide as the spacing of the points, so that together they cover the box
     return Kernel(kernel, diameter * max(1 / 8, n_points ** (-1 / size)))

@@ -1,4 +1,4 @@
-"""Take noise off again: what the known noise and the public points say about coefficients.
+"""Denoise coefficients by shrinkage, given the scale of the noise and the public points.
 
 Post-processing of noisy coefficients: no private data, no cost.
 """
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 __all__ = ["Denoised", "Moments", "denoise", "moments", "nested_moments", "signed_weights"]
 
-_NO_DIRECTION = 1e-13  # eigenvalues below this share of the largest are rounding errors
+_NO_DIRECTION = 1e-13  # eigenvalues below this fraction of the largest are rounding errors
 _FEWEST = 500  # points of a nested prior
-_SCALES = np.logspace(-9, 9, 55)  # of the prior; infinity, which is no shrinkage, comes too
+_SCALES = np.logspace(-9, 9, 55)  # of the prior; infinity (no shrinkage) is added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Mean and second moments S = L'L/M of public points' coordinates, in eigenvectors."""
+    """Mean and eigendecomposed second moment S = L'L/M of the public points' coordinates."""
 
     mean: NDArray[np.float64]
     eigenvalues: NDArray[np.float64]
@@ -47,9 +47,9 @@ class Denoised:
     scale : float
         The chosen scale of the prior; infinity for no shrinkage.
     widest : float
-        The largest scale that the noise cannot tell from it: the one for error bars.
+        The largest scale that noise makes indistinguishable from it; used for error bars.
     points : Moments
-        Of the public points.
+        Moments of the public points.
     """
 
     values: NDArray[np.float64]
@@ -61,8 +61,8 @@ class Denoised:
     def draws(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Return ``count`` draws around the estimate (columns), with public randomness.
 
-        Their covariance sigma² A is that of the coefficients given what was released, under
-        the prior that the shrinkage stands for; without shrinkage it is that of the noise.
+        Their covariance sigma² A is the posterior one of the coefficients under the prior that
+        the shrinkage corresponds to; without shrinkage it is that of the noise.
         """
         normal = rng.normal(size=(len(self.values), count))
         kept = _kept(self.points.eigenvalues, self.widest, self.sigma)
@@ -73,8 +73,8 @@ class Denoised:
 def nested_moments(coordinates: NDArray[np.float64]) -> list[Moments]:
     """Return the moments of all public points, then of the first quarter, sixteenth, ...
 
-    Many points span directions that hold more noise than signal; a shrinkage that looks at fewer
-    of them may do better, so that more points never hurt.
+    Many points span directions that hold more noise than signal. Shrinkage by fewer of them may
+    do better, so that more points do not hurt.
     """
     count = len(coordinates)
     found = [moments(coordinates)]
@@ -87,19 +87,19 @@ def nested_moments(coordinates: NDArray[np.float64]) -> list[Moments]:
 def denoise(
     noisy: NDArray[np.float64], points: Moments, sigma: float, fewer: Sequence[Moments] = ()
 ) -> Denoised:
-    """Shrink noisy coefficients towards the public points' mean by the best of many rules.
+    """Shrink noisy coefficients towards the public points' mean by the best of several rules.
 
     Parameters
     ----------
     noisy : ndarray
         Coefficients plus Gaussian noise.
     points : Moments
-        Of the public points' coordinates.
+        Moments of the public points' coordinates.
     sigma : float
         Standard deviation of the noise.
     fewer : sequence of Moments
-        Those of some of the points only, as further rules (:func:`nested_moments`). Error bars
-        go by all points.
+        Moments of some of the points, as further rules (:func:`nested_moments`). Error bars
+        use all points.
 
     Notes
     -----
@@ -144,10 +144,10 @@ def signed_weights(
     targets: NDArray[np.float64],
     points: Moments | None = None,
 ) -> NDArray[np.float64]:
-    """Return weights w with L'w = each target (columns), as close to 1/M as can be.
+    """Return the weights w nearest to 1/M with L'w = each target (columns).
 
-    Where the points cannot reach a target, L'w is the nearest they can. ``points`` are the
-    moments of ``coordinates``, where they are known already.
+    If the points cannot reach a target, L'w is the nearest point that they can. ``points`` are
+    the moments of ``coordinates``, if known already.
     """
     count, rank = coordinates.shape
     missing = targets - coordinates.mean(axis=0)[:, None]

@@ -1,4 +1,4 @@
-"""Releases as Parquet files, with their public facts beside the rows."""
+"""Synthetic databases as Parquet files, with their public facts in the metadata."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, KernelFamily
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.estimates import Weighting
-from privatest.synthetic.facts import Facts
+from privatest.synthetic.estimates import Facts, Weighting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +29,7 @@ _DRAWS = "draws"
 
 
 def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
-    """Write a release; the file replaces one of the same name only when it is complete."""
+    """Write a synthetic database; it replaces an existing file only once complete."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -54,7 +53,7 @@ def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> SyntheticData:
-    """Read a release; a file that is damaged or something else is refused."""
+    """Read a synthetic database; refuse a file that is damaged or something else."""
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     name = Path(path).name
@@ -68,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> SyntheticData:
         intact = hashlib.sha256(text.encode()).hexdigest() == box["seal"]
     except KeyError:
         raise DataError(f"{name} is not a release: its public facts are missing.") from None
-    except Exception:  # a damaged file fails in every way that Arrow knows
+    except Exception:  # Arrow fails on a damaged file in many ways
         raise DataError(f"{name} cannot be read: it is damaged or not a Parquet file.") from None
     if isinstance(facts, dict) and facts.get("version", 0) > _VERSION:
         raise DataError(f"{name} was written by a newer version of privatest.")
@@ -77,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> SyntheticData:
     try:
         return _release(table, facts)
     except (KeyError, TypeError, ValueError, PrivatestError):
-        raise DataError(f"{name} is damaged: its public facts do not fit its rows.") from None
+        raise DataError(f"{name} is damaged: its public facts do not match its rows.") from None
 
 
 def _facts(release: SyntheticData) -> dict[str, Any]:
@@ -141,7 +140,7 @@ def _array(column: pa.ChunkedArray) -> Any:
 
 
 def _digest(table: pa.Table) -> str:
-    """Digest of all values, whatever the chunks and the encoding in the file."""
+    """Return a digest of all values, independent of chunks and encoding in the file."""
     digest = hashlib.sha256()
     for name in table.schema.names:
         digest.update(name.encode())
@@ -156,7 +155,7 @@ def _lists(draws: NDArray[np.float64]) -> pa.FixedSizeListArray:
 
 
 def _with(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    """Append a column under the name, or one like it where the rows have such a column."""
+    """Append a column, with underscores after its name if the rows have such a column."""
     while name in table.schema.names:
         name += "_"
     return table.append_column(name, values)

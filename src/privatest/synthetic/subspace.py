@@ -26,13 +26,13 @@ __all__ = [
     "usual_tolerance",
 ]
 
-_TOLERANCES = (1e-6, 1e-5)  # up to so many points, and above: many directions hold only noise
+_TOLERANCES = (1e-6, 1e-5)  # up to _MANY_POINTS, and above: many directions hold only noise
 _MANY_POINTS = 1000
 """Squared RKHS distance to the span below which a public point adds no direction."""
 
-SUM_BITS = 36  # kernel values are rounded to multiples of 2^-36, whose sums have no error
-_MOST_ROWS = 1 << 26  # sums of so many stay below 2^62
-_TILE_ENTRIES = 1 << 17  # stays in the processor's cache
+SUM_BITS = 36  # kernel values are rounded to multiples of 2^-36, whose sums are exact
+_MOST_ROWS = 1 << 26  # keeps sums below 2^62
+_TILE_ENTRIES = 1 << 17  # fits in the processor's cache
 _EXTENDED_ROUNDOFF = float(np.finfo(np.longdouble).eps) / 2
 
 
@@ -43,11 +43,11 @@ class Subspace:
     Attributes
     ----------
     points : ndarray
-        Encoded public points, one a row.
+        Encoded public points, one per row.
     coordinates : ndarray
         M × F: row m holds the coordinates of phi(z_m), up to the tolerance.
     pivots : ndarray
-        The F points that the basis is made of; their coordinates are a triangular matrix.
+        The F points that generate the basis; their coordinates are a triangular matrix.
     """
 
     points: NDArray[np.float64]
@@ -69,7 +69,7 @@ class Subspace:
 
 
 def usual_tolerance(count: int) -> float:
-    """Return the tolerance for so many public points."""
+    """Return the default tolerance for a number of public points."""
     return _TOLERANCES[count > _MANY_POINTS]
 
 
@@ -78,8 +78,8 @@ def span(
 ) -> Subspace:
     """Find a basis by pivoted Cholesky: the point furthest from the span comes next.
 
-    Everything here is public, the usual tolerance too: it goes by the number of points. Columns
-    of the Gram matrix are computed one at a time.
+    Everything here is public, including the default tolerance, which depends on the number of
+    points. Columns of the Gram matrix are computed one at a time.
     """
     count = len(points)
     if tolerance is None:
@@ -112,10 +112,10 @@ def kernel_sums(
 ) -> NDArray[np.int64]:
     """Sum 2^36 k(pivot, row) over the rows, each rounded to an integer; one blocked pass.
 
-    Integers below 2^53 add up without error in any order: a row's rounding error stays its
-    own and is divided by N with it, and sums of parts of the data can be merged. ``order`` is
-    the secret order in which rows are gone through: the last bit of a kernel value may depend
-    on a row's place in its block.
+    Integers below 2^53 add up exactly in any order: the rounding error of a row affects only its
+    own term, which is divided by N, and sums over parts of the data can be merged. ``order`` is
+    the secret order in which rows are processed: the last bit of a kernel value may depend on a
+    row's position in its block.
     """
     if len(rows) > _MOST_ROWS:
         raise ParameterError(f"x must have at most {_MOST_ROWS:,} rows.")
@@ -140,8 +140,8 @@ def kernel_sums(
 def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> NDArray[np.float64]:
     """Return the coordinates T^-1 (sums/n) of the projected mean embedding (line 6).
 
-    Forward substitution in extended precision: a basis may magnify rounding errors by more
-    than the share of one row.
+    Forward substitution in extended precision: a basis may magnify rounding errors beyond the
+    contribution of one row.
     """
     triangle = space.triangle.astype(np.longdouble)
     solved = np.zeros(len(sums), dtype=np.longdouble)
@@ -153,12 +153,12 @@ def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> NDArray[np
 
 
 def coefficient_sensitivity(space: Subspace, n: int, rows_per_person: int = 1) -> Sensitivity:
-    """How far :func:`coefficients` moves in l2 when one person's rows are replaced.
+    """Bound how far :func:`coefficients` moves in l2 when one person's rows are replaced.
 
     Notes
     -----
-    **Sensitivity** c/n with c the kernel's spread, times the rows of a person: the embedding
-    of the data moves by that much and a projection is a contraction. Widened for rounding.
+    **Sensitivity** c/n with c the kernel's spread, times the rows per person: the embedding
+    of the data moves by that much, and a projection is a contraction. Widened for rounding.
     Proof: docs/proofs/synthetic.md.
     """
     rank = space.rank

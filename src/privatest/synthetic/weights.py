@@ -1,6 +1,6 @@
 """From coefficients to weights of points: signed, bounded in l1, non-negative, or equal.
 
-Post-processing: only public points and released coefficients come in.
+Post-processing: this uses only public points and released coefficients.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = [
 
 Weights = Literal["signed", "bounded", "nonnegative", "equal"]
 
-_DRAWS = 100  # for error bars: they are then known to about 7%
-_CONSTRAINED_DRAWS = 32  # each of these is a search
+_DRAWS = 100  # for error bars, which are then accurate to about 7%
+_CONSTRAINED_DRAWS = 32  # each takes an optimisation
 
 _STEPS = 500
 _CONVERGED = 1e-6
@@ -46,20 +46,20 @@ def weighted(
 ) -> tuple[NDArray[np.intp], Weighting, Weighting | None]:
     """Return which points to release (with repeats), and their weights with draws.
 
-    Weights that keep a constraint come with the signed ones of the same points, which do not.
+    Constrained weights are returned with the signed weights of the same points.
 
     Parameters
     ----------
     coordinates : ndarray
-        Of the points that may be released.
+        Coordinates of the points that may be released.
     denoised : Denoised
-        The coefficients to be matched.
+        The coefficients to match.
     points : Moments, optional
-        Of ``coordinates``, where they are known already.
+        Moments of ``coordinates``, if known already.
     kind, bound, count
-        The kind of weights, the bound of "bounded" and the number of rows of "equal".
+        The kind of weights, the bound for "bounded" and the number of rows for "equal".
     rng : Generator
-        Public randomness of the draws.
+        Public randomness for the draws.
     """
     draws = denoised.draws(_DRAWS if kind in ("signed", "equal") else _CONSTRAINED_DRAWS, rng)
     targets = np.column_stack([denoised.values, draws])
@@ -100,7 +100,7 @@ def bounded_weights(
 ) -> NDArray[np.float64]:
     """Return weights with sum |w| <= bound, nearest to each target (Theorem 11).
 
-    ``start`` holds weights without the bound: where they keep it they are the answer.
+    ``start`` are unconstrained weights: columns within the bound are the solution already.
     """
     weights = start.copy()
     over = np.abs(start).sum(axis=0) > bound
@@ -116,7 +116,7 @@ def equal_weights(
 ) -> NDArray[np.intp]:
     """Choose ``count`` points, with repeats, whose plain mean is near the target.
 
-    Kernel herding: each next point makes the mean of those so far nearest to the target.
+    Kernel herding: each new point brings the mean of those chosen so far closest to the target.
     """
     gain = coordinates @ target
     half_norms = 0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
@@ -136,16 +136,16 @@ def best_points(
     count: int,
     sigma: float = 0.0,
 ) -> NDArray[np.intp]:
-    """Choose at most ``count`` points whose span holds most of the target, best first.
+    """Choose at most ``count`` points whose span captures most of the target, best first.
 
-    Each next point takes most of what is left of the target; the first ones are what a
-    smaller ``count`` would choose. It ends where the best of M points takes no more than
-    sigma² log M, as it would of noise alone.
+    Each new point captures as much as possible of the rest of the target; the first ones are
+    those that a smaller ``count`` would choose. The search stops when the best of M points
+    captures no more than sigma² log M, as it would of noise alone.
     """
     least = sigma**2 * math.log(max(len(coordinates), 2))
     norms = np.einsum("ij,ij->i", coordinates, coordinates)  # of what is outside the span
     smallest = 1e-8 * norms.max()
-    heights = coordinates @ target  # inner products with what is left of the target
+    heights = coordinates @ target  # inner products with the rest of the target
     basis = np.zeros((min(count, len(coordinates)), coordinates.shape[1]))
     chosen: list[int] = []
     for step in range(len(basis)):
@@ -182,7 +182,7 @@ def _nearest(
     for _ in range(_STEPS):
         following = projection(ahead - scaled @ (coordinates.T @ ahead) + goal)
         change = following - weights
-        # where momentum points uphill it starts anew
+        # restart the momentum where it points uphill
         uphill = np.einsum("ij,ij->j", ahead - following, change) > 0
         larger = np.where(uphill, 1.0, (1 + np.sqrt(1 + 4 * momentum**2)) / 2)
         ahead = following + np.where(uphill, 0.0, (momentum - 1) / larger) * change

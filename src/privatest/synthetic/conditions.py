@@ -1,6 +1,6 @@
 """Conditions on columns, as text: "visits > 10 and idp == 1". Nothing is ever executed.
 
-The text is parsed into a tree; only the nodes listed here are understood.
+The text is parsed into a tree; only the nodes listed here are accepted.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
-    """Return which rows a condition holds for.
+    """Return which rows satisfy a condition.
 
-    Columns, numbers and texts are compared with < <= > >= == != and ``in (…)``; comparisons
-    are joined with and, or, not and brackets; numbers may be added, subtracted, multiplied
-    and divided. A name that is not a Python name is written in quotes after ``column``:
+    Columns, numbers and strings are compared with < <= > >= == != and ``in (…)``; comparisons
+    are combined with and, or, not and parentheses; numbers may be added, subtracted, multiplied
+    and divided. A name that is not a Python identifier is written in quotes after ``column``:
     column("my visits") > 3.
 
     Examples
@@ -53,7 +53,7 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
     array([False, False,  True])
     """
     if not isinstance(condition, str) or len(condition) > _LONGEST:
-        raise ParameterError(f"region must be a short text, {_EXAMPLE}, or a function.")
+        raise ParameterError(f"region must be a short condition, {_EXAMPLE}, or a function.")
     try:
         tree = ast.parse(condition.strip(), mode="eval").body
         with np.errstate(all="ignore"):
@@ -69,7 +69,7 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
 
 
 def column_values(name: object, columns: Columns) -> NDArray[Any]:
-    """Return a column, or say which there are."""
+    """Return a column, or raise an error that lists them."""
     if not isinstance(name, str) or name not in columns:
         raise ParameterError(
             f"there is no column {str(name)[:60]!r}; the columns are: {', '.join(columns)}."
@@ -78,7 +78,7 @@ def column_values(name: object, columns: Columns) -> NDArray[Any]:
 
 
 def number_column(name: object, columns: Columns) -> NDArray[Any]:
-    """Return a column of numbers, or say how categories are asked about."""
+    """Return a numeric column, or raise an error that says how to query categories."""
     values = column_values(name, columns)
     if values.dtype.kind not in "biuf":
         raise ParameterError(
@@ -89,7 +89,7 @@ def number_column(name: object, columns: Columns) -> NDArray[Any]:
 
 
 def _truth(node: ast.expr, columns: Columns) -> Any:
-    """Evaluate what is true or false."""
+    """Evaluate a Boolean expression."""
     if isinstance(node, ast.BoolOp):
         parts = [_truth(part, columns) for part in node.values]
         function = np.logical_and if isinstance(node.op, ast.And) else np.logical_or
@@ -114,7 +114,7 @@ def _compared(left: ast.expr, link: ast.cmpop, right: ast.expr, columns: Columns
         any_found = np.logical_or.reduce(np.broadcast_arrays(*found))
         return any_found if isinstance(link, ast.In) else np.logical_not(any_found)
     if type(link) not in _COMPARISONS:
-        raise ParameterError("region may compare with <, <=, >, >=, ==, != and in only.")
+        raise ParameterError("region may compare only with <, <=, >, >=, ==, != and in.")
     values = [np.asarray(_value(side, columns)) for side in (left, right)]
     kinds = {value.dtype.kind in "biuf" for value in values}
     if kinds == {True}:
@@ -122,7 +122,7 @@ def _compared(left: ast.expr, link: ast.cmpop, right: ast.expr, columns: Columns
     if isinstance(link, (ast.Eq, ast.NotEq)):  # categories: 1 and "1" are the same
         spelled = [np.vectorize(spelling, otypes=[object])(value.tolist()) for value in values]
         return np.asarray(_COMPARISONS[type(link)](*spelled), dtype=np.bool_)
-    raise ParameterError("region may compare texts with ==, != and in only.")
+    raise ParameterError("region may compare strings only with ==, != and in.")
 
 
 def _value(node: ast.expr, columns: Columns) -> Any:
@@ -153,7 +153,7 @@ def _value(node: ast.expr, columns: Columns) -> Any:
 def _number(node: ast.expr, columns: Columns) -> NDArray[np.float64]:
     value = np.asarray(_value(node, columns))
     if value.dtype.kind not in "biuf":
-        raise ParameterError("region may add, subtract, multiply and divide numbers only.")
+        raise ParameterError("region may add, subtract, multiply and divide only numbers.")
     return value.astype(np.float64)
 
 

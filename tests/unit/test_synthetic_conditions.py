@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
-from privatest.synthetic.queries import selected
+from privatest.synthetic.conditions import selected
 
 COLUMNS = {
     "visits": np.array([0, 5, 12, 40]),
