@@ -32,8 +32,17 @@ def audit(
     error: float = ERROR,
 ) -> float:
     """Lower confidence bound on the epsilon that tells ``first`` from ``second``."""
-    outcomes = [np.array([float(mechanism(data)) for _ in range(runs)]) for data in (first, second)]
-    return epsilon_lower_bound(outcomes[0], outcomes[1], delta=delta, error=error)
+    return epsilon_lower_bound(
+        *released(mechanism, first, second, runs=runs), delta=delta, error=error
+    )
+
+
+def released(
+    mechanism: Callable[[Any], float | bool], first: Any, second: Any, *, runs: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What a mechanism releases when it is run many times on each of two data sets."""
+    values = [np.array([float(mechanism(data)) for _ in range(runs)]) for data in (first, second)]
+    return values[0], values[1]
 
 
 def epsilon_lower_bound(

@@ -124,7 +124,7 @@ def test_the_bounds_are_attained(adjacency, n, m, family):
         statistic, sensitivity, Space(LINE, n, m, adjacency), restarts=8
     )
     assert observed > 0.99
-    assert permuted > 0.99 or adjacency == "row"
+    assert permuted > (0.69 if adjacency == "row" else 0.99)  # with 6 rows; larger ones come nearer
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (3, 5), (6, 2), (13, 13)])
@@ -138,8 +138,11 @@ def test_u_statistic(family, adjacency, sizes):
         Space(LINE, n, m, adjacency),
         restarts=4,
     )
-    if adjacency == "one" and n != m:
-        assert min(observed, permuted) > 0.8
+    if adjacency == "one":
+        assert min(observed, permuted) > 0.99  # attained
+    else:
+        assert observed > 0.74
+        assert permuted > 0.58
 
 
 @pytest.mark.parametrize("adjacency", ["one", "both"])

@@ -168,15 +168,9 @@ def test_bandwidths_that_are_refused(bandwidths):
 @FAMILIES
 @pytest.mark.parametrize("width", [1e-200, 1e-160, 1e160, 1e200])
 def test_bandwidths_beyond_floats_are_refused_by_name(family, width):
-    """Their squares are 0 or infinite: an error that names the parameter, or a usable kernel."""
-    try:
-        kernel = kernel_grid(family, width, LINE)[0]
-        matrix = gram(kernel, np.array([[0.0], [1.0]]), np.array([[0.0], [1.0]]), LINE)
-        usable = np.all(np.isfinite(matrix)) and kernel.spread(LINE) >= 0
-    except ParameterError as error:
-        assert "bandwidth" in str(error)  # noqa: PT017
-    else:
-        assert usable
+    """Their squares are 0 or infinite."""
+    with pytest.raises(ParameterError, match="bandwidths must be"):
+        kernel_grid(family, width, LINE)
 
 
 def test_unbounded_data_has_no_default_grid():

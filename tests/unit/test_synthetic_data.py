@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import pickle
@@ -421,13 +420,18 @@ def test_damaged_files_are_refused(tmp_path):
     path = tmp_path / "d.parquet"
     small().save(path)
     whole = path.read_bytes()
-    rng = np.random.default_rng(0)
+    rng, refused = np.random.default_rng(0), 0
     for place in [0, 4, len(whole) - 1, *rng.integers(len(whole), size=60)]:
         damaged = bytearray(whole)
         damaged[place] ^= 0xFF
         path.write_bytes(damaged)
-        with contextlib.suppress(DataError):  # or the byte holds nothing of the release
-            same(SyntheticData.load(path), small())
+        try:
+            loaded = SyntheticData.load(path)
+        except DataError:
+            refused += 1
+        else:
+            same(loaded, small())  # the byte holds nothing of the release
+    assert refused > 30
     for length in (0, 10, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
         with pytest.raises(DataError, match=r"d\.parquet"):
@@ -476,5 +480,5 @@ def test_html_form():
     assert "<th>1</th><td>&lt;i&gt;a&lt;/i&gt;</td><td>0</td><td>0.333333</td>" in text
     assert "<td>&lt;plan&gt;\\x1b</td><td>visits</td><td>weight</td>" in text
     assert "\x1b" not in text + str(made) + repr(made)
-    assert "Privacy spent" in text or "NOT private" in text
+    assert "Privacy spent" in text
     assert small()._repr_html_().count("<tr>") == 4

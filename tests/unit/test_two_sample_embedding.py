@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,8 @@ def test_statistic_pvalue_against_draws():
             value, size=1000, dimension=4, variance=1.0, scale=scale, noise_scale=0.1
         )
         share_above = float(np.mean(draws >= value))
-        assert found == pytest.approx(share_above, rel=0.15) or found < share_above
+        doubt = 5 * math.sqrt(share_above / len(draws))  # 3e-7 a side; the draws are seeded
+        assert share_above - doubt < found < 1.02 * share_above + doubt
 
 
 # --- schema, categories, locations -----------------------------------------------------------
@@ -196,7 +198,7 @@ def test_schema_with_categories():
     found = me_test(
         *frames, locations=3, bounds=schema, epsilon=5, delta=DELTA, rng=0, noise=noise()
     )
-    assert "at most 2 rows" in found.guarantee or found.simulated
+    assert "at most 2 rows" in replace(found, simulated=False).guarantee
     assert found.unit == "person with at most 2 rows"
     places = [feature.place for feature in distinguishing_features(found)]
     assert all(0 <= age <= 100 and plan in ("basic", "plus") for age, plan in places)
