@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatest import DataError, ParameterError, Schema
+from privatest.core.documents import fingerprint
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.noise import SimulatedNoise
 from privatest.shares import Share, SharePlan, compare, plan_share, share
-from privatest.shares.document import fingerprint
 
 SCHEMA = Schema({"a": NumericColumn(0, 1), "b": CategoricalColumn(("x", "y", "z"))})
 PLAN = plan_share(SCHEMA, epsilon="0.7", delta="1e-6", locations=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 from privatest.cli import options
 from privatest.cli.output import JSON_FORMAT, Page, print_json, print_note
 from privatest.cli.spending import LedgerOption, existing_ledger
+from privatest.core.documents import write_text
 from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -193,9 +193,7 @@ def _read(file: Path) -> dict[str, Head | str]:
 
 def _write(file: Path, document: dict[str, Any]) -> None:
     """Replace the file in one step: a crash must not lose the hashes that were kept."""
-    beside = file.with_name(f"{file.name}.new")
     try:
-        beside.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        os.replace(beside, file)
+        write_text(file, json.dumps(document, indent=2) + "\n")
     except OSError as error:
         raise ParameterError(f"cannot write {file.name!r}: {error.strerror}.") from None

@@ -7,7 +7,6 @@ in which categories. With them a request can be rehearsed on made-up rows of the
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privatest.core.documents import write_text
 from privatest.core.errors import ParameterError
 from privatest.curator.contents import fingerprinting
 from privatest.curator.inquiry import categories_of, schema_digest
@@ -141,11 +141,8 @@ def save_registration(path: Path, name: str, registration: Registration) -> None
     """Add one to the file, for its owner alone."""
     found = load_registrations(path) | {name: registration}
     text = json.dumps({name: asdict(values) for name, values in found.items()}, indent=1)
-    new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        new.touch(mode=0o600)
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        write_text(path, text, private=True)
     except OSError as error:
         raise ParameterError(f"state cannot be written: {error.strerror}.") from None
 

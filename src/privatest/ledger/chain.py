@@ -6,11 +6,11 @@ whole chain changes its head, so a custodian keeps a head elsewhere (verify comp
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from privatest.core import documents
 from privatest.core.errors import LedgerError, ParameterError
 
 __all__ = ["DAMAGED", "GENESIS", "canonical", "digest", "parsed", "read_body"]
@@ -30,7 +30,7 @@ _NONSENSE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 def canonical(value: object, name: str = "released") -> str:
     """Write a value as JSON in the one way that is hashed; ``name`` is for the error."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return documents.canonical(value)
     except (TypeError, ValueError, RecursionError):
         raise ParameterError(
             f"{name} must be JSON: numbers that are finite, strings, lists and mappings."
@@ -39,7 +39,7 @@ def canonical(value: object, name: str = "released") -> str:
 
 def digest(previous: str, body: str) -> str:
     """Digest of an entry, given the digest of the one before it."""
-    return hashlib.sha256(f"{previous}\n{body}".encode()).hexdigest()
+    return documents.digest(f"{previous}\n{body}")
 
 
 def parsed(reader: Callable[[Any], T], text: str) -> T:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.shares.document import fingerprint, names_that_differ
+from privatest.shares.document import names_that_differ
 from privatest.shares.sharing import Share
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.two_sample.embedding_locations import decoded

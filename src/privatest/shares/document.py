@@ -6,24 +6,24 @@ whoever means harm can compute it anew.
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core import documents
+from privatest.core.documents import fingerprint, write_text
 from privatest.core.errors import DataError, ParameterError
 
 __all__ = [
     "VERSION",
     "check_writable",
     "field",
-    "fingerprint",
     "integer",
     "named",
     "names_that_differ",
@@ -39,17 +39,8 @@ VERSION = 1
 _LONGEST = 64 * 2**20  # characters; no plan or share comes near
 
 
-def fingerprint(value: Any) -> str:
-    """Return the sha256 of the one way to write ``value`` as JSON."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
 def seal(kind: str, content: Mapping[str, Any]) -> str:
-    """Write a document of one ``kind`` with its checksum.
-
-    Floats are written by ``repr``, the shortest text that reads back as the same float.
-    """
+    """Write a document of one ``kind`` with its checksum."""
     document = {"format": kind, "version": VERSION, **content}
     document["checksum"] = fingerprint(document)
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -163,30 +154,22 @@ def read(path: str | os.PathLike[str], what: str) -> bytes:
 
 def write(path: str | os.PathLike[str], text: str) -> None:
     """Write a file at once or not at all: half a share would have cost a whole one."""
-    file = Path(path)
-    try:
-        draft = _draft(file)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(file)
-    except (OSError, ValueError) as error:
-        raise ParameterError(f"{file.name} cannot be written: {_reason(error)}.") from None
+    with _naming(path):
+        write_text(path, text)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a place that :func:`write` could not write to."""
-    file = Path(path)
+    with _naming(path):
+        documents.check_writable(path)
+
+
+@contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        draft = _draft(file)
-        draft.touch()
-        draft.unlink()
-    except (OSError, ValueError) as error:
-        raise ParameterError(f"{file.name} cannot be written: {_reason(error)}.") from None
-
-
-def _draft(file: Path) -> Path:
-    if file.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "it is a directory")
-    return file.with_name(file.name + ".part")
+        yield
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        raise ParameterError(f"{Path(path).name} cannot be written: {_reason(error)}.") from None
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.documents import fingerprint
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import (
@@ -101,7 +102,7 @@ class SharePlan:
     @property
     def digest(self) -> str:
         """The sha256 of :attr:`parameters`: shares can be compared if theirs are the same."""
-        return document.fingerprint(self.parameters)
+        return fingerprint(self.parameters)
 
     def embedding(self) -> Embedding:
         """Return the map from encoded rows to features."""
@@ -280,7 +281,7 @@ def plan_of(content: Mapping[str, Any]) -> SharePlan:
         plan = _read_plan(parameters)
     except ParameterError as error:
         raise DataError(f"its plan cannot be used: {error}") from None
-    if document.fingerprint(parameters) != stated or plan.digest != stated:
+    if fingerprint(parameters) != stated or plan.digest != stated:
         raise DataError("its digest is not the one of its public parameters: they were edited.")
     return plan
 

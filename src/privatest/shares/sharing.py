@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from privatest.core.documents import fingerprint
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount
@@ -64,7 +65,7 @@ class Share:
     @property
     def checksum(self) -> str:
         """A fingerprint of the whole share."""
-        return document.fingerprint(self._content())
+        return fingerprint(self._content())
 
     def _content(self) -> dict[str, Any]:
         released, rows = self.moments, np.triu_indices(len(self.moments.mean))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.documents import digest, replacing
 from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
@@ -33,23 +33,19 @@ def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    target = Path(path)
     table = release.to_arrow()
     table = _with(table, _DRAWS, _lists(release.draws))
     if release.before is not None:
         table = _with(table, "signed", pa.array(release.before.weights))
         table = _with(table, f"signed_{_DRAWS}", _lists(release.before.draws))
     text = json.dumps({**_facts(release), "rows": _digest(table)}, sort_keys=True)
-    seal = hashlib.sha256(text.encode()).hexdigest()
-    table = table.replace_schema_metadata({_KEY: json.dumps({"facts": text, "seal": seal})})
-    part = target.with_name(f"{target.name}.part")
+    sealed = json.dumps({"facts": text, "seal": digest(text)})
+    table = table.replace_schema_metadata({_KEY: sealed})
     try:
-        pq.write_table(table, part, write_page_checksum=True)
-        part.replace(target)
+        with replacing(path) as draft:
+            pq.write_table(table, draft, write_page_checksum=True)
     except OSError as error:
         raise ParameterError(f"path cannot be written: {error.strerror}.") from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def load(path: str | os.PathLike[str]) -> SyntheticData:
@@ -64,7 +60,7 @@ def load(path: str | os.PathLike[str]) -> SyntheticData:
         box = json.loads((table.schema.metadata or {})[_KEY])
         text = box["facts"]
         facts = json.loads(text)
-        intact = hashlib.sha256(text.encode()).hexdigest() == box["seal"]
+        intact = digest(text) == box["seal"]
     except KeyError:
         raise DataError(f"{name} is not a release: its public facts are missing.") from None
     except Exception:  # Arrow fails on a damaged file in many ways
@@ -141,11 +137,8 @@ def _array(column: pa.ChunkedArray) -> Any:
 
 def _digest(table: pa.Table) -> str:
     """Return a digest of all values, independent of chunks and encoding in the file."""
-    digest = hashlib.sha256()
-    for name in table.schema.names:
-        digest.update(name.encode())
-        digest.update(json.dumps(table.column(name).to_pylist()).encode())
-    return digest.hexdigest()
+    columns = ((name, json.dumps(table.column(name).to_pylist())) for name in table.schema.names)
+    return digest("".join(name + values for name, values in columns))
 
 
 def _lists(draws: NDArray[np.float64]) -> pa.FixedSizeListArray:
