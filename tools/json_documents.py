@@ -101,6 +101,25 @@ _PUBLISHED = {
     "parameters": _table("Public parameters, by name."),
     **_SIMULATED,
 }
+_MEANS = {
+    "mean": _list("Private means.", {"type": "number"}),
+    "lower": _list("Lower ends of the intervals.", {"type": "number"}),
+    "upper": _list("Upper ends of the intervals.", {"type": "number"}),
+    "covariance": _list("Private covariance.", _NUMBERS),
+    "region_shape": _list("Shape of the elliptic confidence region.", _NUMBERS),
+    "region_radius": _number("Its radius."),
+    "confidence": _number("Of all intervals together."),
+    **_COST,
+    "n": _count("Rows; public."),
+    "columns": _list("The columns, in the order of the means."),
+    "unit": _HIDDEN["unit"],
+    **_SIMULATED,
+}
+_CURATED = {
+    "dataset": _text("What was asked about."),
+    "id": _of(["string", "null"], "Entry of the ledger; null if it is from the record."),
+    "recorded": _true("Whether it came from the record, at no cost."),
+}
 _BUDGET = {"epsilon": _decimal("Whole budget"), "delta": _decimal("Whole budget")}
 _LEFT = {
     "left": _table("What is left of each limit, by name, as exact decimals."),
@@ -145,13 +164,11 @@ TESTS = {
         {"pairs": _list("Each pair, with p-values corrected for all (Holm).", _part("pair"))},
     ),
     "curator-answer": _document(
-        "Of `curator run`.",
+        "Of `curator run`, for a test.",
         {
             **_RESULT,
             **_COMPARED,
-            "dataset": _text("What was asked about."),
-            "id": _of(["string", "null"], "Entry of the ledger; null if it is from the record."),
-            "recorded": _true("Whether it came from the record, at no cost."),
+            **_CURATED,
         },
         _OUTCOME,
     ),
@@ -180,18 +197,7 @@ ESTIMATES = {
     "mean": _document(
         "Of `mean`.",
         {
-            "mean": _list("Private means.", {"type": "number"}),
-            "lower": _list("Lower ends of the intervals.", {"type": "number"}),
-            "upper": _list("Upper ends of the intervals.", {"type": "number"}),
-            "covariance": _list("Private covariance.", _NUMBERS),
-            "region_shape": _list("Shape of the elliptic confidence region.", _NUMBERS),
-            "region_radius": _number("Its radius."),
-            "confidence": _number("Of all intervals together."),
-            **_COST,
-            "n": _count("Rows; public."),
-            "columns": _list("The columns, in the order of the means."),
-            "unit": _HIDDEN["unit"],
-            **_SIMULATED,
+            **_MEANS,
             **_GUARANTEE,
             **_PAID,
         },
@@ -205,6 +211,16 @@ ESTIMATES = {
             "poor": _list("Columns that the rows represent poorly."),
             **_GUARANTEE,
             **_PAID,
+        },
+    ),
+    "curator-mean": _document("Of `curator run`, for means.", {**_MEANS, **_GUARANTEE, **_CURATED}),
+    "curator-release": _document(
+        "Of `curator run`, for a release. `privatest query` reads it as a .json file.",
+        {
+            **_PUBLISHED,
+            "parquet": _text("The file that `privatest release` would write, in base64."),
+            **_GUARANTEE,
+            **_CURATED,
         },
     ),
     "query": _document(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import ParameterError
+from privatest.data import sources
 from privatest.data.schema import Schema
+from privatest.data.sources import read_table
 from privatest.questions import Prepared
 from privatest.questions.rehearsal import made_up_rows, rehearse_call
 from tests.e2e.command_line import GROUP, refused, released, table, write
@@ -70,6 +73,39 @@ def test_every_command_says_what_a_missing_value_cost(cli, command, delta):
     said = "Epsilon 1, delta 1e-06 was spent" if delta else "Epsilon 1 was spent"
     refused(run, "missing", said, WHY)
     assert spent() == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["two-sample", "--group", "plan", "--groups", "basic", "plus"],
+        ["independence", "--x", "visits", "--y", "age", "--bounds", "age=0:80"],
+        ["paired", "--before", "age", "--after", "visits", "--bounds", "age=0:80"],
+        ["fit", "--column", "visits", "--dist", "norm(0, 1)"],
+        ["mean"],
+        ["share", "--plan", "plan.json", "-o", "share.json"],
+        ["release", "-o", "made.parquet", "--points", "5"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_charges_before_it_reads(cli, command, monkeypatch):
+    """Before, rows are counted in a column whose values nobody looks at: it is read as text."""
+    data, bounds = write("a.csv", table()), ["--bounds", "visits=0:80"]
+    if command[0] == "share":
+        assert cli("plan-share", *bounds, *DELTA, "-o", "plan.json").code == 0
+    rest = [] if command[0] == "share" else [*bounds, *DELTA]
+    charged: list[tuple[bool, int]] = []
+
+    def noted(
+        path: object, names: list[str], *, text: Sequence[str] = (), **more: object
+    ) -> pa.Table:
+        charged.append((set(names) <= set(text), spent()))
+        return read_table(path, names, text=text, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sources, "read_table", noted)
+    assert cli(command[0], data, *command[1:], *rest).code == 0
+    assert [sum_ for counting, sum_ in charged if not counting] == [1]
+    assert len(charged) == 2
 
 
 def test_without_a_ledger_it_is_to_be_counted(cli):

@@ -165,19 +165,46 @@ def test_every_document_is_as_documented(cli):
     again = json.loads(cli("ledger", "answer", line["entry"], "--json").out)
     assert list(faults(again, DEFS["ledger-answer"])) == []
     documented = {name for name in DEFS if "format" in DEFS[name]["properties"]}
-    assert documented == {*seen, "ledger-answer", "curator-answer", "price"}
+    curated = {"curator-answer", "curator-mean", "curator-release", "price"}
+    assert documented == {*seen, *curated, "ledger-answer"}
 
 
 def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
-    curators.write(tmp_path)
+    tests = 'tests = ["two-sample", "mean", "release"]'
+    curators.write(tmp_path, curators.CONFIG.replace("largest_epsilon = 1", tests))
     assert cli("curator", "register").code == 0
-    answer = ("curator-answer", "run")  # the second time from the record
-    for kind, command in (("price", "price"), answer, answer):
-        words = io.BytesIO(json.dumps(curators.request()).encode())
+    mean = curators.request("mean", "moments", columns=["visits"])
+    synthetic = curators.request("release", "subspace", columns=["visits"], points=9, delta=1e-7)
+
+    def ask(document: dict[str, Any], command: str, *more: str) -> Any:
+        words = io.BytesIO(json.dumps(document).encode())
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(words, encoding="utf-8"))
-        run = cli("curator", command, "--analyst", "ada", "--json")
+        run = cli("curator", command, "--analyst", "ada", *more)
         assert run.code == 0, run.err
-        assert list(faults(json.loads(run.out), DEFS[kind])) == []
+        return run.out
+
+    asked = (("answer", curators.request()), ("mean", mean), ("release", synthetic))
+    for kind, document in asked:
+        for recorded in (False, True):  # the second time from the record
+            price = json.loads(ask(document, "price", "--json"))
+            assert list(faults(price, DEFS["price"])) == []
+            assert price["recorded"] == recorded
+            found = json.loads(ask(document, "run", "--json"))
+            assert list(faults(found, DEFS[f"curator-{kind}"])) == []
+            assert found["recorded"] == recorded
+    # what an analyst keeps can be asked, and the record prints it
+    (tmp_path / "kept.json").write_text(json.dumps(found), encoding="utf-8")
+    assert (
+        json.loads(cli("query", "kept.json", "mean", "visits", "--json").out)["release"]["n"] == 40
+    )
+    text = ask(synthetic, "run")
+    assert "9 synthetic rows for 40 private ones" in text
+    assert "--json and write > FILE.json" in text
+    assert "Private means of 40 rows" in ask(mean, "run")
+    history = cli("ledger", "history", "people", "--ledger", "ledger.db", "--json").out
+    ids = [e["body"]["opens"] for e in json.loads(history)["entries"] if e["kind"] == "reserved"]
+    printed = cli("ledger", "answer", ids[0], "--ledger", "ledger.db").out
+    assert "9 synthetic rows for 40 private ones" in printed
 
 
 def test_every_command_with_a_document_is_tested():

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from privatest.cli.released import progress
+from privatest.cli.output import progress
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from tests.e2e.command_line import CANARY, Cli, Run, refused, table, write
@@ -145,7 +145,7 @@ def test_features(cli):
     path = write("a.csv", table())
     asked = ["release", path, *VISITS, *BUDGET, "--method", "features", "--points", "10"]
     assert document(cli(*asked, "-o", "s.parquet", "--json"))["rows"] == 10
-    refused(cli(*asked, "-o", "t.parquet", "--weights", "signed"), "--weights signed needs")
+    refused(cli(*asked, "-o", "t.parquet", "--weights", "signed"), "weights='signed' needs")
 
 
 def test_public_points_are_in_the_release(cli):
@@ -185,7 +185,7 @@ def test_pictures(made, monkeypatch):
         ((*VISITS, "--epsilon", "1", "--delta", "0"), ("delta must be above 0", "Gaussian")),
         ((*VISITS, "--epsilon", "0", "--delta", "1e-6"), ("epsilon",)),
         ((*VISITS, "--epsilon", "1"), ("--delta",)),
-        ((*VISITS, *BUDGET, "--points", "81"), ("n_points must be at most", "80")),
+        ((*VISITS, *BUDGET, "--points", "81"), ("points must be at most", "80")),
         ((*VISITS, *BUDGET, "--points", "0"), ("--points",)),
         ((*VISITS, *BUDGET, "--kernel", "linear"), ("--kernel",)),
         ((*VISITS, *BUDGET, "--bandwidth", "-1"), ("bandwidth",)),
@@ -316,11 +316,11 @@ def test_poor_fits_are_named(cli):
 
 
 def test_progress_is_shown_to_people_only(monkeypatch, capsys):
-    with progress("Working", True) as step:
+    with progress("Working", counted=True) as step:
         assert step is None
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with progress("Working", True) as step:
+    with progress("Working", counted=True) as step:
         assert step is not None
         step(0.5)
     assert "Working" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -30,6 +31,7 @@ from privatest.data.schema import Schema
 from privatest.ledger import Ledger
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.questions import METHODS, Prepared, Request
+from privatest.synthetic import SyntheticData
 from tests.curators import CONFIG, SCHEMA, opened, request, table, write
 
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
@@ -202,6 +204,114 @@ def test_requests_of_all_kinds(curator, document):
     answer = curator.run(document, analyst="ada")
     assert answer.result.spent == Budget(document["epsilon"], document.get("delta", 0))
     json.dumps(answer.to_dict())
+
+
+# --- means and releases ------------------------------------------------------------------------
+
+MEANS = CONFIG.replace(
+    "largest_epsilon = 1", 'tests = ["mean", "release", "release/features"]\nlargest_points = 30'
+)
+MEAN = request("mean", "moments", columns=["visits", "age"])
+RELEASE = request("release", "subspace", columns=["visits", "plan"], points=20, delta="1e-7")
+
+
+@pytest.fixture
+def estimating(tmp_path):
+    with opened(tmp_path, MEANS) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "document",
+    [MEAN, {**MEAN, "delta": "1e-7"}, RELEASE, {**RELEASE, "weights": "nonnegative"}],
+    ids=["mean", "mean with delta", "release", "nonnegative release"],
+)
+def test_estimates_are_priced_charged_recorded_and_recalled(
+    estimating, tmp_path, document, monkeypatch
+):
+    price = estimating.price(document, analyst="ada")
+    assert (price.budget.epsilon, price.affordable, price.recorded) == (Decimal("0.1"), True, False)
+    answer = estimating.run(document, analyst="ada")
+    assert answer.result.spent == Budget("0.1", document.get("delta", 0))
+    assert not answer.result.simulated
+    assert spent(tmp_path) == Decimal("0.1")
+    released = json.loads(json.dumps(answer.to_dict()))  # all of it is plain JSON
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        committed, reserved, *_ = ledger.history("people")
+        assert reserved.body["asked"]["columns"] == document["columns"]
+        assert {**released, **committed.body["released"]} == released
+    monkeypatch.setattr(curator_module, "look", None)
+    again = estimating.run(document, analyst="ada")
+    assert again.recorded
+    assert type(again.result) is type(answer.result)
+    assert str(again.result) == str(answer.result)
+    plain = json.loads(json.dumps(again.to_dict()))
+    assert plain == {**released, "id": None, "recorded": True}
+    assert spent(tmp_path) == Decimal("0.1")
+
+
+def test_a_release_comes_back_whole(estimating, tmp_path):
+    made = estimating.run(RELEASE, analyst="ada").result
+    again = estimating.run(RELEASE, analyst="ada").result
+    assert isinstance(made, SyntheticData)
+    assert isinstance(again, SyntheticData)
+    assert len(made) == 20
+    assert made.facts.n == 40
+    np.testing.assert_array_equal(again.weights, made.weights)
+    np.testing.assert_array_equal(again.draws, made.draws)
+    assert again.mean("visits") == made.mean("visits")
+    # an analyst keeps the document as a file
+    (tmp_path / "answer.json").write_text(json.dumps(made.to_dict()), encoding="utf-8")
+    assert SyntheticData.load(tmp_path / "answer.json").mean("visits") == made.mean("visits")
+
+
+def test_estimates_of_public_parts(estimating):
+    where = {"region": "north"}
+    assert estimating.run({**MEAN, "where": where}, analyst="ada").result.to_dict()["n"] == 20
+    answer = estimating.run({**RELEASE, "where": where, "points": 10}, analyst="ada")
+    assert answer.result.to_dict()["n"] == 20
+    assert answer.words == "visits, plan; where region = north"
+
+
+@pytest.mark.parametrize(
+    ("document", "fragment"),
+    [
+        ({**MEAN, "columns": ["visits", "plan"]}, "'plan' is categorical"),
+        ({**MEAN, "group": "plan"}, "unknown key 'group'"),
+        ({**MEAN, "epsilon": 5}, "epsilon must be at most"),
+        ({**RELEASE, "delta": 0}, "delta must be above 0"),
+        ({**RELEASE, "alpha": 0.05}, "alpha does not go with"),
+        ({**RELEASE, "points": 31}, "points must be at most 30"),
+        ({**RELEASE, "points": "all"}, "points must be an integer"),
+        ({**RELEASE, "points": None}, "points must be given, and at most 30"),
+        ({**RELEASE, "points": 21, "where": {"region": "north"}}, "number of rows, 20"),
+        ({**RELEASE, "bandwidth": 0}, "bandwidth"),
+        ({**RELEASE, "weights": "heavy"}, "weights"),
+        ({**RELEASE, "kernel": "linear"}, "not bounded"),
+        ({**RELEASE, "rng": 1}, "unknown key 'rng'"),
+        ({**RELEASE, "public_points": {"visits": [1], "plan": ["basic"]}}, "no code of others"),
+        ({**RELEASE, "method": "features", "weights": "signed"}, "signed"),
+    ],
+)
+def test_estimates_are_refused_for_free(estimating, tmp_path, document, fragment, monkeypatch):
+    monkeypatch.setattr(curator_module, "look", None)
+    with pytest.raises(PrivatestError, match=fragment) as caught:
+        estimating.run(document, analyst="bob")
+    assert not isinstance(caught.value, RequestFailed)
+    assert spent(tmp_path) == 0
+
+
+def test_the_only_method_of_a_question_needs_no_name(estimating):
+    short = {key: value for key, value in MEAN.items() if key != "method"}
+    estimating.run(short, analyst="ada")
+    assert estimating.run(MEAN, analyst="ada").recorded
+
+
+def test_means_are_offered_only_by_name(curator):
+    """Axes of a covariance are drawn in a time that depends on values."""
+    with pytest.raises(ParameterError, match="mean/moments is not offered"):
+        curator.price(MEAN, analyst="bob")
+    curator.price(RELEASE, analyst="bob")
 
 
 def test_an_inquiry_comes_back_from_its_document():
@@ -654,8 +764,8 @@ def test_a_file_that_changes_in_between_fails(curator, tmp_path, monkeypatch, ch
 def test_a_test_that_spends_more_than_its_price_releases_nothing(curator, monkeypatch):
     real, calls = Prepared.run, []
 
-    def dear(self, *tables, noise):
-        result = real(self, *tables, noise=noise)
+    def dear(self: Prepared, *tables: pa.Table, noise: SecureNoise) -> Any:
+        result: Any = real(self, *tables, noise=noise)
         calls.append(1)
         return result if len(calls) == 1 else replace(result, spent=Budget(1))
 
@@ -683,10 +793,13 @@ def asked(question: str, method: str) -> Inquiry:
         "independence": {"x": ["age"], "y": ["visits"]},
         "paired": {"before": "visits", "after": "age"},
         "fit": {"column": "visits"},
+        "mean": {"columns": ["visits", "age"]},
+        "release": {"columns": ["visits", "plan"], "delta": 1e-6},
     }
     target = {"distribution": {"dist": "norm(40, 10)"}, "family": {"family": "norm"}}
     few = {"permutations": 19} if "permutations" in entry.options else {}
     few |= {"locations": 3} if "locations" in entry.needed else {}
+    few |= {"points": 5} if "points" in entry.options else {}
     return Inquiry.from_dict(
         {"dataset": "people", "question": question, "method": method, "epsilon": 1}
         | parts[question]

@@ -102,7 +102,9 @@ def test_defaults_and_exact_decimals(tmp_path):
     people = config.datasets["people"]
     assert f"{people.budget.epsilon:f}" == "0.100000000000000006"  # kept to 18 places, rounded up
     assert people.composition == "basic"
-    assert people.policy.tests == ALL_TESTS - {("fit", "family"), ("two-sample", "hotelling")}
+    named = {("fit", "family"), ("two-sample", "hotelling"), ("mean", "moments")}
+    assert people.policy.tests == ALL_TESTS - named - {("release", "features")}
+    assert (people.policy.permutations, people.policy.points) == (9999, 500)
     assert people.policy.largest == Budget(1, "1e-6")  # delta: as much as there is
     assert config.analysts["bob"].budget is None
     assert config.state == tmp_path / "curator.state.json"

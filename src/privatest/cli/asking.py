@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privatest.cli.output import print_result, working
+from privatest.cli.output import print_result, progress, working
 from privatest.cli.pictures import check_picture, draw
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
@@ -15,7 +15,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
 
 if TYPE_CHECKING:
-    from privatest.questions import Prepared, Request
+    from privatest.questions import Prepared, Request, Result
 
 __all__ = ["answer", "check_types", "count_rows", "describe", "public_words", "read_locations"]
 
@@ -28,18 +28,33 @@ def answer(
     *,
     as_json: bool,
     plot: Path | None = None,
+    keep: Callable[[Any], dict[str, Any]] | None = None,
+    show: Callable[[Any, Mapping[str, Any]], None] | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> None:
-    """Check the request, reserve its budget, read the files, test, record and print."""
+    """Check the request, reserve its budget, read the files, answer, record and print.
+
+    Parameters
+    ----------
+    request, files, described, purse
+        What is asked, of which files, and which budget pays.
+    as_json : bool
+        Whether to print one JSON document.
+    plot : Path, optional
+        A picture to draw of what was released.
+    keep : callable, optional
+        From the result to what is recorded; by default all of it.
+    show : callable, optional
+        Prints the result, with what a JSON document says besides.
+    told : mapping, optional
+        Words for the record in place of options that are tables: the names of their files.
+    """
     from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
     from privatest.questions import prepare, rehearse  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:
-        check_picture(plot, request.method)
-        if request.method in ("me", "scf") and not request.gaussian:
-            raise ParameterError(
-                "--plot needs --release moments, and so --delta: a statistic alone has no picture."
-            )
+        check_picture(plot, request)
     for file in files:  # a mistyped name should not cost anything
         check_columns(file, prepared.names)
         check_types(file, prepared.schema)
@@ -48,37 +63,49 @@ def answer(
         with working("Rehearsing on made-up rows ..."):
             rehearse(prepared, _public_sizes(prepared, files))
 
-    with (
-        spending(
-            purse,
-            request.budget,
-            files,
-            gaussian=request.gaussian,
-            rehearsal=rehearsal,
-            asked=_asked(prepared, files, described),
-        ) as record,
-        working("Reading the data and testing ..."),
-    ):
-        tables = [read_table(file, prepared.names, text=prepared.text) for file in files]
-        result = prepared.run(*tables)
-        receipt = record(result.to_dict())
+    full = prepared.asked | dict(told or {})
+    with spending(
+        purse,
+        request.budget,
+        files,
+        gaussian=request.gaussian,
+        rehearsal=rehearsal,
+        asked=_asked(full, prepared, files, described),
+    ) as record:
+        with working("Reading the data ..."):
+            tables = [read_table(file, prepared.names, text=prepared.text) for file in files]
+        result = _run(prepared, tables)
+        receipt = record(result.to_dict() if keep is None else keep(result))
     words = prepared.words
     if len(files) > 1:
         words = f"{words}: {' and '.join(map(str, files))}"
-    more = {"request": prepared.asked, "files": [*map(str, files)], "ledger": receipt.to_list()}
+    more = {"request": full, "files": [*map(str, files)], "ledger": receipt.to_list()}
     with receipt.shown(as_json=as_json):
-        print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
+        if show is not None:
+            show(result, more)
+        else:
+            print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
     if plot is not None:
-        draw(result, plot)
+        draw(result, plot, request)
 
 
-def _asked(prepared: Prepared, files: Sequence[Path], described: Schema | None) -> dict[str, Any]:
+def _run(prepared: Prepared, tables: Sequence[Any]) -> Result:
+    """Answer, and show how far it is."""
+    counted = prepared.request.entry.steps
+    with progress("Releasing" if counted else "Computing", counted=counted) as step:
+        if step is None:
+            return prepared.run(*tables)
+        return prepared.run(*tables, progress=lambda done, steps: step(done / steps))
+
+
+def _asked(
+    full: Mapping[str, Any], prepared: Prepared, files: Sequence[Path], described: Schema | None
+) -> dict[str, Any]:
     """Return the request as the history keeps it."""
     used = [name for name in prepared.names if described and name in described.columns]
     schema = described.select(used) if described and used else None
-    full = prepared.asked
-    words = public_words(full.pop("question"), prepared.request.budget, files, schema)
-    return words | full
+    question, budget = prepared.request.question, prepared.request.budget
+    return public_words(question, budget, files, schema) | dict(full)
 
 
 def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:

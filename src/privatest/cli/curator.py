@@ -35,6 +35,11 @@ Analyst = Annotated[
     str, typer.Option("--analyst", metavar="NAME", help="Who asks.", show_default=False)
 ]
 _DEFAULT = Path("curator.toml")
+# Not to a path: this program can write where the custodian can.
+_KEEP = (
+    "To keep the rows, ask again with --json and write > FILE.json; it costs nothing more. Then: "
+    "privatest query FILE.json mean COLUMN"
+)
 _LONGEST = 100_000  # characters of a request
 
 
@@ -164,6 +169,8 @@ def run(
     facts = {"dataset": answer.dataset, "id": answer.id, "recorded": answer.recorded}
     words = {"compared": answer.words, "label": answer.label}
     print_result(answer.result, **words, as_json=as_json, more=facts)
+    if "parquet" in answer.result.to_dict() and not as_json:
+        Page().line(_KEEP)
     if answer.recorded and not as_json:
         Page().line("Answered from the record: you asked this before, and it cost nothing now.")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import Page, print_result
 from privatest.core.privacy import Budget
+from privatest.core.results import Decision
 
 if TYPE_CHECKING:
     from privatest.ledger import Answered
@@ -48,14 +49,16 @@ def words_of(asked: object) -> str:
 
 def print_answer(found: Answered) -> None:
     """Print a recorded answer as its command did."""
-    page, released = Page(), found.released
-    if isinstance(released, Mapping) and {"reject", "null_hypothesis"} <= released.keys():
-        from privatest.curator.answering import result_from_dict  # noqa: PLC0415
+    from privatest.questions import result_from_dict  # noqa: PLC0415
 
-        result = result_from_dict(released, Budget(found.epsilon, found.delta))
+    page, released = Page(), found.released
+    document = released if isinstance(released, Mapping) else {"": released}
+    result = result_from_dict(document, Budget(found.epsilon, found.delta))
+    if isinstance(result, Decision):
         print_result(result, compared=words_of(found.asked), label="asked")
     else:
-        for line in _lines(found):
+        page.line(f"  {'asked':<10} {words_of(found.asked)}")
+        for line in str(result).splitlines() if result is not None else _lines(document):
             page.line(line)
     page.line(
         f"From the record of {found.dataset}, {found.time.replace('T', ' ')[:19]} UTC, "
@@ -63,18 +66,8 @@ def print_answer(found: Answered) -> None:
     )
 
 
-def _lines(found: Answered) -> Iterator[str]:
-    """Yield what was released by something other than a test."""
-    released = found.released if isinstance(found.released, Mapping) else {"": found.released}
-    yield f"  {'asked':<10} {words_of(found.asked)}"
-    if {"mean", "lower", "upper", "confidence", "n"} <= released.keys():
-        level = f"simultaneous {released['confidence']:.0%} intervals"
-        yield f"Private means of {released['n']:,} rows, with {level}:"
-        names = released.get("columns") or range(1, len(released["mean"]) + 1)
-        parts = (released[name] for name in ("mean", "lower", "upper"))
-        for name, mean, low, high in zip(names, *parts, strict=True):
-            yield f"  {_plain(name)}  {mean:.6g}  ({low:.6g} to {high:.6g})"
-        return
+def _lines(released: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the public facts of a file that was released."""
     for name, value in released.items():
         yield f"  {_plain(name):<10} {_value(value)}"
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import check_types, describe, public_words
-from privatest.cli.output import Page, print_json, working
-from privatest.cli.pictures import check_picture, save_picture
-from privatest.cli.spending import (
-    DatasetOption,
-    LedgerOption,
-    NoLedger,
-    Purse,
-    spending,
-)
-from privatest.core.errors import ParameterError
+from privatest.cli.asking import answer, describe
+from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
 
 __all__ = ["mean"]
@@ -69,52 +60,15 @@ def mean(
       privatest mean visits.csv --bounds visits=0:80 --bounds age=18:80 \\
         --epsilon 1
     """
-    budget, level = Budget(epsilon, delta), options.read_alpha(alpha)
-    if plot is not None:
-        check_picture(plot)
+    from privatest.questions import Request  # noqa: PLC0415
 
-    from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
-    from privatest.means import private_mean  # noqa: PLC0415
-    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
-    from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
-
+    request = Request(
+        "mean",
+        "moments",
+        Budget(epsilon, delta),
+        options.read_alpha(alpha),
+        parts={"columns": None if columns is None else options.read_names(columns)},
+    )
     described = describe(schema, bounds or [], rows_per_person)
-    chosen = chosen_columns(described, None if columns is None else options.read_names(columns))
-    if chosen.categorical_names:
-        raise ParameterError(
-            f"column {chosen.categorical_names[0]!r} is categorical: name numeric --columns."
-        )
-    names = list(chosen.columns)
-    check_columns(data, names)  # a mistyped name should not cost anything
-    check_types(data, chosen)
-    settings: dict[str, Any] = {"bounds": chosen, "alpha": level}
-    settings |= {"epsilon": budget.epsilon, "delta": budget.delta}
-
-    def rehearsal() -> None:
-        with working("Rehearsing on made-up rows ..."):
-            rows = read_table(data, names[:1], text=names[:1]).num_rows
-            rehearse_call(
-                lambda n: private_mean(made_up_rows(names, chosen, n), **settings), [rows]
-            )
-
     purse = Purse(ledger, dataset, no_ledger)
-    asked = public_words("mean", budget, [data], chosen, alpha=level)
-    with (
-        spending(purse, budget, [data], gaussian=True, rehearsal=rehearsal, asked=asked) as record,
-        working("Reading the data ..."),
-    ):
-        estimate = private_mean(read_table(data, names), **settings)
-        receipt = record(estimate.to_dict())
-    with receipt.shown(as_json=as_json):
-        if as_json:
-            told = {"guarantee": str(estimate).splitlines()[-1], "request": asked}
-            lines = {"files": [str(data)], "ledger": receipt.to_list()}
-            print_json(estimate.to_dict() | {"columns": names} | told | lines)
-        else:
-            page = Page()
-            for line in str(estimate).splitlines():
-                page.line(line)
-    if plot is not None:
-        from privatest.plots.differences import plot_means  # noqa: PLC0415
-
-        save_picture(plot_means(estimate), plot)
+    answer(request, [data], described, purse, as_json=as_json, plot=plot)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.validation import printable
@@ -14,7 +14,7 @@ from privatest.core.validation import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from privatest.core.results import Decision
+    from privatest.questions import Result
 
 __all__ = [
     "JSON_FORMAT",
@@ -23,6 +23,7 @@ __all__ = [
     "print_json",
     "print_note",
     "print_result",
+    "progress",
     "watched",
     "working",
 ]
@@ -59,8 +60,25 @@ def watched() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+@contextmanager
+def progress(what: str, *, counted: bool) -> Iterator[Callable[[float], None] | None]:
+    """Show work: a bar where its share can be told, else that something is going on.
+
+    Gives what the finished share, from 0 to 1, is told to; None where nobody wants to know.
+    """
+    if not counted or not watched():
+        with working(f"{what} ..."):
+            yield None
+        return
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
 def print_result(
-    result: Decision,
+    result: Result,
     *,
     compared: str,
     as_json: bool = False,
@@ -71,11 +89,19 @@ def print_result(
 
     ``more`` is what the document has besides: what was asked, and the ledger's lines.
     """
+    from privatest.core.results import Decision  # noqa: PLC0415
+
     if as_json:
-        said = {"verdict": result.verdict, "compared": compared, "guarantee": result.guarantee}
+        said = {"guarantee": result.guarantee}
+        if isinstance(result, Decision):
+            said = {"verdict": result.verdict, "compared": compared} | said
         print_json(result.to_dict() | said | dict(more or {}))
         return
     page = Page()
+    if not isinstance(result, Decision):
+        for line in str(result).splitlines():
+            page.line(line)
+        return
     page.line(result.verdict, style="bold")
     for name, text in ({label: compared} | result.facts()).items():
         page.line(f"  {name:<9} {text}")

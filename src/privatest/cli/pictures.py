@@ -6,48 +6,48 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from privatest.cli.output import working
 from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from privatest.core.results import Decision
+    from privatest.questions import Request, Result
 
 __all__ = ["PICTURES", "check_picture", "draw", "save_picture"]
 
 PICTURES = (".png", ".svg", ".pdf")
-_DRAWN = ("me", "scf", "hotelling", "ttest")
 
 
-def check_picture(file: Path, method: str | None = None) -> None:
+def check_picture(file: Path, request: Request | None = None) -> None:
     """Refuse what cannot be drawn, before anything is spent."""
     if file.suffix not in PICTURES:
         raise ParameterError(f"--plot must end in {', '.join(PICTURES)}.")
-    if method is not None and method not in _DRAWN:
-        raise ParameterError(
-            f"--plot goes with --method {', '.join(_DRAWN)}: others release no estimates."
-        )
+    if request is not None:
+        _check_method(request)
     if find_spec("matplotlib") is None:
         raise ParameterError('--plot needs matplotlib: pip install "privatest[plot]".')
 
 
-def draw(result: Decision, file: Path) -> None:
-    """Draw the released estimates of a test, if it has some."""
-    from matplotlib.figure import Figure  # noqa: PLC0415
+def _check_method(request: Request) -> None:
+    from privatest.questions import METHODS  # noqa: PLC0415
 
-    from privatest.core.results import Outcome  # noqa: PLC0415
-    from privatest.plots.differences import plot_differences  # noqa: PLC0415
-    from privatest.plots.features import plot_features  # noqa: PLC0415
+    if not request.entry.picture:
+        drawn = [name for name, entry in METHODS[request.question].items() if entry.picture]
+        raise ParameterError(
+            f"--plot goes with --method {', '.join(drawn)}: others release no estimates."
+        )
+    if request.statistic_only:
+        raise ParameterError(
+            "--plot needs --release moments, and so --delta: a statistic alone has no picture."
+        )
 
-    if not isinstance(result, Outcome):
-        return  # check_picture lets no such method pass
-    rows = int(np.size(result.estimates["difference"]))
-    figure = Figure(figsize=(7, 1.6 + 0.3 * min(rows, 20)), layout="constrained")
-    plot = plot_differences if "lower" in result.estimates else plot_features
-    plot(result, axes=figure.subplots())
-    save_picture(figure, file, dpi=150)
+
+def draw(result: Result, file: Path, request: Request) -> None:
+    """Draw what was released."""
+    with working("Drawing ..."):
+        drawn = request.entry.load_picture()(result)
+        save_picture(getattr(drawn, "figure", drawn), file, dpi=150)
 
 
 def save_picture(figure: Figure, file: Path, **settings: Any) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, print_json, working
-from privatest.cli.pictures import PICTURES, check_picture
-from privatest.cli.released import check_new, draw, facts, progress
+from privatest.cli.files import check_new
+from privatest.cli.output import Page, print_json, progress, working
+from privatest.cli.pictures import PICTURES, check_picture, save_picture
 from privatest.core.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def query(
     if question == "about":
         _print_about(made, as_json=as_json)
     elif question == "plot" and output is not None:
-        draw(made, output)
+        _draw(made, output)
         _print_written(output, made, as_json=as_json)
     else:
         chosen = weights or ("nonnegative" if question in _SHARES else "released")
@@ -214,7 +214,7 @@ def _compare(made: SyntheticData, path: str) -> Estimate:
     schema = made.facts.schema
     text = () if schema is None else schema.categorical_names
     rows = read_table(path, list(made.columns), text=text)
-    with progress("Comparing", True) as step:
+    with progress("Comparing", counted=True) as step:
         return made.mmd(rows, progress=step)
 
 
@@ -234,7 +234,7 @@ def _print_json(
         "misfit": estimate.misfit,
         "poor": bool(estimate.poor),
         "weights": "released" if used is made else "nonnegative",
-        "release": facts(made),
+        "release": _facts(made),
     }
     print_json(document)
 
@@ -261,7 +261,7 @@ def _name(question: Question, words: Sequence[str]) -> str:
 
 def _print_about(made: SyntheticData, *, as_json: bool) -> None:
     if as_json:
-        print_json({"question": "about", "release": facts(made)})
+        print_json({"question": "about", "release": _facts(made)})
         return
     page = Page()
     for line in str(made).splitlines():
@@ -270,7 +270,20 @@ def _print_about(made: SyntheticData, *, as_json: bool) -> None:
 
 def _print_written(output: Path, made: SyntheticData, *, as_json: bool) -> None:
     if as_json:
-        document = {"question": "plot", "file": str(output), "release": facts(made)}
+        document = {"question": "plot", "file": str(output), "release": _facts(made)}
         print_json(document)
     else:
         Page().line(f"Wrote {output}.")
+
+
+def _facts(made: SyntheticData) -> dict[str, Any]:
+    from privatest.synthetic.storage import summary  # noqa: PLC0415
+
+    return summary(made)
+
+
+def _draw(made: SyntheticData, path: Path) -> None:
+    from privatest.plots.marginals import plot_marginals  # noqa: PLC0415
+
+    with working("Drawing ..."):
+        save_picture(plot_marginals(made), path)

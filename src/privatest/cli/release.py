@@ -3,47 +3,131 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
 
 from privatest.cli import options
-from privatest.cli.asking import describe, public_words
+from privatest.cli.asking import answer, describe
+from privatest.cli.files import check_new, misplaced, save_paid
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.pictures import check_picture
-from privatest.cli.release_options import (
-    Bandwidth,
-    Columns,
-    Delta,
-    Force,
-    Kernel,
-    MethodOption,
-    Output,
-    Picture,
-    Points,
-    PublicPoints,
-    WeightsOption,
-)
-from privatest.cli.released import check_new, draw, facts, misplaced, progress, save_paid
-from privatest.cli.spending import (
-    DatasetOption,
-    LedgerOption,
-    NoLedger,
-    Purse,
-    spending,
-)
+from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.core.validation import number
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from privatest.data.schema import Schema
     from privatest.synthetic import SyntheticData
 
 __all__ = ["release"]
 
-_FEW = 20  # points of a rehearsal
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAMES",
+        help="Columns to release, with commas between; by default all that are described.",
+        rich_help_panel="Data",
+    ),
+]
+Points = Annotated[
+    int | None,
+    typer.Option(
+        "--points",
+        metavar="COUNT",
+        min=1,
+        help="Synthetic rows to release.",
+        rich_help_panel="Release",
+        show_default="500, or the number of rows if that is less",
+    ),
+]
+PublicPoints = Annotated[
+    Path | None,
+    typer.Option(
+        "--public-points",
+        metavar="FILE",
+        help="Rows that are public already, such as a published part of the data or made-up "
+        "rows: they are in the release as they stand. Never private rows.",
+        rich_help_panel="Data",
+        show_default="points spread over the bounds",
+    ),
+]
+MethodOption = Annotated[
+    Literal["subspace", "features"],
+    typer.Option(
+        "--method",
+        metavar="METHOD",
+        help="subspace (public points, private weights) or features (private points and weights, "
+        "found by a search).",
+        rich_help_panel="Release",
+    ),
+]
+WeightsOption = Annotated[
+    Literal["signed", "bounded", "nonnegative", "equal"] | None,
+    typer.Option(
+        "--weights",
+        metavar="KIND",
+        help="signed (nearest to the data), bounded (in sum of sizes), nonnegative (as "
+        "probabilities are), or equal (rows are repeated instead).",
+        rich_help_panel="Release",
+        show_default="signed; nonnegative for features",
+    ),
+]
+Kernel = Annotated[
+    Literal["gaussian", "laplace", "imq"],
+    typer.Option(
+        "--kernel",
+        metavar="KERNEL",
+        help="How likeness falls off with distance: gaussian, laplace or imq.",
+        rich_help_panel="Release",
+    ),
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(
+        "--bandwidth",
+        metavar="NUMBER",
+        help="Width of the kernel, where each column's bounds are 0 and 1.",
+        rich_help_panel="Release",
+        show_default="as wide as the points lie apart",
+    ),
+]
+Delta = Annotated[
+    str,
+    typer.Option(
+        "--delta",
+        metavar="NUMBER",
+        help="Probability with which the guarantee may fail: above 0, and well below 1 divided "
+        "by the number of rows.",
+        rich_help_panel="Privacy",
+    ),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write it: a .parquet file.",
+        rich_help_panel="Output",
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw each column of the release to a .png, .svg or .pdf file.",
+        rich_help_panel="Output",
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Overwrite files that are there.", rich_help_panel="Output"),
+]
 
 
 def release(
@@ -81,126 +165,95 @@ def release(
       privatest release visits.csv --bounds visits=0:80 --bounds age=0:100 \\
         --epsilon 1 --delta 1e-6 --points 50 -o synthetic.parquet
     """
-    purse, budget = Purse(ledger, dataset, no_ledger), _budget(epsilon, delta)
-    _check_choices(method, weights, bandwidth)
     _check_files(data, public_points, output, plot, force)
 
+    from privatest.questions import Request  # noqa: PLC0415
+
+    described = describe(schema, bounds or [], rows_per_person)
+    names = None if columns is None else options.read_names(columns)
+    request = Request(
+        "release",
+        method,
+        Budget(epsilon, delta),
+        parts={"columns": names},
+        options={
+            "public_points": _points(public_points, described, names),
+            "points": points,
+            "weights": weights,
+            "kernel": kernel,
+            "bandwidth": bandwidth,
+        },
+    )
+    written = _Written(output)
+
+    def show(made: SyntheticData, more: Mapping[str, Any]) -> None:
+        written.show(made, more, as_json=as_json)
+
+    answer(
+        request,
+        [data],
+        described,
+        Purse(ledger, dataset, no_ledger),
+        as_json=as_json,
+        plot=plot,
+        keep=written.keep,
+        show=show,
+        told={} if public_points is None else {"public_points": str(public_points)},
+    )
+    misplaced(written.place, output)
+
+
+class _Written:
+    """The file of a release: written before the release is recorded, shown afterwards."""
+
+    def __init__(self, output: Path) -> None:
+        self.output = self.place = output
+        self.recorded: dict[str, Any] = {}
+
+    def keep(self, made: SyntheticData) -> dict[str, Any]:
+        """Write the file, and return what the ledger keeps of it."""
+        from privatest.synthetic.storage import summary  # noqa: PLC0415
+
+        self.place = save_paid(made.save, self.output)
+        checksum = hashlib.sha256(self.place.read_bytes()).hexdigest()
+        self.recorded = summary(made) | {"sha256": checksum}
+        return self.recorded
+
+    def show(self, made: SyntheticData, more: Mapping[str, Any], *, as_json: bool) -> None:
+        """Print what is public about the release, and where it is."""
+        from privatest.plots.marginals import strained  # noqa: PLC0415
+
+        with working("Checking how well the rows represent the data ..."):
+            poor = list(strained(made))
+        if as_json:
+            told = {"file": str(self.place), "poor": poor, "guarantee": made.guarantee}
+            print_json(self.recorded | told | dict(more))
+            return
+        page = Page()
+        for line in str(made).splitlines():
+            page.line(line)
+        if poor:
+            page.line(
+                f"Poorly represented: {', '.join(poor)}. Shares and quantiles there have long "
+                "bars; release fewer columns, or --public-points where people are."
+            )
+        place = self.place
+        page.line(f"Wrote {place}. Queries cost nothing more: privatest query {place} mean COLUMN")
+
+
+def _points(
+    file: Path | None, described: Schema | None, names: list[str] | None
+) -> dict[str, list[Any]] | None:
+    """Return the public rows of a file."""
+    if file is None:
+        return None
+    from privatest.data.sources import read_table  # noqa: PLC0415
     from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
 
-    names = None if columns is None else options.read_names(columns)
-    described = chosen_columns(describe(schema, bounds or [], rows_per_person), names)
-    with working("Reading the data ..."):
-        rows = _read(data, described)
-        given = None if public_points is None else _read(public_points, described)
-    # a mistake that can be found out before should not cost anything
-    _check_points(given, points, rows.num_rows, described)
-    settings: dict[str, Any] = {
-        "bounds": described,
-        "public_points": given,
-        "n_points": points,
-        "method": method,
-        "weights": weights,
-        "kernel": kernel,
-        "bandwidth": bandwidth,
-    }
-    asked = public_words("release", budget, [data], described, **_told(settings, public_points))
-    with spending(
-        purse,
-        budget,
-        [data],
-        gaussian=True,
-        rehearsal=lambda: _rehearse(rows.num_rows, budget, settings),
-        asked=asked,
-    ) as record:
-        made = _publish(rows, budget, settings)
-        place = save_paid(made.save, output)
-        checksum = hashlib.sha256(place.read_bytes()).hexdigest()
-        receipt = record(facts(made) | {"sha256": checksum})
-    with receipt.shown(as_json=as_json):
-        if as_json:
-            told: dict[str, Any] = {"file": str(place), "sha256": checksum, "poor": _strained(made)}
-            told |= {"guarantee": made.facts.guarantee, "request": asked, "files": [str(data)]}
-            print_json(facts(made) | told | {"ledger": receipt.to_list()})
-        else:
-            _print(made, place)
-    misplaced(place, output)
-    if plot is not None:
-        draw(made, plot)
-
-
-def _told(settings: dict[str, Any], points: Path | None) -> dict[str, Any]:
-    """Return the settings in words: tables by the names of their files."""
-    words = {name: settings[name] for name in ("method", "weights", "kernel", "bandwidth")}
-    public = None if points is None else str(points)
-    return words | {"points": settings["n_points"], "public_points": public}
-
-
-def _rehearse(n: int, budget: Budget, settings: dict[str, Any]) -> None:
-    """Release a few made-up rows; how many points fit has been checked."""
-    from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
-    from privatest.synthetic import release as publish  # noqa: PLC0415
-
-    schema, given = settings["bounds"], settings["public_points"]
-    few: dict[str, Any] = {"public_points": given.slice(0, _FEW)} if given is not None else {}
-    points = settings["n_points"]
-    if given is None or points is not None:
-        few["n_points"] = min(_FEW, n if points is None else points)
-    few |= {"epsilon": budget.epsilon, "delta": budget.delta}
-    with working("Rehearsing on made-up rows ..."):
-        rehearse_call(
-            lambda m: publish(made_up_rows(schema.columns, schema, m), **(settings | few)), [n]
-        )
-
-
-def _publish(rows: pa.Table, budget: Budget, settings: dict[str, Any]) -> SyntheticData:
-    from privatest.synthetic import release as publish  # noqa: PLC0415
-
-    with progress("Releasing", settings["method"] == "features") as step:
-        told = None if step is None else lambda done, steps: step(done / steps)
-        cost: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
-        return publish(rows, **cost, **settings, progress=told)
-
-
-def _print(made: SyntheticData, output: Path) -> None:
-    page = Page()
-    for line in str(made).splitlines():
-        page.line(line)
-    _print_strained(made, page)
-    page.line(f"Wrote {output}. Queries cost nothing more: privatest query {output} mean COLUMN")
-
-
-def _strained(made: SyntheticData) -> list[str]:
-    """Return columns that the synthetic rows cannot represent."""
-    from privatest.plots.marginals import strained  # noqa: PLC0415
-
-    with working("Checking how well the rows represent the data ..."):
-        return list(strained(made))
-
-
-def _print_strained(made: SyntheticData, page: Page) -> None:
-    if poor := _strained(made):
-        page.line(
-            f"Poorly represented: {', '.join(poor)}. Shares and quantiles there have long bars; "
-            "release fewer columns, or --public-points where people are."
-        )
-
-
-def _budget(epsilon: str, delta: str) -> Budget:
-    budget = Budget(epsilon, delta)
-    if budget.delta == 0:
-        raise ParameterError(
-            "delta must be above 0: synthetic data needs Gaussian noise on many coefficients, "
-            "which is not private for any epsilon alone. Choose delta well below 1 divided by "
-            "the number of rows, for example 1e-6."
-        )
-    return budget
-
-
-def _check_choices(method: str, weights: str | None, bandwidth: float | None) -> None:
-    if method == "features" and weights == "signed":
-        raise ParameterError("--weights signed needs --method subspace.")
-    if bandwidth is not None:
-        number("bandwidth", bandwidth, above=0)
+    chosen = chosen_columns(described, names)
+    found = read_table(file, list(chosen.columns), text=chosen.categorical_names)
+    columns: dict[str, list[Any]] = found.to_pydict()
+    return columns
 
 
 def _check_files(
@@ -224,19 +277,3 @@ def _check_files(
 
 def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
-
-
-def _read(path: Path, described: Schema) -> pa.Table:
-    from privatest.data.sources import read_table  # noqa: PLC0415
-
-    return read_table(path, list(described.columns), text=described.categorical_names)
-
-
-def _check_points(given: Any, points: int | None, n: int, described: Schema) -> None:
-    from privatest.data.encoding import encode_sample  # noqa: PLC0415
-    from privatest.synthetic.points import check_points, check_size  # noqa: PLC0415
-
-    if points is not None:
-        check_size(points, n)
-    if given is not None:
-        check_points(encode_sample(given, described, "--public-points").rows, n)

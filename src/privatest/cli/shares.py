@@ -9,8 +9,8 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.asking import check_types, count_rows, describe, public_words
+from privatest.cli.files import check_new, misplaced, save_paid
 from privatest.cli.output import Page, print_json, print_result, working
-from privatest.cli.released import misplaced, save_paid
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
@@ -144,7 +144,7 @@ def plan_share(
     """
     budget, width = Budget(epsilon, delta), _number("bandwidth", bandwidth)
     noise_ratio = _number("balance", balance)
-    _check_new(output, force)
+    check_new(output, "output", force)
 
     from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
@@ -199,7 +199,7 @@ def share(
       privatest share visits.csv --plan visits-plan.json -o site-a.json
     """
     limits = Budget(max_epsilon or 10**9, max_delta or "0.999999")
-    _check_new(output, force)
+    check_new(output, "output", force)
 
     from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
     from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
@@ -337,9 +337,3 @@ def _waves(text: str | None, described: Schema) -> Any:
     table = read_table(text, list(described.columns))
     columns = [one_column(table.column(name), name) for name in described.columns]
     return np.column_stack([np.asarray(column) for column in columns])
-
-
-def _check_new(output: Path, force: bool) -> None:
-    """Refuse to overwrite: a share that is lost has been paid for."""
-    if output.exists() and not force:
-        raise ParameterError(f"output must be a new file: {str(output)!r} exists; pass --force.")

@@ -10,24 +10,23 @@ import numpy as np
 
 from privatest.core.errors import DataError, PrivacyError
 from privatest.core.noise import SecureNoise
-from privatest.core.results import Decision, Outcome
 from privatest.curator.inquiry import Admitted
 from privatest.curator.registration import Registration, stamp
 from privatest.data.schema import Schema
 from privatest.questions.grouping import Grouping
 from privatest.questions.rehearsal import quiet
+from privatest.questions.results import Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.core.privacy import Budget
     from privatest.curator.config import DatasetConfig
 
-__all__ = ["answer", "look", "quietly", "result_from_dict"]
+__all__ = ["answer", "look", "quietly"]
 
 
-def answer(admitted: Admitted, schema: Schema, table: pa.Table) -> Decision:
-    """Test the rows that an inquiry is about, with secret noise.
+def answer(admitted: Admitted, schema: Schema, table: pa.Table) -> Result:
+    """Answer from the rows that an inquiry is about, with secret noise.
 
     The table is private, or it is made up: both take the same way.
     """
@@ -41,12 +40,12 @@ def answer(admitted: Admitted, schema: Schema, table: pa.Table) -> Decision:
     result = prepared.run(rows, noise=SecureNoise())
     spent, price = result.spent, request.budget
     if result.simulated or spent.epsilon > price.epsilon or spent.delta > price.delta:
-        raise PrivacyError("the test spent more than its price.")
+        raise PrivacyError("the answer cost more than its price.")
     return result
 
 
-def look(admitted: Admitted, dataset: DatasetConfig, registered: Registration) -> Decision:
-    """Read the private rows and test them. From here on nothing but the result may leave."""
+def look(admitted: Admitted, dataset: DatasetConfig, registered: Registration) -> Result:
+    """Read the private rows and answer. From here on nothing but the result may leave."""
     from privatest.data.sources import read_table  # noqa: PLC0415
 
     schema = dataset.schema
@@ -57,8 +56,8 @@ def look(admitted: Admitted, dataset: DatasetConfig, registered: Registration) -
     return quietly(admitted, schema, table)
 
 
-def quietly(admitted: Admitted, schema: Schema, table: pa.Table) -> Decision:
-    """Test the rows without a warning: it may quote a value."""
+def quietly(admitted: Admitted, schema: Schema, table: pa.Table) -> Result:
+    """Answer without a warning: it may quote a value."""
     with quiet():
         return answer(admitted, schema, table)
 
@@ -85,10 +84,3 @@ def _splitting(parts: Mapping[str, Any], schema: Schema) -> Callable[..., tuple[
         return rows.filter(first), rows.filter(second)
 
     return split
-
-
-def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Decision:
-    """Return the result that was recorded as JSON."""
-    values = {name: value for name, value in document.items() if name not in ("epsilon", "delta")}
-    kind = Outcome if "pvalue" in values else Decision
-    return kind(**values, spent=spent)

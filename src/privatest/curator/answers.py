@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privatest.core.privacy import Budget
-from privatest.core.results import Decision
+from privatest.questions import Result
 
 __all__ = ["Answer", "Price"]
 
@@ -59,7 +59,7 @@ class Answer:
         What was compared with what.
     label : str
         What a printed result calls these words.
-    result : Decision
+    result : Decision, MeanEstimate or SyntheticData
         The private result.
     id : str or None
         The entry of the ledger; None for a recorded answer.
@@ -70,7 +70,7 @@ class Answer:
     dataset: str
     words: str
     label: str
-    result: Decision
+    result: Result
     id: str | None
     recorded: bool = False
 

@@ -15,10 +15,9 @@ from privatest.questions import METHODS
 __all__ = ["AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
 
 ALL_TESTS = frozenset((question, name) for question, names in METHODS.items() for name in names)
-# Fitting a family, and drawing the axes of a covariance, take a time that depends on values:
-# offered only where they are named.
-UNSTEADY = frozenset({("fit", "family"), ("two-sample", "hotelling")})
+USUAL_TESTS = frozenset((q, m) for q, m in ALL_TESTS if not METHODS[q][m].caution)
 MOST_PERMUTATIONS = 9999
+MOST_POINTS = 500  # as many as a release has where nobody says
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +32,14 @@ class Policy:
         The most that one request may cost; None is as much as the data set has.
     permutations : int
         The most permutations: they cost the custodian's time.
+    points : int
+        The most rows of a release: they cost time, and space in the ledger.
     """
 
-    tests: frozenset[tuple[str, str]] = ALL_TESTS - UNSTEADY
+    tests: frozenset[tuple[str, str]] = USUAL_TESTS
     largest: Budget | None = None
     permutations: int = MOST_PERMUTATIONS
+    points: int = MOST_POINTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from privatest.accounting import Event, event_of
-from privatest.core.errors import BudgetError, ParameterError, PrivatestError
+from privatest.core.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
-from privatest.core.results import Decision
-from privatest.curator.answering import look, quietly, result_from_dict
+from privatest.curator.answering import look, quietly
 from privatest.curator.answers import Answer, Price
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
@@ -29,7 +28,7 @@ from privatest.curator.registration import (
     save_registration,
 )
 from privatest.ledger import Ledger, request_digest
-from privatest.questions import Request
+from privatest.questions import Request, Result, result_from_dict
 
 __all__ = ["Curator"]
 
@@ -183,7 +182,10 @@ class Curator:
             if contents() != case.registration.contents:
                 raise ParameterError(changed(case.dataset.name))
         if recorded is not None:
-            return _answer(case, result_from_dict(recorded, case.budget), None)
+            found = result_from_dict(recorded, case.budget)
+            if found is None:
+                raise LedgerError("The recorded answer cannot be read.")
+            return _answer(case, found, None)
         reservation = self._ledger.reserve(
             case.dataset.name,
             case.event,
@@ -272,6 +274,6 @@ def _event(request: Request, dataset: DatasetConfig, part: str | None) -> Event:
     return event_of(request.budget, gaussian=gaussian, part=part)
 
 
-def _answer(case: _Case, result: Decision, number: str | None) -> Answer:
+def _answer(case: _Case, result: Result, number: str | None) -> Answer:
     words, label = case.admitted.words, case.admitted.prepared.label
     return Answer(case.dataset.name, words, label, result, number, recorded=number is None)

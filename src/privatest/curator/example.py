@@ -23,6 +23,7 @@ tests = ["two-sample", "independence/hsic", "fit"]  # a question, or a question 
 largest_epsilon = 0.5           # the most that one request may cost
 largest_delta = 1e-7
 largest_permutations = 9999     # they cost your time
+largest_points = 500            # rows of a release: they cost time, and space in the ledger
 
 [analysts.ada]
 datasets = ["visits"]

@@ -16,7 +16,7 @@ from typing import Any
 
 from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.validation import integer_at_least
-from privatest.curator.config import DatasetConfig
+from privatest.curator.config import MOST_POINTS, DatasetConfig
 from privatest.curator.steady import refuse_unsteady
 from privatest.data.schema import CategoricalColumn, Schema, category_codes, spelling
 from privatest.questions import Prepared, Request, prepare
@@ -183,9 +183,14 @@ def _allow(request: Request, dataset: DatasetConfig) -> None:
             )
     if dataset.each is not None and request.budget != dataset.each:
         raise ParameterError(f"every request for {dataset.name} must cost {dataset.each}.")
-    permutations = integer_at_least("permutations", request.options.get("permutations", 1), 1)
-    if permutations > policy.permutations:
-        raise ParameterError(f"permutations must be at most {policy.permutations}.")
+    usual = {"permutations": 1, "points": MOST_POINTS}  # where nobody says
+    for name, number in usual.items():
+        most = getattr(policy, name)
+        if name not in request.entry.options:
+            continue
+        if integer_at_least(name, request.options.get(name, number), 1) > most:
+            given = "" if name in request.options else "given, and "
+            raise ParameterError(f"{name} must be {given}at most {most}.")
 
 
 def _codes(name: str, labels: tuple[str, ...], schema: Schema) -> frozenset[int]:

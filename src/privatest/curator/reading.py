@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,8 @@ from privatest.core.validation import integer_at_least, one_of
 from privatest.curator.config import (
     ALL_TESTS,
     MOST_PERMUTATIONS,
-    UNSTEADY,
+    MOST_POINTS,
+    USUAL_TESTS,
     AnalystConfig,
     CuratorConfig,
     DatasetConfig,
@@ -37,7 +39,8 @@ _DATASET = (
     *("source", "schema", "epsilon", "delta", "composition", "each_epsilon", "each_delta"),
     *("partition", "policy"),
 )
-_POLICY = ("tests", "largest_epsilon", "largest_delta", "largest_permutations")
+_MOST = {"largest_permutations": MOST_PERMUTATIONS, "largest_points": MOST_POINTS}
+_POLICY = ("tests", "largest_epsilon", "largest_delta", *_MOST)
 _ANALYST = ("datasets", "epsilon", "delta")
 _LONGEST_NAME = 200
 
@@ -230,23 +233,20 @@ class _Reader:
     def policy(self, key: Key, budget: Budget | None) -> Policy:
         place = (*key, "policy")
         values = self.table(place, _POLICY)
-        most = values.get("largest_permutations", MOST_PERMUTATIONS)
-        self.trying(
-            (*place, "largest_permutations"),
-            lambda: integer_at_least("largest_permutations", most, 1),
-        )
+        most = {name: values.get(name, usual) for name, usual in _MOST.items()}
+        for name, value in most.items():
+            self.trying((*place, name), partial(integer_at_least, name, value, 1))
         tests = values.get("tests")
-        usual = ALL_TESTS - UNSTEADY
-        allowed = usual if tests is None else self.tests((*place, "tests"), tests)
+        allowed = USUAL_TESTS if tests is None else self.tests((*place, "tests"), tests)
         largest = self.budget(place, values, "largest_")
         if largest is not None and budget is not None and "largest_delta" not in values:
             largest = Budget(largest.epsilon, budget.delta)
-        return Policy(allowed, largest, most)
+        return Policy(allowed, largest, *most.values())
 
     def tests(self, key: Key, value: object) -> frozenset[tuple[str, str]]:
         """Read ["two-sample", "fit/family"]: the tests of a question, or one.
 
-        A question stands for those whose time does not depend on values.
+        A question stands for its only method, or for those without a caution.
         """
         if not isinstance(value, list) or not value:
             self.note(key, 'tests must be a list such as ["two-sample", "fit/family"].')
@@ -254,7 +254,8 @@ class _Reader:
         found: set[tuple[str, str]] = set()
         for item in value:
             question, _, method = str(item).partition("/")
-            among = ALL_TESTS if method else ALL_TESTS - UNSTEADY
+            named = method or len(METHODS.get(question, ())) == 1
+            among = ALL_TESTS if named else USUAL_TESTS
             matching = {t for t in among if t[0] == question and method in ("", t[1])}
             if not matching:
                 words = METHODS.get(question, METHODS)

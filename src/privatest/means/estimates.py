@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -82,10 +83,15 @@ class MeanEstimate:
         """Print a line for each column, and the guarantee."""
         width = max(len(name) for name, _, _ in self._rows)
         lines = [f"  {name:<{width}}  {mean}  {interval}" for name, mean, interval in self._rows]
-        return "\n".join([f"{self._head}:", *lines, _guarantee(self)])
+        return "\n".join([f"{self._head}:", *lines, self.guarantee])
 
     def _repr_html_(self) -> str:
-        return html_table(self._rows, self._head) + f"<p>{html.escape(_guarantee(self))}</p>"
+        return html_table(self._rows, self._head) + f"<p>{html.escape(self.guarantee)}</p>"
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        return _guarantee(self)
 
     @property
     def _head(self) -> str:
@@ -104,6 +110,17 @@ class MeanEstimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
         return _plain(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> MeanEstimate:
+        """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
+        columns = values["columns"]
+        read: dict[str, Any] = {
+            name: np.asarray(value, dtype=np.float64) if isinstance(value, list) else value
+            for name, value in values.items()
+            if name not in ("columns", "epsilon", "delta")
+        }
+        return cls(**read, spent=spent, columns=None if columns is None else tuple(columns))
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return :meth:`to_dict` as JSON."""
@@ -149,7 +166,7 @@ class CovarianceEstimate:
             f"  {name:<{width}} " + " ".join(f"{value:>12.6g}" for value in row)
             for name, row in zip(names, self.covariance, strict=True)
         ]
-        return "\n".join([f"{self._head}:", *rows, _guarantee(self)])
+        return "\n".join([f"{self._head}:", *rows, self.guarantee])
 
     def _repr_html_(self) -> str:
         names = _names(self)
@@ -158,9 +175,13 @@ class CovarianceEstimate:
             for name, row in zip(names, self.covariance, strict=True)
         ]
         return (
-            html_table([("", *names), *rows], self._head)
-            + f"<p>{html.escape(_guarantee(self))}</p>"
+            html_table([("", *names), *rows], self._head) + f"<p>{html.escape(self.guarantee)}</p>"
         )
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        return _guarantee(self)
 
     @property
     def _head(self) -> str:

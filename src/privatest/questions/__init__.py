@@ -8,5 +8,16 @@ from privatest.questions.catalogue import METHODS, Method, Question
 from privatest.questions.prepare import Prepared, prepare
 from privatest.questions.rehearsal import rehearse
 from privatest.questions.request import Request
+from privatest.questions.results import Result, result_from_dict
 
-__all__ = ["METHODS", "Method", "Prepared", "Question", "Request", "prepare", "rehearse"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "Prepared",
+    "Question",
+    "Request",
+    "Result",
+    "prepare",
+    "rehearse",
+    "result_from_dict",
+]

@@ -1,4 +1,4 @@
-"""The tests that can be asked for by name, and what each of them takes.
+"""What can be asked for by name, and what each method takes.
 
 A new test is one entry here: the command line and the curator need no change.
 """
@@ -15,7 +15,7 @@ from privatest.core.validation import one_of, reject
 
 __all__ = ["METHODS", "QUESTIONS", "Method", "Question", "find"]
 
-Question = Literal["two-sample", "independence", "paired", "fit"]
+Question = Literal["two-sample", "independence", "paired", "fit", "mean", "release"]
 QUESTIONS: tuple[str, ...] = get_args(Question)
 
 
@@ -42,6 +42,17 @@ class Method:
         Options that must be given.
     releases : tuple of str
         What the option ``release`` may be.
+    level : bool
+        Whether it has a level ``alpha``.
+    needs_delta : str
+        Why delta has to be above 0, or "" if it may be 0.
+    caution : str
+        Why a curator offers it only if its custodian names it, or "" if it is always offered:
+        an analyst can watch how long an answer takes.
+    steps : bool
+        Whether it takes long and can tell how far it is (a parameter ``progress``).
+    picture : str
+        Module and name of the function that draws what was released, or "" if there is none.
     """
 
     function: str
@@ -52,12 +63,25 @@ class Method:
     one_column: bool = False
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
+    level: bool = True
+    needs_delta: str = ""
+    caution: str = ""
+    steps: bool = False
+    picture: str = ""
 
     def load(self) -> Callable[..., Any]:
         """Import the function."""
-        module, _, name = self.function.rpartition(".")
-        loaded: Callable[..., Any] = getattr(import_module(f"privatest.{module}"), name)
-        return loaded
+        return _load(self.function)
+
+    def load_picture(self) -> Callable[..., Any]:
+        """Import what draws the picture."""
+        return _load(self.picture)
+
+
+def _load(place: str) -> Callable[..., Any]:
+    module, _, name = place.rpartition(".")
+    loaded: Callable[..., Any] = getattr(import_module(f"privatest.{module}"), name)
+    return loaded
 
 
 def _same(*names: str, **renamed: str) -> dict[str, str]:
@@ -69,6 +93,14 @@ _SUBTEST = {"subtest": "pvalue", "permutations": "n_permutations"}
 _BY_PARTS = "it cuts each group into parts by its size"
 _BY_RANKS = "its p-value needs the group sizes"
 _BY_SIZES = "its noise and its statistic need the group sizes"
+_BY_AXES = "the time to draw the axes of a covariance depends on values"
+_BY_FIT = "the time of an exact fit depends on values"
+_BY_SEARCH = "its search may take minutes; what it starts from is private already"
+_DIFFERENCES = "plots.differences.plot_differences"
+_BY_GAUSSIAN = (
+    "synthetic data needs Gaussian noise on many coefficients, which is not private for any "
+    "epsilon alone. Choose delta well below 1 divided by the number of rows, for example 1e-6"
+)
 
 
 def _ipm(distance: str, *options: str) -> Method:
@@ -100,6 +132,7 @@ def _embedding(function: str, places: str, *options: str) -> Method:
         gaussian=True,
         needed=("locations",),
         releases=("moments", "statistic"),
+        picture="plots.features.plot_features",
     )
 
 
@@ -110,6 +143,20 @@ def _embedding_permuted(function: str, places: str, *options: str) -> Method:
         named,
         public_groups=_BY_SIZES,
         needed=("locations",),
+    )
+
+
+def _synthetic(method: str, *, steps: bool = False, caution: str = "") -> Method:
+    return Method(
+        "synthetic.release",
+        _same("public_points", "weights", "kernel", "bandwidth", points="n_points"),
+        {"method": method},
+        gaussian=True,
+        level=False,
+        needs_delta=_BY_GAUSSIAN,
+        caution=caution,
+        steps=steps,
+        picture="plots.marginals.plot_marginals",
     )
 
 
@@ -133,7 +180,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
         "scf-permutation": _embedding_permuted("scf_permutation_test", "frequencies"),
         "hotelling": Method(
-            "means.hotelling.hotelling_test", public_groups=_BY_SIZES, gaussian=True
+            "means.hotelling.hotelling_test",
+            public_groups=_BY_SIZES,
+            gaussian=True,
+            caution=_BY_AXES,
+            picture=_DIFFERENCES,
         ),
         "ttest": Method(
             "means.ttest.ttest_ind",
@@ -141,6 +192,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             public_groups=_BY_SIZES,
             gaussian=True,
             one_column=True,
+            picture=_DIFFERENCES,
         ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
@@ -160,18 +212,35 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "fit": {
         "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic")),
-        "family": Method("goodness_of_fit.ks_family", _same("statistic")),
+        "family": Method("goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT),
+    },
+    "mean": {
+        "moments": Method(
+            "means.private_mean",
+            gaussian=True,
+            caution=_BY_AXES,
+            picture="plots.differences.plot_means",
+        ),
+    },
+    "release": {
+        "subspace": _synthetic("subspace"),
+        "features": _synthetic("features", steps=True, caution=_BY_SEARCH),
     },
 }
 
 
-def find(question: object, method: object) -> Method:
-    """Return the entry, or say which there are."""
+def find(question: object, method: object) -> tuple[str, Method]:
+    """Return the method's name and its entry, or say which there are.
+
+    A question with one method needs no name of it.
+    """
     if question is None:
         raise ParameterError(f"question must be given, one of {', '.join(QUESTIONS)}.")
     known = METHODS[one_of("question", question, QUESTIONS)]
+    if method is None and len(known) == 1:
+        (method,) = known
     if method is None:
         raise ParameterError(f"method must be given, one of {', '.join(known)}.")
     if not isinstance(method, str) or method not in known:
         reject("method", f"one of {', '.join(known)}", method)
-    return known[method]
+    return method, known[method]

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
+from privatest.core.validation import integer_at_least, number
 from privatest.data.schema import Schema
 from privatest.questions.grouping import Grouping
-from privatest.questions.request import Request
+from privatest.questions.request import PARTS, Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.core.results import Decision
+    from privatest.questions.results import Result
 
 __all__ = ["Prepared", "chosen_columns", "prepare"]
 
 _WHY = "bounds or categories found from the data would leak it"
+_FEW_POINTS = 20  # of a quick rehearsal
 _PUBLIC = "Or pass --membership public, if everybody may know who is in which group."
 
 
@@ -48,6 +50,9 @@ class Prepared:
         What is publicly known of the columns.
     grouping : Grouping or None
         How one table is split in two, if it is.
+    quick : callable or None
+        From a public size to a request that needs less time and fails by the same parameters,
+        for a rehearsal; None where the request itself is quick enough.
     """
 
     names: Sequence[str]
@@ -59,25 +64,29 @@ class Prepared:
     request: Request
     schema: Schema | None = None
     grouping: Grouping | None = None
+    quick: Callable[[int], Prepared] | None = None
 
     @property
     def asked(self) -> dict[str, Any]:
         """The request in full, with what the schema added: columns, groups and their membership."""
         full = self.request.to_dict()
-        if self.request.question == "two-sample" and self.schema is not None:
-            full |= {"columns": list(self.schema.columns), "adjacency": self.arguments["adjacency"]}
+        if "columns" in PARTS[self.request.question] and self.schema is not None:
+            full["columns"] = list(self.schema.columns)
+        if "adjacency" in self.arguments:
+            full["adjacency"] = self.arguments["adjacency"]
         if self.grouping is not None:
             grouping = self.grouping
             full |= {"groups": list(grouping.labels), "membership": grouping.membership}
         return full
 
-    def run(self, *tables: pa.Table, noise: NoiseSource | None = None) -> Decision:
-        """Test the tables, which hold :attr:`names`."""
+    def run(self, *tables: pa.Table, noise: NoiseSource | None = None, **more: Any) -> Result:
+        """Answer from the tables, which hold :attr:`names`; ``more`` goes to the function."""
         request, entry = self.request, self.request.entry
-        arguments = dict(entry.preset) | dict(self.arguments)
+        arguments = dict(entry.preset) | dict(self.arguments) | more
         cost = {"epsilon": request.budget.epsilon, "delta": request.budget.delta}
-        shared = {"alpha": request.alpha, "noise": noise}
-        result: Decision = entry.load()(*self.call(*tables), **arguments, **cost, **shared)
+        level = {"alpha": request.alpha} if entry.level else {}
+        call = entry.load()
+        result: Result = call(*self.call(*tables), **arguments, **cost, **level, noise=noise)
         return result
 
 
@@ -98,6 +107,8 @@ def prepare(request: Request, schema: Schema | None, *, samples: int = 1) -> Pre
         "independence": lambda: _independence(request, schema),
         "paired": lambda: _paired(request, schema),
         "fit": lambda: _fit(request, schema),
+        "mean": lambda: _mean(request, schema),
+        "release": lambda: _release(request, schema),
     }
     return makers[request.question]()
 
@@ -270,3 +281,64 @@ def _target(request: Request) -> str:
     if request.options.get("statistic", "ks") not in STATISTICS:
         raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")
     return str(family_named(family).name)
+
+
+def _mean(request: Request, described: Schema | None) -> Prepared:
+    schema = chosen_columns(described, request.parts.get("columns"))
+    if schema.categorical_names:
+        raise ParameterError(
+            f"column {schema.categorical_names[0]!r} is categorical: name numeric columns."
+        ).with_flags("Pass --columns NAMES.")
+    return _of_columns(request, schema, "means of")
+
+
+def _of_columns(request: Request, schema: Schema, label: str) -> Prepared:
+    """Prepare what is asked of some columns of all rows."""
+    return Prepared(
+        names=list(schema.columns),
+        text=schema.categorical_names,
+        words=", ".join(schema.columns),
+        label=label,
+        call=lambda table: (table,),
+        arguments=_options(request) | {"bounds": schema},
+        request=request,
+        schema=schema,
+    )
+
+
+def _release(request: Request, described: Schema | None) -> Prepared:
+    from privatest.data.encoding import encode_sample  # noqa: PLC0415
+    from privatest.synthetic.points import check_points  # noqa: PLC0415
+
+    schema = chosen_columns(described, request.parts.get("columns"))
+    points, given = request.options.get("points"), request.options.get("public_points")
+    if points is not None:
+        integer_at_least("points", points, 1)
+    if request.options.get("bandwidth") is not None:
+        number("bandwidth", request.options["bandwidth"], above=0)
+    brought = None if given is None else encode_sample(given, schema, "public_points").rows
+    plain = _of_columns(request, schema, "released")
+
+    def check(n: int) -> None:
+        if points is not None and points > n:
+            raise ParameterError(
+                f"points must be at most the number of rows, {n}: each of them takes noise, and "
+                "more points than rows cannot say more than the rows."
+            )
+        if brought is not None:
+            check_points(brought, n)
+
+    def call(table: pa.Table) -> tuple[pa.Table]:
+        check(table.num_rows)
+        return (table,)
+
+    def quick(n: int) -> Prepared:
+        check(n)
+        few: dict[str, Any] = {}
+        if given is not None:
+            few["public_points"] = {name: values[:_FEW_POINTS] for name, values in given.items()}
+        if given is None or points is not None:
+            few["n_points"] = min(_FEW_POINTS, n if points is None else points)
+        return replace(plain, arguments=dict(plain.arguments) | few)
+
+    return replace(plain, call=call, quick=quick)

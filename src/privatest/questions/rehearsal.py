@@ -83,7 +83,8 @@ def rehearse(prepared: Prepared, sizes: Sequence[int]) -> None:
         Rows of each table; or of the two groups of one table, where it is split. Private
         groups have no public sizes: pass halves of the total.
     """
-    rehearse_call(lambda *few: prepared.run(*_tables(prepared, few)), sizes)
+    quick = prepared if prepared.quick is None else prepared.quick(*sizes)
+    rehearse_call(lambda *few: quick.run(*_tables(quick, few)), sizes)
 
 
 def rehearse_call(call: Callable[..., object], sizes: Sequence[int]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,7 +11,7 @@ from typing import Any
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.core.validation import number
-from privatest.questions.catalogue import Method, find
+from privatest.questions.catalogue import METHODS, Method, find
 
 __all__ = ["PARTS", "Request"]
 
@@ -23,7 +21,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "independence": ("x", "y"),
     "paired": ("before", "after"),
     "fit": ("column", "dist", "family"),
+    "mean": ("columns",),
+    "release": ("columns",),
 }
+_ALPHA = 0.05
 _LISTS = ("columns", "groups", "x", "y")
 
 
@@ -33,14 +34,14 @@ class Request:
 
     Attributes
     ----------
-    question : {"two-sample", "independence", "paired", "fit"}
+    question : {"two-sample", "independence", "paired", "fit", "mean", "release"}
         What is to be found out.
     method : str
-        Which test answers it.
+        How it is answered.
     budget : Budget
         What it may cost.
-    alpha : float
-        Level of the decision.
+    alpha : float or None
+        Level of the decision, or of the intervals; None for a method without.
     parts : mapping
         Which columns play which part.
     options : mapping
@@ -50,14 +51,20 @@ class Request:
     question: str
     method: str
     budget: Budget
-    alpha: float = 0.05
+    alpha: float | None = None
     parts: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what the method does not have; drop what was not given."""
-        entry = find(self.question, self.method)
-        object.__setattr__(self, "alpha", number("alpha", self.alpha, above=0, below=1))
+        _, entry = find(self.question, self.method)
+        if entry.level:
+            alpha = _ALPHA if self.alpha is None else self.alpha
+            object.__setattr__(self, "alpha", number("alpha", alpha, above=0, below=1))
+        elif self.alpha is not None:
+            raise ParameterError(f"alpha does not go with the question {self.question}.")
+        if entry.needs_delta and not self.budget.delta:
+            raise ParameterError(f"delta must be above 0: {entry.needs_delta}.")
         parts = _given(self.parts)
         for name in parts:
             if name not in PARTS[self.question]:
@@ -81,7 +88,7 @@ class Request:
     @property
     def entry(self) -> Method:
         """The catalogue's entry."""
-        return find(self.question, self.method)
+        return METHODS[self.question][self.method]
 
     @property
     def gaussian(self) -> bool:
@@ -89,8 +96,17 @@ class Request:
 
         A statistic of the same method has Laplace noise, which costs more when composed.
         """
-        laplace = self.options.get("release") == "statistic"
-        return self.entry.gaussian and bool(self.budget.delta) and not laplace
+        return self.entry.gaussian and bool(self.budget.delta) and not self.statistic_only
+
+    @property
+    def statistic_only(self) -> bool:
+        """Whether a method that can release moments releases only its statistic.
+
+        Moments need delta; without it, and where nobody says, there is a statistic.
+        """
+        usual = "moments" if self.budget.delta else "statistic"
+        may = "statistic" in self.entry.releases
+        return may and self.options.get("release", usual) == "statistic"
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Request:
@@ -102,9 +118,9 @@ class Request:
         if "epsilon" not in rest:
             raise ParameterError("epsilon must be given: what may the answer cost?")
         budget = Budget(rest.pop("epsilon"), rest.pop("delta", 0))
-        entry = find(question, method)
+        method, entry = find(question, method)
         parts = {name: rest.pop(name) for name in PARTS[str(question)] if name in rest}
-        alpha = rest.pop("alpha", 0.05)
+        alpha = rest.pop("alpha", None)
         options = {name: rest.pop(name) for name in entry.options if name in rest}
         if rest:
             known = (*PARTS[str(question)], *entry.options)
@@ -112,19 +128,15 @@ class Request:
                 f"unknown key {next(iter(rest))!r}; a {question} request with method {method} "
                 f"has: {', '.join(known)}."
             )
-        return cls(str(question), str(method), budget, alpha, parts, options)
+        return cls(str(question), method, budget, alpha, parts, options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the flat document; :meth:`from_dict` reads it back."""
-        head = {"question": self.question, "method": self.method, "alpha": self.alpha}
+        head: dict[str, Any] = {"question": self.question, "method": self.method}
+        head |= {} if self.alpha is None else {"alpha": self.alpha}
         cost = {"epsilon": _plain(self.budget.epsilon), "delta": _plain(self.budget.delta)}
         rest = {name: _plain(value) for name, value in {**self.parts, **self.options}.items()}
         return head | cost | rest
-
-    def digest(self) -> str:
-        """Return a fingerprint: equal for equal requests."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

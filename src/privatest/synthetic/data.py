@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
 from privatest.core.results import html_table
 from privatest.core.validation import (
     Rng,
@@ -131,6 +132,21 @@ class SyntheticData:
     def _head(self) -> str:
         facts = self.facts
         return f"{len(self):,} synthetic rows for {facts.n:,} private ones: {facts.method}"
+
+    @property
+    def spent(self) -> Budget:
+        """What the release cost."""
+        return self.facts.spent
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise was not secret."""
+        return self.facts.simulated
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        return self.facts.guarantee
 
     @property
     def points(self) -> NDArray[Any]:
@@ -303,12 +319,25 @@ class SyntheticData:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SyntheticData:
-        """Read what :meth:`save` wrote."""
+        """Read what :meth:`save` wrote, or :meth:`to_dict` as a ``.json`` file."""
         from privatest.synthetic.storage import load  # noqa: PLC0415
 
         return load(path)
 
-    # --- internals -----------------------------------------------------------------------
+    def to_dict(self) -> dict[str, Any]:
+        """Return public facts, and the file of :meth:`save` as base64 under ``"parquet"``."""
+        from privatest.synthetic.storage import document  # noqa: PLC0415
+
+        return document(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> SyntheticData:
+        """Read what :meth:`to_dict` wrote."""
+        from privatest.synthetic.storage import from_document  # noqa: PLC0415
+
+        return from_document(values)
+
+    # --- internals ------------------------------------------------------------------------
 
     @property
     def _weighting(self) -> Weighting:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,7 +24,7 @@ from privatest.synthetic.estimates import Facts, Weighting
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["load", "save"]
+__all__ = ["document", "from_document", "load", "save", "summary"]
 
 _KEY = b"privatest"
 _VERSION = 1
@@ -30,8 +33,54 @@ _DRAWS = "draws"
 
 def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
     """Write a synthetic database; it replaces an existing file only once complete."""
-    import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        with replacing(path) as draft:
+            pq.write_table(_table(release), draft, write_page_checksum=True)
+    except OSError as error:
+        raise ParameterError(f"path cannot be written: {error.strerror}.") from None
+
+
+def document(release: SyntheticData) -> dict[str, Any]:
+    """Return a release as values that JSON has: its public facts, and its file as base64."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    stream = io.BytesIO()
+    pq.write_table(_table(release), stream, write_page_checksum=True)
+    return summary(release) | {"parquet": base64.b64encode(stream.getvalue()).decode()}
+
+
+def from_document(values: Mapping[str, Any], name: str = "the document") -> SyntheticData:
+    """Read what :func:`document` wrote."""
+    try:
+        contents = base64.b64decode(values["parquet"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raise DataError(f"{name} is not a release: it has no file.") from None
+    return _read(io.BytesIO(contents), name)
+
+
+def summary(release: SyntheticData) -> dict[str, Any]:
+    """Return what is public about a release, for JSON documents and the ledger."""
+    facts, kernel = release.facts, release.facts.kernel
+    return {
+        "rows": len(release),
+        "columns": list(release.columns),
+        "n": facts.n,
+        "epsilon": float(facts.spent.epsilon),
+        "delta": float(facts.spent.delta),
+        "adjacency": "one",
+        "unit": facts.unit,
+        "method": facts.method,
+        "bandwidth": None if kernel is None else kernel.bandwidth,
+        "parameters": dict(facts.parameters),
+        "simulated": facts.simulated,
+    }
+
+
+def _table(release: SyntheticData) -> pa.Table:
+    """Return all that a release holds, sealed."""
+    import pyarrow as pa  # noqa: PLC0415
 
     table = release.to_arrow()
     table = _with(table, _DRAWS, _lists(release.draws))
@@ -40,23 +89,28 @@ def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
         table = _with(table, f"signed_{_DRAWS}", _lists(release.before.draws))
     text = json.dumps({**_facts(release), "rows": _digest(table)}, sort_keys=True)
     sealed = json.dumps({"facts": text, "seal": digest(text)})
-    table = table.replace_schema_metadata({_KEY: sealed})
-    try:
-        with replacing(path) as draft:
-            pq.write_table(table, draft, write_page_checksum=True)
-    except OSError as error:
-        raise ParameterError(f"path cannot be written: {error.strerror}.") from None
+    return table.replace_schema_metadata({_KEY: sealed})
 
 
 def load(path: str | os.PathLike[str]) -> SyntheticData:
     """Read a synthetic database; refuse a file that is damaged or something else."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     name = Path(path).name
     if not Path(path).is_file():
         raise DataError(f"{name} cannot be read: there is no such file.")
+    if Path(path).suffix != ".json":
+        return _read(path, name)
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        return from_document(values, name)
+    except (OSError, RecursionError, UnicodeDecodeError, json.JSONDecodeError):
+        raise DataError(f"{name} cannot be read: it is not JSON.") from None
+
+
+def _read(source: str | os.PathLike[str] | io.BytesIO, name: str) -> SyntheticData:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        table = pq.read_table(source, page_checksum_verification=True)
         box = json.loads((table.schema.metadata or {})[_KEY])
         text = box["facts"]
         facts = json.loads(text)
