@@ -24,12 +24,12 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
+from privatest.kernels.fourier import FourierMap, kernel_map
 from privatest.kernels.kernels import Kernel, gram
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
 from privatest.synthetic.fourier import NoisyFeatures, mean_features, mean_features_sensitivity
 from privatest.synthetic.reduced_set import reduced_set
-from privatest.synthetic.spectrum import Spectrum, spectrum
 
 BOX = 1500.0
 KERNEL = Kernel("gaussian", 1 / math.sqrt(1e-4 / 2) / (2 * BOX))
@@ -59,7 +59,9 @@ def distance(points: Floats, weights: Floats, rows: Floats) -> float:
     return math.sqrt(max(within - 2 * across / len(rows) + OWN, 0.0))
 
 
-def noisy(public: Spectrum, mean: Floats, n_rows: int, epsilon: float, seed: int) -> NoisyFeatures:
+def noisy(
+    public: FourierMap, mean: Floats, n_rows: int, epsilon: float, seed: int
+) -> NoisyFeatures:
     """Add noise to the mean, which is computed once for all releases."""
     sensitivity, budget = mean_features_sensitivity(public, n_rows), Budget(epsilon, DELTA)
     # another seed than the frequencies have: the same would give them the same draws
@@ -67,7 +69,7 @@ def noisy(public: Spectrum, mean: Floats, n_rows: int, epsilon: float, seed: int
     released = gaussian(mean, sensitivity=sensitivity, budget=budget, noise=noise)
     scale = gaussian_scale(sensitivity.value, budget)
     return NoisyFeatures(
-        KERNEL, public.frequencies, public.amplitudes, released, scale, public.kind, simulated=True
+        KERNEL, public.frequencies, public.amplitudes, released, scale, simulated=True
     )
 
 
@@ -96,7 +98,7 @@ def main() -> None:
     sizes = given.points or [size for size in paper["M"] if size >= 100]
     results = earlier(given.name)
     for kind in given.frequencies:
-        public = spectrum(KERNEL, DOMAIN, given.count, np.random.default_rng(0), kind)
+        public = kernel_map(KERNEL, DOMAIN, given.count, np.random.default_rng(0), kind)
         mean = mean_features(rows, public)
         cases = [(epsilon, size) for size in sizes for epsilon in given.epsilons]
         for epsilon, size in track(cases, description=kind):

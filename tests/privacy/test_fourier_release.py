@@ -11,12 +11,12 @@ import pytest
 
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
+from privatest.kernels.fourier import kernel_map
 from privatest.kernels.kernels import Kernel
 from privatest.mechanisms import additive as mechanisms
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.synthetic.fourier import mean_features, noisy_features
 from privatest.synthetic.reduced_set import reduced_set
-from privatest.synthetic.spectrum import spectrum
 from tests.privacy.harness import audit
 
 pytestmark = pytest.mark.privacy
@@ -37,7 +37,7 @@ def attack(domain, kernel, kind, noise, rows_per_person=1):
     first = np.zeros((4, domain.dimension))
     second = first.copy()
     second[:rows_per_person] = 1.0
-    public = spectrum(kernel, domain, 40, np.random.default_rng(5), kind)
+    public = kernel_map(kernel, domain, 40, np.random.default_rng(5), kind)
     line = mean_features(second, public) - mean_features(first, public)
     line /= np.linalg.norm(line)
 
@@ -108,5 +108,5 @@ def test_the_release_holds_no_row():
     points, _ = reduced_set(noisy, domain=domain, n_points=20, rng=0)
     assert not np.any(np.abs(points - rows[0]) < 1e-12)
     varying = noisy.frequencies.any(axis=0)
-    public = spectrum(noisy.kernel, domain, 200, np.random.default_rng(0))
+    public = kernel_map(noisy.kernel, domain, 200, np.random.default_rng(0))
     assert not np.any((noisy.mean == mean_features(rows, public))[:, varying])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
+from privatest.kernels.fourier import cos_sin, kernel_map
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram
 from privatest.synthetic import fourier
 from privatest.synthetic.fourier import mean_features, mean_features_sensitivity
-from privatest.synthetic.spectrum import angles, cos_sin, spectrum
 from tests.sensitivity.harness import Space
 
 BOX = Domain((0, 0))
@@ -30,12 +30,7 @@ CASES = [
 
 
 def build(kernel, domain, kind, count, seed=0):
-    return spectrum(kernel, domain, count, np.random.default_rng(seed), kind)
-
-
-def features(rows, public):
-    cosines, sines = cos_sin(angles(rows, public.frequencies))
-    return np.hstack([cosines * public.amplitudes, sines * public.amplitudes])
+    return kernel_map(kernel, domain, count, np.random.default_rng(seed), kind)
 
 
 def furthest_apart(public, domain, *, seed=0, rounds=40, width=400):
@@ -44,7 +39,7 @@ def furthest_apart(public, domain, *, seed=0, rounds=40, width=400):
     space = Space(domain, width, 0)
 
     def distance(x, y):
-        return np.linalg.norm(features(x, public) - features(y, public), axis=1)
+        return np.linalg.norm(public(x) - public(y), axis=1)
 
     pairs = [np.vstack([space.rows(rng, width // 4) for _ in range(4)]) for _ in range(2)]
     pairs[1][: width // 4] = np.array([max(level - 1, 1) for level in domain.levels])
@@ -162,7 +157,7 @@ def test_features_are_as_exact_as_declared(kernel, domain, kind, count):
     public = build(kernel, domain, kind, count)
     rng = np.random.default_rng(2)
     rows = Space(domain, 300, 0).rows(rng, 300)
-    error = np.linalg.norm((features(rows, public) - exactly(rows, public)).astype(float), axis=1)
+    error = np.linalg.norm((public(rows) - exactly(rows, public)).astype(float), axis=1)
     assert error.max() <= public.rounding
 
 
@@ -170,7 +165,7 @@ def test_without_bounds_features_are_unit_vectors_whatever_the_rows():
     domain = Domain((0, 0), bounded=False)
     public = build(Kernel("gaussian", 1e-3), domain, "random", 9)
     rows = np.array([[1e300, -1e308], [1e308, 1e308], [1e17, 3.0], [0.0, 5e-324]])
-    norms = np.linalg.norm(features(rows, public), axis=1)
+    norms = np.linalg.norm(public(rows), axis=1)
     assert np.abs(norms - 1).max() <= public.rounding
 
 
@@ -201,7 +196,7 @@ def test_means_are_as_exact_as_declared(kind, monkeypatch):
 def test_lattice_features_are_the_kernel(kernel, domain):
     public = build(kernel, domain, "lattice", 2000)
     x, y = domain.points(150), domain.points(170)[::-1]
-    error = np.abs(features(x, public) @ features(y, public).T - gram(kernel, x, y, domain))
+    error = np.abs(public(x) @ public(y).T - gram(kernel, x, y, domain))
     assert error.max() < 1e-6
 
 
@@ -210,5 +205,5 @@ def test_random_features_are_nearly_the_kernel(kernel):
     """An entry has a standard deviation of at most 1/sqrt(J); six of them for 3,500 entries."""
     public = build(kernel, MIXED, "random", 20_000)
     x, y = MIXED.points(50), MIXED.points(70)[::-1]
-    error = np.abs(features(x, public) @ features(y, public).T - gram(kernel, x, y, MIXED))
+    error = np.abs(public(x) @ public(y).T - gram(kernel, x, y, MIXED))
     assert error.max() < 6 / math.sqrt(20_000)

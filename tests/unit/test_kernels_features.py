@@ -121,8 +121,8 @@ def test_fourier_frequencies_are_public_randomness():
     draws = [
         fourier([Kernel("gaussian", 1.0)], 8, LINE, np.random.default_rng(s)) for s in (1, 1, 2)
     ]
-    assert np.array_equal(draws[0].frequencies[0], draws[1].frequencies[0])
-    assert not np.array_equal(draws[0].frequencies[0], draws[2].frequencies[0])
+    assert np.array_equal(draws[0].maps[0].frequencies, draws[1].maps[0].frequencies)
+    assert not np.array_equal(draws[0].maps[0].frequencies, draws[2].maps[0].frequencies)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number
 from privatest.data.domain import Domain
+from privatest.kernels.fourier import FourierMap, fourier_map
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 
 __all__ = [
@@ -33,9 +34,9 @@ __all__ = [
 RIDGE = 1e-3  # keeps (K + ridge)^(-1/2) small where locations nearly coincide
 BLOCK = 8192  # rows that are mapped at once
 _NARROWEST, _WIDEST = 1e-100, 1e100  # bandwidths whose squares are floats
-# Radians over a column's width: beyond, cosines of some rows take longer than of others.
-_MOST_RADIANS = 1e6
-_LEAST_EXPONENT = -300.0  # of g: nothing becomes subnormal, which takes longer too
+_MOST_RADIANS = 1e6  # over a column's width: beyond, angles lose too many digits
+_LEAST_EXPONENT = -300.0  # of g: nothing becomes subnormal, which takes longer than other numbers
+_CENTRE = 0.5  # of the box in each column
 
 
 class Embedding(Protocol):
@@ -138,16 +139,20 @@ class SmoothCharacteristic:
     max(1, 2 - 2 mean cos(min(|w_j|₁, pi))) on the unit box.
     """
 
-    frequencies: NDArray[np.float64]  # dimension of rows × F
+    waves: FourierMap
     bandwidth: float | None
-    centre: float
     spread: float
     rounding: float
 
     @property
+    def frequencies(self) -> NDArray[np.float64]:
+        """Columns × F, in radians per unit of the box."""
+        return self.waves.frequencies
+
+    @property
     def dimension(self) -> int:
         """Cosines and sines."""
-        return 2 * int(self.frequencies.shape[1])
+        return 2 * len(self.waves.amplitudes)
 
     @property
     def radius(self) -> float:
@@ -161,13 +166,10 @@ class SmoothCharacteristic:
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows to features."""
-        angles = rows @ self.frequencies
-        features = np.hstack([np.cos(angles), np.sin(angles)])
-        features /= math.sqrt(self.frequencies.shape[1])
+        features = self.waves(rows)
         if self.bandwidth is not None:
-            with np.errstate(over="ignore"):  # unbounded rows: infinity is g = 0
-                exponent = -np.square(rows - self.centre).sum(axis=1) / (2 * self.bandwidth**2)
-                features *= np.exp(np.maximum(exponent, _LEAST_EXPONENT))[:, None]
+            exponent = -np.square(rows - _CENTRE).sum(axis=1) / (2 * self.bandwidth**2)
+            features *= np.exp(np.maximum(exponent, _LEAST_EXPONENT))[:, None]
         return features
 
 
@@ -180,26 +182,18 @@ def smooth_characteristic(
     if not domain.bounded:
         # cos(w·x) of an x without bound has no known rounding error
         raise ParameterError("bounds must be given for a characteristic function.")
-    if bandwidth is not None:
-        bandwidth = number("bandwidth", bandwidth, at_least=_NARROWEST, below=_WIDEST)
     if np.abs(frequencies).max(initial=0.0) > _MOST_RADIANS:
         raise ParameterError(
             f"frequencies must be at most {_MOST_RADIANS:g} radians over the width of a column."
         )
-    waves = np.ascontiguousarray(frequencies.T)
-    reach = np.abs(waves).sum(axis=0)
-    cosines = np.cos(np.minimum(reach, np.pi))
-    error = ((domain.dimension + 1) * float(np.sqrt(np.mean(reach**2))) + 32) * UNIT_ROUNDOFF
-    spread = math.sqrt(2 * (1 - float(cosines.mean())))
-    if bandwidth is not None:
-        spread = max(1.0, spread)
-    return SmoothCharacteristic(
-        frequencies=waves,
-        bandwidth=bandwidth,
-        centre=0.5,
-        spread=spread + 4 * error,
-        rounding=error,
-    )
+    waves = fourier_map(np.ascontiguousarray(frequencies.T), domain)
+    if bandwidth is None:
+        return SmoothCharacteristic(waves, None, waves.spread, waves.rounding)
+    bandwidth = number("bandwidth", bandwidth, at_least=_NARROWEST, below=_WIDEST)
+    # the exponent t of g is off by (d + 5) u t, so g by less than (d + 5) u/e, and by exp's own
+    rounding = waves.rounding + (domain.dimension + 8) * UNIT_ROUNDOFF
+    spread = max(1.0, waves.spread) + 4 * rounding
+    return SmoothCharacteristic(waves, bandwidth, spread, rounding)
 
 
 def feature_blocks(

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
+from privatest.kernels.fourier import FourierMap, random_map
+from privatest.kernels.kernels import Kernel, gram, gram_roundings, grams
 
 __all__ = ["FeatureMaps", "FourierFeatures", "NystromFeatures", "fourier", "nystrom", "resolved"]
 
@@ -144,32 +145,36 @@ def nystrom(
 
 @dataclass(frozen=True, slots=True)
 class FourierFeatures:
-    """Random Fourier features: (cos, sin)(w·x)/sqrt(D) for public random frequencies w.
+    """Random Fourier features of each kernel: no linear part, every raw feature is one."""
 
-    Notes
-    -----
-    **Sensitivity** Features have norm 1; on the unit box w·(x - x') lies in [-|w|₁, |w|₁], so
-    two rows' features are at most sqrt(2 (1 - mean cos(min(|w|₁, pi)))) apart.
-    """
+    maps: tuple[FourierMap, ...]
 
-    frequencies: tuple[NDArray[np.float64], ...]
-    spreads: tuple[float, ...]
-    roundings: tuple[float, ...]
-    amplifications: tuple[float, ...]
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Largest distance between the features of two rows, for each kernel."""
+        return tuple(each.spread for each in self.maps)
+
+    @property
+    def roundings(self) -> tuple[float, ...]:
+        """Rounding error of one raw feature, for each kernel."""
+        return tuple(each.rounding for each in self.maps)
+
+    @property
+    def amplifications(self) -> tuple[float, ...]:
+        """Two: cosine and sine."""
+        return (2.0,) * len(self.maps)
 
     @property
     def raw_width(self) -> int:
         """Cosines and sines."""
-        return 2 * int(self.frequencies[0].shape[1])
+        return 2 * len(self.maps[0].amplitudes)
 
     def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """Yield cosines and sines for each kernel."""
-        for frequencies in self.frequencies:
-            angles = x @ frequencies
-            yield np.hstack([np.cos(angles), np.sin(angles)]) / math.sqrt(frequencies.shape[1])
+        return (each(x) for each in self.maps)
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums: there is no linear part."""
+        """Return the sums."""
         del index
         return sums
 
@@ -180,21 +185,6 @@ def fourier(
     """Draw random Fourier features; ``rng`` is public randomness."""
     if domain.categorical or not domain.bounded:
         raise ParameterError("random Fourier features need numeric columns with bounds.")
-    if any(kernel.family == "imq" for kernel in kernels):
-        raise ParameterError("random Fourier features need a gaussian or laplace kernel.")
-    shape = (domain.dimension, n_frequencies)
-    frequencies, spreads, roundings = [], [], []
-    for kernel in kernels:
-        if kernel.family == "gaussian":  # exp(-t²/w²) is the cf of N(0, 2/w²)
-            drawn = rng.normal(scale=math.sqrt(2) / kernel.bandwidth, size=shape)
-        else:  # exp(-|t|/w) is the cf of Cauchy(1/w)
-            drawn = rng.standard_cauchy(size=shape) / kernel.bandwidth
-        reach = np.abs(drawn).sum(axis=0)
-        cosines = np.cos(np.minimum(reach, np.pi))
-        # an angle is off by reach · (d + 1) u; a feature vector by at most the root mean square
-        error = ((domain.dimension + 1) * float(np.sqrt(np.mean(reach**2))) + 8) * UNIT_ROUNDOFF
-        frequencies.append(drawn)
-        spreads.append(math.sqrt(2 * (1 - float(cosines.mean()))) + 4 * error)
-        roundings.append(error)
-    ones = (2.0,) * len(frequencies)
-    return FourierFeatures(tuple(frequencies), tuple(spreads), tuple(roundings), ones)
+    return FourierFeatures(
+        tuple(random_map(kernel, domain, n_frequencies, rng) for kernel in kernels)
+    )

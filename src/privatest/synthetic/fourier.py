@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,10 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.core.validation import Rng, integer_at_least, one_of, public_generator
 from privatest.data.domain import Domain
+from privatest.kernels.fourier import FourierMap, Frequencies, angles, cos_sin, kernel_map
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
 from privatest.mechanisms.additive import gaussian
 from privatest.statistics.bins import parallel
-from privatest.synthetic.spectrum import Frequencies, Spectrum, angles, cos_sin, spectrum
 
 __all__ = ["NoisyFeatures", "mean_features", "mean_features_sensitivity", "noisy_features"]
 
@@ -43,8 +42,6 @@ class NoisyFeatures:
         2 × J: the mean of the cosines and of the sines over all rows, with noise.
     scale : float
         Standard deviation of the noise in every entry.
-    kind : {"lattice", "random"}
-        How the frequencies were chosen.
     simulated : bool
         Whether the noise was seeded, so that nothing is private.
     """
@@ -54,7 +51,6 @@ class NoisyFeatures:
     amplitudes: NDArray[np.float64]
     mean: NDArray[np.float64]
     scale: float
-    kind: Literal["lattice", "random"]
     simulated: bool
 
 
@@ -87,7 +83,7 @@ def noisy_features(
     rows_per_person : int
         The most rows of one person.
     frequencies : {"auto", "lattice", "random"}
-        See :func:`privatest.synthetic.spectrum.spectrum`.
+        See :func:`privatest.kernels.fourier.kernel_map`.
     rng : None, int or Generator
         Public randomness for random frequencies.
     noise : NoiseSource, optional
@@ -108,7 +104,7 @@ def noisy_features(
     one_of("frequencies", frequencies, ("auto", "lattice", "random"))
     source = noise_source(noise)
     _check_rows(rows, domain)
-    features = spectrum(kernel, domain, n_frequencies, public_generator(rng), frequencies)
+    features = kernel_map(kernel, domain, n_frequencies, public_generator(rng), frequencies)
     sensitivity = mean_features_sensitivity(features, len(rows), rows_per_person)
     scale = gaussian_scale(sensitivity.value, budget)  # refuses delta = 0 before the long work
     exact = mean_features(rows, features, source.permutation(len(rows)))
@@ -122,7 +118,6 @@ def noisy_features(
         amplitudes=features.amplitudes,
         mean=mean,
         scale=scale,
-        kind=features.kind,
         simulated=source.simulated,
     )
 
@@ -142,7 +137,7 @@ def _check_rows(rows: NDArray[np.float64], domain: Domain) -> None:
 
 
 def mean_features_sensitivity(
-    features: Spectrum, n_rows: int, rows_per_person: int = 1
+    features: FourierMap, n_rows: int, rows_per_person: int = 1
 ) -> Sensitivity:
     """How far :func:`mean_features` moves between neighbours, in l2.
 
@@ -158,13 +153,13 @@ def mean_features_sensitivity(
 
 
 def mean_features(
-    rows: NDArray[np.float64], features: Spectrum, order: NDArray[np.intp] | None = None
+    rows: NDArray[np.float64], features: FourierMap, order: NDArray[np.intp] | None = None
 ) -> NDArray[np.float64]:
     """Return the mean of a_j cos(w_j · x) and of a_j sin(w_j · x) over rows: 2 × J, not private.
 
     exp(i w · x) is a product over two groups of columns. The frequencies of a lattice have few
     different parts in each group, so a matrix product replaces nearly all cosines. ``order`` is
-    the secret order in which rows are gone through: the last bit of an angle may depend on a
+    the secret order in which rows are read: the last bit of an angle may depend on a
     row's place in its block, and without bounds that bit may be a whole turn.
     """
     left, right = _parts(features.frequencies)

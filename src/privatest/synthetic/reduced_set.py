@@ -23,9 +23,9 @@ from privatest.core.validation import (
     reject,
 )
 from privatest.data.domain import Domain
+from privatest.kernels.fourier import angles
 from privatest.kernels.kernels import gram
 from privatest.synthetic.fourier import NoisyFeatures
-from privatest.synthetic.spectrum import angles
 
 __all__ = ["Constraint", "reduced_set"]
 

@@ -1,8 +1,8 @@
-"""Fourier features of a kernel: public frequencies, and how far a row can move them.
+"""The Fourier map: cosines and sines at public frequencies, and how far a row can move them.
 
-A kernel of the house is a product of shift-invariant kernels, one for each column: on the line
-for a number, on the cyclic group of codes for a category. So one cosine and one sine of
-frequency · row serve mixed rows too. Proofs: docs/proofs/fourier-release.md.
+Kernels here are products of shift-invariant kernels, one for each column: on the line for a
+number, on the cyclic group of codes for a category. So one cosine and one sine of frequency · row
+serve mixed rows too. Proofs: docs/proofs/fourier-release.md.
 """
 
 from __future__ import annotations
@@ -16,10 +16,17 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.data.domain import Domain
-from privatest.kernels.features import fourier
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
 
-__all__ = ["Frequencies", "Spectrum", "angles", "cos_sin", "spectrum"]
+__all__ = [
+    "FourierMap",
+    "Frequencies",
+    "angles",
+    "cos_sin",
+    "fourier_map",
+    "kernel_map",
+    "random_map",
+]
 
 Frequencies = Literal["auto", "lattice", "random"]
 
@@ -31,51 +38,89 @@ _ROUNDOFFS = 32  # cos_sin is off by at most this many units, beyond its angle
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spectrum:
+class FourierMap:
     """Features a_j (cos, sin)(w_j · x), with squares of a that sum to 1.
 
     ``spread`` is the largest distance between the features of two rows, ``rounding`` bounds
-    the error of one computed feature vector; both are public.
+    the error of one computed feature vector in l2; both are public.
     """
 
     frequencies: NDArray[np.float64]  # columns × J, in radians
     amplitudes: NDArray[np.float64]
     spread: float
     rounding: float
-    kind: Literal["lattice", "random"]
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows to rows × 2J: the cosines, then the sines."""
+        cosine, sine = cos_sin(angles(rows, self.frequencies))
+        cosine *= self.amplitudes
+        sine *= self.amplitudes
+        return np.hstack([cosine, sine])
 
 
-def spectrum(
+def fourier_map(frequencies: NDArray[np.float64], domain: Domain) -> FourierMap:
+    """Build the map at ``frequencies`` (columns × J), each with the same amplitude.
+
+    Notes
+    -----
+    **Sensitivity** Angles of two rows are at most R_j apart, R_j = |w_j|₁ on the unit box; a
+    category adds pi. So features are at most sqrt(2 - 2 mean cos(min(R_j, pi))) apart.
+    """
+    count = frequencies.shape[1]
+    amplitudes = np.full(count, 1 / math.sqrt(count))
+    rounding = _rounding(frequencies, amplitudes, domain)
+    cosines = np.cos(np.minimum(_reach(frequencies, domain), math.pi))
+    spread = math.sqrt(2 * (1 - float(cosines.mean()))) + 4 * rounding
+    return FourierMap(frequencies, amplitudes, spread, rounding)
+
+
+def random_map(kernel: Kernel, domain: Domain, count: int, rng: np.random.Generator) -> FourierMap:
+    """Draw frequencies from the spectral law of the kernel; ``rng`` is public randomness."""
+    if kernel.family == "imq":
+        raise ParameterError(
+            "kernel must be gaussian or laplace: Fourier features need one of them."
+        )
+    frequencies = np.empty((domain.dimension, count))
+    if domain.numeric:
+        shape = (len(domain.numeric), count)
+        if kernel.family == "gaussian":  # exp(-t²/w²) is the cf of N(0, 2/w²)
+            drawn = rng.normal(scale=math.sqrt(2) / kernel.bandwidth, size=shape)
+        else:  # exp(-|t|/w) is the cf of Cauchy(1/w)
+            drawn = rng.standard_cauchy(size=shape) / kernel.bandwidth
+        frequencies[domain.numeric] = drawn
+    for column in domain.categorical:
+        level = domain.levels[column]
+        codes = rng.choice(level, size=count, p=_category_masses(kernel, level))
+        frequencies[column] = 2 * math.pi / level * codes
+    return fourier_map(frequencies, domain)
+
+
+def kernel_map(
     kernel: Kernel,
     domain: Domain,
     n_frequencies: int,
     rng: np.random.Generator,
     kind: Frequencies = "auto",
-) -> Spectrum:
-    """Choose the frequencies from public facts only.
+) -> FourierMap:
+    """Choose the frequencies of a kernel from public facts only.
 
     "lattice": the Fourier series of the kernel, periodic beyond the box. It is the kernel, to
     1e-7, and needs the least noise. Its size grows as (box/bandwidth)^columns, so "auto" takes
     it where ``n_frequencies`` are enough and random frequencies elsewhere.
     """
-    if kernel.family == "imq":
-        raise ParameterError(
-            "kernel must be gaussian or laplace for method='features': the imq kernel has no "
-            "Fourier features here."
-        )
     found = None if kind == "random" else _lattice(kernel, domain, n_frequencies)
     if found is None and kind == "lattice":
         raise ParameterError(
             "frequencies='lattice' needs a gaussian kernel, bounds, and a larger n_frequencies or "
             "bandwidth. Use frequencies='random'."
         )
-    return found or _random(kernel, domain, n_frequencies, rng)
+    return found or random_map(kernel, domain, n_frequencies, rng)
 
 
 # --- the Fourier series on a box -----------------------------------------------------------------
 
 
-def _lattice(kernel: Kernel, domain: Domain, most: int) -> Spectrum | None:
+def _lattice(kernel: Kernel, domain: Domain, most: int) -> FourierMap | None:
     """Return the heaviest frequencies of the series, or None where ``most`` are too few."""
     if kernel.family != "gaussian" or (domain.numeric and not domain.bounded):
         return None
@@ -109,7 +154,7 @@ def _lattice(kernel: Kernel, domain: Domain, most: int) -> Spectrum | None:
     nearest = max(1 - kernel.spread(domain) ** 2 / 2, 0.0)  # inf k, rounded down
     lowest = nearest / copies ** len(domain.numeric) * (1 - 1e-12)
     spread = min(math.sqrt(2 * (1 - lowest) / (1 - tail)), 2.0) + 4 * rounding
-    return Spectrum(frequencies, amplitudes, spread, rounding, "lattice")
+    return FourierMap(frequencies, amplitudes, spread, rounding)
 
 
 def _half_lattice(
@@ -137,25 +182,7 @@ def _category_masses(kernel: Kernel, level: int) -> NDArray[np.float64]:
     return masses
 
 
-# --- random frequencies --------------------------------------------------------------------------
-
-
-def _random(kernel: Kernel, domain: Domain, count: int, rng: np.random.Generator) -> Spectrum:
-    """Draw frequencies from the spectral law of the kernel."""
-    frequencies = np.empty((domain.dimension, count))
-    if domain.numeric:
-        box = Domain((0,) * len(domain.numeric))
-        frequencies[domain.numeric] = fourier((kernel,), count, box, rng).frequencies[0]
-    for column in domain.categorical:
-        level = domain.levels[column]
-        drawn = rng.choice(level, size=count, p=_category_masses(kernel, level))
-        frequencies[column] = 2 * math.pi / level * drawn
-    amplitudes = np.full(count, 1 / math.sqrt(count))
-    rounding = _rounding(frequencies, amplitudes, domain)
-    reach = _reach(frequencies, domain)
-    cosines = np.cos(np.minimum(reach, math.pi))
-    spread = math.sqrt(2 * (1 - float(cosines.mean()))) + 4 * rounding
-    return Spectrum(frequencies, amplitudes, spread, rounding, "random")
+# --- bounds --------------------------------------------------------------------------------------
 
 
 def _reach(frequencies: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
