@@ -277,7 +277,7 @@ def test_a_whole_life(ledger, location, monkeypatch):
         ledger.reserve("d", EACH, analyst="ann")
     with pytest.raises(ParameterError, match="new name"):
         ledger.create_dataset("d", Budget(1))
-    with pytest.raises(LedgerError, match="closed before"):
+    with pytest.raises(LedgerError, match="already closed"):
         ledger.commit(first)
     monkeypatch.setattr(transactions, "now", lambda: "1999-12-31T23:59:59.000000Z")
     ledger.fail(ledger.reserve("parts", Pure("0.1", part="a")), reason="clock set back")

@@ -201,7 +201,7 @@ def test_budgets_may_change_and_spending_stays(ledger):
     assert grants(ledger, Pure("0.1"), analyst="ann") == 1
     ledger.set_budget("visits", Budget("0.2"))
     assert grants(ledger, Pure("0.1")) == 0
-    with pytest.raises(ParameterError, match="at least what is spent"):
+    with pytest.raises(ParameterError, match="at least what is already spent"):
         ledger.set_budget("visits", Budget("0.3"), below_spent=False)
     ledger.set_budget("visits", Budget("0.6"), below_spent=False)
     assert grants(ledger, Pure("0.1")) == 2
@@ -247,7 +247,7 @@ def test_a_reservation_is_closed_once(ledger):
     reservation = ledger.reserve("visits", Pure("0.1"))
     ledger.fail(reservation, reason="TimeoutError")
     for again in (ledger.commit, ledger.fail):
-        with pytest.raises(LedgerError, match="closed before"):
+        with pytest.raises(LedgerError, match="already closed"):
             again(reservation)
     with pytest.raises(LedgerError, match="no such reservation"):
         ledger.commit("made-up")

@@ -206,7 +206,7 @@ def test_a_missing_ledger(tmp_path):
     with pytest.raises(LedgerError, match="ledger init"):
         Ledger.open(tmp_path / "none.db")
     assert not (tmp_path / "none.db").exists()
-    with pytest.raises(LedgerError, match="cannot be made"):
+    with pytest.raises(LedgerError, match="cannot be created"):
         Ledger.open(tmp_path / "no" / "folder.db", create=True)
     with pytest.raises(LedgerError, match="directory"):
         Ledger.open(tmp_path, create=True)

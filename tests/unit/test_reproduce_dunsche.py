@@ -117,5 +117,5 @@ def test_secret_noise_is_refused():
     for noise in (None, SecureNoise()):
         with pytest.raises(PrivacyError, match="hotelling_test"):
             hotelling_decision([0.0, 1.0], [0.0, 1.0], bound=1, epsilon=1, noise=noise)
-    with pytest.raises(DataError, match="two rows"):
+    with pytest.raises(DataError, match="2 rows"):
         hotelling_decision([0.0], [0.0, 1.0], bound=1, epsilon=1, noise=SimulatedNoise(0))

@@ -1,7 +1,7 @@
-"""What happened (events), what it costs (compose), and what may decide a grant (adaptive)."""
+"""What happened (events), what it costs (composition), and which sums may grant (adaptive)."""
 
 from privatest.accounting.adaptive import largest_rho, zcdp_delta, zcdp_epsilon, zcdp_price
-from privatest.accounting.composition import compose, fits, gaussian_epsilon, most_repeats
+from privatest.accounting.composition import compose, fits, most_repeats
 from privatest.accounting.events import (
     Approximate,
     Event,
@@ -12,6 +12,7 @@ from privatest.accounting.events import (
     event_from_dict,
     event_of,
     event_to_dict,
+    gaussian_epsilon,
     price,
 )
 

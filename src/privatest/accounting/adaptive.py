@@ -1,8 +1,8 @@
-"""What may decide a grant: sums that hold however the next request is chosen.
+"""Sums by which requests may be granted: valid however adaptively requests are chosen.
 
 An analyst picks each request, and its price, after reading the answers so far. Plain addition
-and zCDP stay valid then (Rogers et al. 2016; Whitehouse et al. 2023, theorem 1). The tighter
-bounds of privacy-loss distributions do not, except for requests that are all alike.
+and zCDP remain valid then (Rogers et al. 2016; Whitehouse et al. 2023, theorem 1). The tighter
+bounds of privacy-loss distributions do not, unless all requests have the same price.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["largest_rho", "zcdp_delta", "zcdp_epsilon", "zcdp_price"]
 
 
 def zcdp_price(event: Event) -> tuple[Decimal, Decimal]:
-    """Rho and delta for which an event is delta-approximately rho-zCDP.
+    """Return rho and delta for which an event is delta-approximately rho-zCDP.
 
-    mu²/2 for Gaussian noise; epsilon²/2 for what is epsilon-private but for delta (Bun and
+    mu²/2 for Gaussian noise; epsilon²/2 for an (epsilon, delta)-private event (Bun and
     Steinke 2016, propositions 1.4 and 1.6).
     """
     if isinstance(event, Gaussian):
@@ -29,7 +29,7 @@ def zcdp_price(event: Event) -> tuple[Decimal, Decimal]:
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Delta at which rho-zCDP gives epsilon, rounded up.
+    """Return the delta at which rho-zCDP implies epsilon, rounded up.
 
     Canonne, Kamath and Steinke (2020), proposition 12: the infimum over orders a > 1 of
     exp((a-1)(a rho - epsilon)) / (a-1) (1 - 1/a)^a. Every order gives a valid bound, so a
@@ -53,7 +53,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
 
 
 def zcdp_epsilon(rho: Decimal, delta: Decimal) -> Decimal:
-    """Epsilon that rho-zCDP gives at one delta, rounded up to nine decimals."""
+    """Return the epsilon that rho-zCDP implies at a delta, rounded up to nine decimals."""
     rho_, target = float(rho) * (1 + 1e-14), float(delta) * (1 - 1e-14)
     low, high = 0.0, 1.0
     while zcdp_delta(rho_, high) > target:
@@ -65,10 +65,10 @@ def zcdp_epsilon(rho: Decimal, delta: Decimal) -> Decimal:
 
 
 def largest_rho(total: Budget) -> Decimal:
-    """Rho that an (epsilon, delta) budget affords, if half of its delta goes into this.
+    """Return the rho that an (epsilon, delta) budget allows, using half of its delta.
 
-    The other half is left for the deltas of the requests. The halves are fixed beforehand: a
-    share chosen by what was spent would depend on answers.
+    The other half is for the deltas of the requests. The halves are fixed in advance: a split
+    chosen by what was spent would depend on answers.
 
     Examples
     --------

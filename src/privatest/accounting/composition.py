@@ -1,7 +1,7 @@
-"""What a list of events costs, for a list that does not depend on any answer.
+"""The cost of a list of events that does not depend on any answer.
 
-Each bound here is valid, so the smallest one is. None of them may decide, request by request,
-what analysts who choose their next request by the last answer are still granted: see
+Each bound here is valid, so the smallest is too. None of them may be used to grant requests one
+by one to analysts who choose the next request after reading the last answer: see
 privatest.accounting.adaptive, and docs/accounting.md for a counterexample.
 """
 
@@ -14,21 +14,31 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from privatest.accounting.adaptive import zcdp_epsilon, zcdp_price
-from privatest.accounting.events import UP, Approximate, Event, Gaussian, Laplace, Pure, price
-from privatest.core.privacy import Amount, Budget, gaussian_delta
+from privatest.accounting.events import (
+    INFINITE,
+    UP,
+    Approximate,
+    Event,
+    Gaussian,
+    Laplace,
+    Pure,
+    gaussian_epsilon,
+    price,
+    rounded_up,
+)
+from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import integer_at_least, reject
 
-__all__ = ["compose", "fits", "gaussian_epsilon", "most_repeats"]
+__all__ = ["compose", "fits", "most_repeats"]
 
 _MOST_GROUPS = 48  # distinct events in one privacy-loss distribution: 10 ms each
-_SMALLEST_PLD_DELTA = 1e-9  # below, rounding errors of the Fourier transform would matter
-_PLD_SLACK = 1e-10  # a bound on those errors, taken off delta
-_MOST_LOSS = 50  # beyond it the distributions get long, and nothing is private anyway
-_INFINITE = Decimal("Infinity")
+_SMALLEST_PLD_DELTA = 1e-9  # below it, rounding errors of the Fourier transform would matter
+_PLD_SLACK = 1e-10  # a bound on those errors, subtracted from delta
+_MOST_LOSS = 50  # beyond it the distributions get long, and there is no privacy anyway
 
 
 def compose(events: Iterable[Event] | Mapping[Event, int], *, delta: Amount = 0) -> Decimal:
-    """Smallest epsilon that is proven for all events together, at this delta.
+    """Return the smallest epsilon that is proved for all events together, at this delta.
 
     Parameters
     ----------
@@ -40,13 +50,13 @@ def compose(events: Iterable[Event] | Mapping[Event, int], *, delta: Amount = 0)
     Returns
     -------
     Decimal
-        Rounded up; infinite where no epsilon is enough (Gaussian noise without delta).
+        Rounded up; infinite if no epsilon suffices (Gaussian noise without delta).
 
     Notes
     -----
-    The smallest of three: plain addition with all Gaussian noise taken together
-    (sqrt(mu1² + mu2²)), zCDP, and privacy-loss distributions. Events on parts of a public
-    partition count once: the dearest part, with all that used the whole data.
+    The smallest of three bounds: plain addition, with all Gaussian noise combined into one
+    (sqrt(mu1² + mu2²)); zCDP; and privacy-loss distributions. Of the parts of a public
+    partition only the most expensive counts, together with events on the whole data.
 
     Examples
     --------
@@ -71,14 +81,14 @@ def compose(events: Iterable[Event] | Mapping[Event, int], *, delta: Amount = 0)
 def fits(
     events: Iterable[Event] | Mapping[Event, int], new: Event | Iterable[Event], total: Budget
 ) -> bool:
-    """Return whether a fixed plan, and one or more further events, stay within a budget."""
+    """Return whether a fixed list of events, plus one or more new ones, stays within a budget."""
     counts = _counted(events)
     counts.update(_counted([new] if isinstance(new, Event) else new))
     return compose(counts, delta=total.delta) <= total.epsilon
 
 
 def most_repeats(event: Event, total: Budget, *, at_most: int = 1_000_000) -> int:
-    """How often one event may happen within a budget; 0 if not even once.
+    """Return how often an event may happen within a budget; 0 if not even once.
 
     Examples
     --------
@@ -100,20 +110,6 @@ def most_repeats(event: Event, total: Budget, *, at_most: int = 1_000_000) -> in
     return low
 
 
-def gaussian_epsilon(mu: Decimal, delta: Decimal) -> Decimal:
-    """Epsilon of Gaussian noise at one delta, rounded up to nine decimals."""
-    scale, target = float(1 / mu) * (1 - 1e-14), float(delta) * (1 - 1e-14)
-    low, high = 0.0, 1.0
-    while gaussian_delta(scale, high) > target:
-        low, high = high, 2 * high
-        if high > 1e12:
-            return _INFINITE
-    while high - low > 1e-11 * max(1.0, high):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if gaussian_delta(scale, middle) > target else (low, middle)
-    return max(_rounded_up(high), Decimal("1e-6"))
-
-
 def _counted(events: Iterable[Event] | Mapping[Event, int]) -> Counter[Event]:
     if isinstance(events, Mapping):
         counts = Counter({e: integer_at_least("count", n, 0) for e, n in events.items() if n})
@@ -129,7 +125,7 @@ def _compose(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
     if not counts:
         return Decimal(0)
     best = min(_by_addition(counts, delta), _by_zcdp(counts, delta))
-    # one kind of noise is priced exactly already, and so is everything without delta
+    # the price of a single event, or of Gaussian noise alone, is exact already
     alone = sum(counts.values()) == 1 or all(isinstance(event, Gaussian) for event in counts)
     if alone or float(delta) < _SMALLEST_PLD_DELTA or not best < _MOST_LOSS:
         return best
@@ -137,7 +133,7 @@ def _compose(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
 
 
 def _by_addition(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
-    """Add epsilons and deltas; all Gaussian noise is one Gaussian at the delta that is left."""
+    """Add epsilons and deltas; all Gaussian noise is one Gaussian at the remaining delta."""
     epsilon = square = Decimal(0)
     for event, count in counts.items():
         if isinstance(event, Gaussian):
@@ -146,7 +142,7 @@ def _by_addition(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
             epsilon = UP.fma(price(event).epsilon, Decimal(count), epsilon)
     left = _delta_left(counts, delta)
     if left < 0 or (square > 0 and left == 0):
-        return _INFINITE
+        return INFINITE
     return UP.add(epsilon, gaussian_epsilon(UP.sqrt(square), left)) if square > 0 else epsilon
 
 
@@ -155,7 +151,7 @@ def _by_zcdp(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
     for event, count in counts.items():
         rho = UP.fma(zcdp_price(event)[0], Decimal(count), rho)
     left = _delta_left(counts, delta)
-    return zcdp_epsilon(rho, left) if left > 0 else _INFINITE
+    return zcdp_epsilon(rho, left) if left > 0 else INFINITE
 
 
 def _delta_left(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
@@ -167,10 +163,10 @@ def _delta_left(counts: Mapping[Event, int], delta: Decimal) -> Decimal:
 
 
 def _by_loss_distribution(counts: Mapping[Event, int], delta: Decimal, size: float) -> Decimal:
-    """Compose pessimistic privacy-loss distributions; ``size`` is a guess of the answer."""
+    """Compose pessimistic privacy-loss distributions; ``size`` is a guess of the result."""
     counts = _coarse(counts)
-    # Each event is rounded up by a step: all steps together should be small against the answer,
-    # but not so small that the distributions get long.
+    # Each event is rounded up by a step. All steps together should be small compared with the
+    # result, but not so small that the distributions get long.
     step = min(1e-4, max(1e-2 * size / sum(counts.values()), 1e-5 * size))
     if len(counts) == 1 and not isinstance(only := next(iter(counts)), Gaussian):
         epsilon = float(price(only).epsilon) * (1 + 1e-13)
@@ -181,7 +177,7 @@ def _by_loss_distribution(counts: Mapping[Event, int], delta: Decimal, size: flo
         many = one.self_compose(count) if count > 1 else one
         composed = many if composed is None else composed.compose(many)
     answer = composed.get_epsilon_for_delta(float(delta) * (1 - 1e-9) - _PLD_SLACK)
-    return _rounded_up(answer) if math.isfinite(answer) else _INFINITE
+    return rounded_up(answer) if math.isfinite(answer) else INFINITE
 
 
 def _loss_distribution(event: Event, step: float) -> Any:
@@ -206,7 +202,7 @@ def _loss_distribution(event: Event, step: float) -> Any:
 
 
 def _coarse(counts: Mapping[Event, int]) -> Mapping[Event, int]:
-    """Merge events that are almost equal into the dearer one, until few enough are left."""
+    """Merge nearly equal events into the more expensive one, until few enough are left."""
     for digits in (16, 3, 2, 1):
         if len(counts) <= _MOST_GROUPS:
             break
@@ -220,7 +216,7 @@ def _coarse(counts: Mapping[Event, int]) -> Mapping[Event, int]:
 
 
 def _dearer(event: Event, up: Context, down: Context) -> Event:
-    """Round an event to fewer digits; the part no longer matters."""
+    """Round an event up in cost, to fewer digits; the part no longer matters."""
     if isinstance(event, Gaussian):
         return Gaussian(up.plus(event.mu))
     if isinstance(event, Laplace):
@@ -228,7 +224,3 @@ def _dearer(event: Event, up: Context, down: Context) -> Event:
     if isinstance(event, Approximate):
         return Approximate(up.plus(event.epsilon), min(up.plus(event.delta), Decimal("0.99")))
     return Pure(up.plus(event.epsilon))
-
-
-def _rounded_up(value: float) -> Decimal:
-    return Decimal(value * (1 + 1e-12)).quantize(Decimal("1e-9"), context=UP).normalize()

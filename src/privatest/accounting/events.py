@@ -1,6 +1,6 @@
-"""What happened to the data, apart from what it costs: four kinds of frozen events.
+"""What happened to the data, in four kinds of events, and what an event costs by itself.
 
-Numbers are exact decimals, rounded once and to the safe side: a price up, a noise scale down.
+Values are exact decimals, rounded once and conservatively: prices up, noise scales down.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ __all__ = [
     "event_from_dict",
     "event_of",
     "event_to_dict",
+    "gaussian_epsilon",
     "price",
 ]
 
 UP = Context(prec=60, rounding=ROUND_CEILING)
 """Arithmetic of prices: exact for sums of budgets, rounded up for everything else."""
 
+INFINITE = Decimal("Infinity")
 _DOWN = Context(prec=60, rounding=ROUND_FLOOR)
 _RESOLUTION = Decimal("1e-18")
 _LONGEST_PART = 200
@@ -85,7 +87,7 @@ class Gaussian:
     Parameters
     ----------
     mu : float, int, str or Decimal
-        The sensitivity over the standard deviation, rounded up by whoever computed it.
+        The sensitivity over the standard deviation, rounded up by the caller.
     part : str, optional
         The part of a declared public partition that it used.
     """
@@ -99,12 +101,12 @@ class Gaussian:
 
 @dataclass(frozen=True, slots=True)
 class Laplace:
-    """Laplace noise on one number, its scale measured in sensitivities.
+    """Laplace noise on one value, its scale in units of the sensitivity.
 
     Parameters
     ----------
     scale : float, int, str or Decimal
-        The scale of the noise over the sensitivity, rounded down by whoever computed it.
+        The scale of the noise over the sensitivity, rounded down by the caller.
     part : str, optional
         The part of a declared public partition that it used.
     """
@@ -129,7 +131,7 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def event_to_dict(event: Event) -> dict[str, str]:
-    """Write an event as plain strings, without losing a digit.
+    """Write an event as plain strings, exactly.
 
     Examples
     --------
@@ -148,7 +150,7 @@ def event_to_dict(event: Event) -> dict[str, str]:
 
 
 def event_from_dict(values: Mapping[str, Any]) -> Event:
-    """Read what event_to_dict wrote; ParameterError if it is not that."""
+    """Read what event_to_dict wrote; ParameterError for anything else."""
     arguments = dict(values)
     kind = _KINDS.get(str(arguments.pop("kind", None)))
     if kind is None:
@@ -160,14 +162,14 @@ def event_from_dict(values: Mapping[str, Any]) -> Event:
 
 
 def price(event: Event, *, delta: Amount = 0) -> Budget:
-    """Price one event alone, as an (epsilon, delta) guarantee that it keeps.
+    """Return an (epsilon, delta) guarantee of a single event.
 
     Parameters
     ----------
     event : Event
         What happens.
     delta : float, int, str or Decimal
-        For Gaussian noise, which has a price at every delta above 0; others ignore it.
+        For Gaussian noise, which has a price at every delta above 0; ignored by others.
 
     Examples
     --------
@@ -176,8 +178,6 @@ def price(event: Event, *, delta: Amount = 0) -> Budget:
     >>> print(price(Gaussian("0.25"), delta="1e-6"))
     epsilon = 1.0607, delta = 1e-06
     """
-    from privatest.accounting.composition import gaussian_epsilon  # noqa: PLC0415  (a circle)
-
     if isinstance(event, Gaussian):
         at = Budget(1, delta).delta
         if at == 0:
@@ -188,8 +188,27 @@ def price(event: Event, *, delta: Amount = 0) -> Budget:
     return Budget(event.epsilon, event.delta if isinstance(event, Approximate) else 0)
 
 
+def gaussian_epsilon(mu: Decimal, delta: Decimal) -> Decimal:
+    """Return the epsilon of Gaussian noise at a delta, rounded up to nine decimals."""
+    scale, target = float(1 / mu) * (1 - 1e-14), float(delta) * (1 - 1e-14)
+    low, high = 0.0, 1.0
+    while gaussian_delta(scale, high) > target:
+        low, high = high, 2 * high
+        if high > 1e12:
+            return INFINITE
+    while high - low > 1e-11 * max(1.0, high):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if gaussian_delta(scale, middle) > target else (low, middle)
+    return max(rounded_up(high), Decimal("1e-6"))
+
+
+def rounded_up(value: float) -> Decimal:
+    """Round up to nine decimals."""
+    return Decimal(value * (1 + 1e-12)).quantize(Decimal("1e-9"), context=UP).normalize()
+
+
 def covers(budget: Budget, event: Event) -> bool:
-    """Return whether an event alone keeps an (epsilon, delta) guarantee."""
+    """Return whether a single event satisfies an (epsilon, delta) guarantee."""
     if isinstance(event, Gaussian):
         if budget.delta == 0:
             return False
@@ -204,7 +223,7 @@ def event_of(budget: Budget, *, gaussian: bool = False, part: str | None = None)
     """Return the event of a release that was calibrated to a budget.
 
     ``gaussian`` says that it is one analytic Gaussian mechanism, which composes better than
-    what its (epsilon, delta) alone would allow.
+    its (epsilon, delta) alone.
 
     Examples
     --------
@@ -230,7 +249,7 @@ def _part(part: object) -> str | None:
 
 
 def _positive(name: str, value: object, context: Context) -> Decimal:
-    """Read a positive number as a decimal with 18 places, rounded as the context says."""
+    """Read a positive number as a decimal with 18 places, rounded by the context."""
     if isinstance(value, Integral) and not isinstance(value, bool):
         value = int(value)
     expected = "a number above 0 and at most 1000000000"

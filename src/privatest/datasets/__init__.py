@@ -1,4 +1,4 @@
-"""Public data that comes with privatest, for trying things out."""
+"""Public example data that comes with privatest."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Example(NamedTuple):
 
 
 def randhie() -> Example:
-    """Return the RAND health insurance experiment: 20,190 rows, a person and year each.
+    """Return the RAND health insurance experiment: 20,190 rows, one per person and year.
 
-    The columns are described in the schema. The data is in the public domain; this is the
-    copy of it that statsmodels distributes.
+    The schema describes the columns. The data is in the public domain; this is the copy that
+    statsmodels distributes.
 
     Examples
     --------

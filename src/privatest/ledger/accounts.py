@@ -39,16 +39,16 @@ __all__ = [
 ]
 
 Composition = Literal["basic", "tight", "equal"]
-"""Which sums decide: epsilons and deltas; rhos and deltas (zCDP); the number of equal requests."""
+"""Which sums grant: epsilons and deltas; rhos and deltas (zCDP); the count of equal requests."""
 
 COMPOSITIONS: tuple[str, ...] = get_args(Composition)
 _ZERO = Decimal(0)
-_WIDEST = 100  # powers of ten that a sum may have; budgets have 9 and 18
+_WIDEST = 100  # largest decimal exponent of a sum; budgets have 9 and 18
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Sums over some events."""
+    """Sums over events."""
 
     epsilon: Decimal = _ZERO
     delta: Decimal = _ZERO
@@ -68,7 +68,7 @@ class Spent:
 
     @classmethod
     def on(cls, event: Event, budget: Budget) -> Spent:
-        """Return what one event costs; ``budget`` is its price under plain addition."""
+        """Return the cost of one event; ``budget`` is its price under plain addition."""
         if not covers(budget, event):
             raise ParameterError("budget must cover the event; ask for its price.")
         rho, rho_delta = zcdp_price(event)
@@ -81,13 +81,13 @@ class Spent:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Spent:
-        """Read what to_dict wrote."""
+        """Read what ``to_dict`` wrote."""
         return cls(**{name: _read(name, values[name]) for name in cls.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the sums may not pass; None is no limit."""
+    """Upper limits of the sums; None is no limit."""
 
     epsilon: Decimal | None = None
     delta: Decimal | None = None
@@ -96,13 +96,13 @@ class Limits:
     events: int | None = None
 
     def allow(self, spent: Spent) -> bool:
-        """Return whether sums stay within the limits; without any limit nothing is allowed."""
+        """Return whether sums are within the limits; without any limit nothing is allowed."""
         limits = [(getattr(self, name), getattr(spent, name)) for name in self.__slots__]
         found = [value <= limit for limit, value in limits if limit is not None]
         return bool(found) and all(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Write as plain strings; what has no limit is left out."""
+        """Write as plain strings, omitting sums without a limit."""
         found = {name: getattr(self, name) for name in self.__slots__}
         return {
             name: value if isinstance(value, int) else f"{value:f}"
@@ -112,14 +112,14 @@ class Limits:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Limits:
-        """Read what to_dict wrote; ValueError if there is no limit at all."""
+        """Read what ``to_dict`` wrote; ValueError if there is no limit at all."""
         if not values:
             raise ValueError("no limit")
         return cls(**{name: _read(name, value) for name, value in values.items()})
 
 
 def _read(name: str, value: object) -> Any:
-    """Read a stored number: a count, or a decimal as it was written; never below zero."""
+    """Read a stored count or decimal; it is never negative."""
     if name == "events":
         if type(value) is not int or value < 0:
             raise ValueError(name)
@@ -127,14 +127,14 @@ def _read(name: str, value: object) -> Any:
     if not isinstance(value, str):
         raise TypeError(name)
     number = Decimal(value)
-    # the exponent is limited because writing 1e999999999 out would fill the memory
+    # limit the exponent: writing out 1e999999999 would exhaust memory
     if not number.is_finite() or number.is_signed() or abs(number.adjusted()) > _WIDEST:
         raise ValueError(name)
     return number
 
 
 def read_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a data set's settings; KeyError, TypeError or ValueError if they are not whole."""
+    """Return a data set's settings; KeyError, TypeError or ValueError if they are invalid."""
     if values["composition"] not in COMPOSITIONS or not isinstance(values["schema"], str):
         raise ValueError("settings")
     if (values["composition"] == "equal") != ("each" in values):
@@ -148,11 +148,11 @@ def read_settings(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def limits_of(total: Budget, composition: Composition, each: Event | None) -> Limits:
-    """Limits that keep a total budget, however requests are chosen."""
+    """Return limits that keep a total budget, however adaptively requests are chosen."""
     if composition == "basic":
         return Limits(epsilon=total.epsilon, delta=total.delta)
     if composition == "tight":
-        # half of delta turns rho into epsilon, half is for the deltas of the requests
+        # half of delta converts rho to epsilon, half is for the deltas of the requests
         return Limits(rho=largest_rho(total), rho_delta=total.delta / 2)
     assert each is not None
     return Limits(events=most_repeats(replace(each, part=None), total))
@@ -160,7 +160,7 @@ def limits_of(total: Budget, composition: Composition, each: Event | None) -> Li
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What was spent on all of the data, and on each part of a public partition."""
+    """What was spent on the whole data set, and on each part of a public partition."""
 
     whole: Spent = Spent()
     parts: tuple[tuple[str, Spent], ...] = ()
@@ -174,11 +174,11 @@ class Sums:
         return replace(self, parts=tuple(sorted(parts.items())))
 
     def within(self, limits: Limits) -> bool:
-        """Return whether every person is within the limits, whichever part they are in."""
+        """Return whether the limits hold for every person, whichever part they are in."""
         return all(limits.allow(self.whole + spent) for _, spent in self.parts or (("", Spent()),))
 
     def left(self, limits: Limits, part: str | None = None) -> dict[str, Decimal | int]:
-        """Return what is left of each limit, for a request on a part or on all of the data."""
+        """Return what is left of each limit, for a request on a part or on the whole data set."""
         spent = self.worst if part is None else self.whole + dict(self.parts).get(part, Spent())
         pairs = {name: (getattr(limits, name), getattr(spent, name)) for name in Limits.__slots__}
         left: dict[str, Decimal | int] = {
@@ -190,7 +190,7 @@ class Sums:
 
     @property
     def worst(self) -> Spent:
-        """The largest of each sum over the parts, with the whole."""
+        """The largest value of each sum over the parts, including the whole."""
         parts = [spent for _, spent in self.parts] or [Spent()]
         largest = (max(getattr(spent, name) for spent in parts) for name in Spent.__slots__)
         return self.whole + Spent(*largest)
@@ -202,7 +202,7 @@ class Sums:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sums:
-        """Read what to_dict wrote."""
+        """Read what ``to_dict`` wrote."""
         parts = values.get("parts", {})
         return cls(
             Spent.from_dict(values["whole"]),
@@ -212,7 +212,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a chain; keep it elsewhere, and verify() will miss nothing up to here."""
+    """The end of a chain. Keep it elsewhere, and verify() finds every change up to here."""
 
     sequence: int
     hash: str
@@ -220,16 +220,16 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A budget and what was spent of it.
+    """A budget, and what was spent from it.
 
     Attributes
     ----------
     budget : Budget
         The whole budget.
     limits : Limits
-        What decides a grant: limits on sums.
+        The limits on sums that decide a grant.
     sums : Sums
-        What was spent, on the whole data and on parts.
+        What was spent, on the whole data set and on parts.
     """
 
     budget: Budget
@@ -238,12 +238,12 @@ class Account:
 
     @property
     def spent(self) -> Spent:
-        """What was spent on the person of whom most is known."""
+        """What was spent on the person about whom most was released."""
         return self.sums.worst
 
     @property
     def used(self) -> Decimal:
-        """Share of the budget that is gone, in [0, 1]: the largest share of a limit."""
+        """The fraction of the budget that is spent, in [0, 1]: the largest over the limits."""
         spent = self.spent
         shares = [
             Decimal(getattr(spent, name)) / limit
@@ -254,7 +254,7 @@ class Account:
 
     @property
     def left(self) -> dict[str, Decimal | int]:
-        """What is left of each limit, for a request on all of the data."""
+        """What is left of each limit, for a request on the whole data set."""
         return self.sums.left(self.limits)
 
     def to_dict(self) -> dict[str, Any]:
@@ -279,7 +279,7 @@ class Totals:
     dataset : str
         Its name.
     composition : {"basic", "tight", "equal"}
-        Which sums decide.
+        Which sums decide a grant.
     account : Account
         The budget of the data set.
     analysts : mapping of str to Account

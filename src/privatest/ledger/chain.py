@@ -1,7 +1,7 @@
 """The hash chain: every entry holds a digest of itself and of all entries before it.
 
-Whoever changes, drops or inserts an entry changes every digest after it. Whoever rewrites the
-whole chain changes its head, so a custodian keeps a head elsewhere (verify compares).
+Changing, dropping or inserting an entry changes every digest after it. Rewriting the whole chain
+changes its head, so a custodian keeps a head elsewhere (verify compares it).
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ __all__ = ["DAMAGED", "GENESIS", "canonical", "digest", "parsed", "read_body"]
 T = TypeVar("T")
 
 GENESIS = "0" * 64
-"""What comes before the first entry."""
+"""The digest before the first entry."""
 
 DAMAGED = "The ledger was changed or damaged: {what} cannot be read. Nothing was granted."
-"""One wording for whatever is stored and makes no sense."""
+"""The message for any stored value that is invalid."""
 
-# What reading nonsense can raise; RecursionError is JSON that is nested without end.
+# What reading an invalid value can raise; RecursionError comes from deeply nested JSON.
 _NONSENSE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def canonical(value: object, name: str = "released") -> str:
-    """Write a value as JSON in the one way that is hashed; ``name`` is for the error."""
+    """Write a value as canonical JSON, for hashing; ``name`` is for the error."""
     try:
         return documents.canonical(value)
     except (TypeError, ValueError, RecursionError):
         raise ParameterError(
-            f"{name} must be JSON: numbers that are finite, strings, lists and mappings."
+            f"{name} must be JSON: finite numbers, strings, lists and mappings."
         ) from None
 
 
 def digest(previous: str, body: str) -> str:
-    """Digest of an entry, given the digest of the one before it."""
+    """Return the digest of an entry, given the digest of the one before it."""
     return documents.digest(f"{previous}\n{body}")
 
 
 def parsed(reader: Callable[[Any], T], text: str) -> T:
-    """Read a stored value; what cannot be read decides nothing."""
+    """Read a stored value; an unreadable one is an error, so that nothing is granted by it."""
     try:
         return reader(json.loads(text))
     except _NONSENSE:
@@ -51,7 +51,7 @@ def parsed(reader: Callable[[Any], T], text: str) -> T:
 
 
 def read_body(body: str) -> Mapping[str, Any]:
-    """Read back what was recorded."""
+    """Read the recorded body of an entry."""
     try:
         value = json.loads(body)
     except (RecursionError, ValueError):

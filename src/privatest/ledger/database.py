@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Database", "Phase", "backup", "explained", "log_is_needed", "new_file"]
 
 Phase = Literal["connect", "work", "commit"]
-"""How far a transaction got: only what fails in the last may have happened all the same."""
+"""How far a transaction got. After a failure in the last phase it may still have succeeded."""
 
 _SYMPTOMS = (
     ("readonly", "it is read-only"),
@@ -41,10 +41,10 @@ _SYMPTOMS = (
     ("disk i/o", "the disk cannot be read or written"),
     ("never changed", "entries are never changed"),
 )
-# Before anything else: here "does not exist" is about a database or a user, never about a table.
+# While connecting, "does not exist" refers to a database or a user, never to a table.
 _CONNECTING = (
     ("password", "the server does not accept the user's password"),
-    ("pg_hba", "the server does not let this user in from here"),
+    ("pg_hba", "the server does not admit this user from this host"),
     ("authentication", "the server does not accept this user"),
     ("role", "the server has no such user"),
     ("database", "the server has no database {database}"),
@@ -69,7 +69,7 @@ _UNKNOWN = (
 
 
 def explained(error: Any, phase: Phase, url: URL) -> str:
-    """Return what failed, and what is known about the budget; ``error`` is SQLAlchemy's."""
+    """Explain a failure, and what it means for the budget; ``error`` is SQLAlchemy's."""
     message = str(error.orig).lower()
     if phase == "connect" and url.get_backend_name() == "postgresql":
         return f"The ledger cannot be used: {_not_connected(message, url)}. {_NOTHING}"
@@ -83,7 +83,7 @@ def explained(error: Any, phase: Phase, url: URL) -> str:
 
 
 def _not_connected(message: str, url: URL) -> str:
-    # the driver names what it asked for; that must not be taken for what is wrong
+    # the driver quotes what it connects to; do not mistake that for the reason
     for own in filter(None, (url.database, url.username, url.host)):
         message = message.replace(f'"{own.lower()}"', "")
     socket = url.query.get("host")
@@ -95,11 +95,10 @@ def _not_connected(message: str, url: URL) -> str:
 
 
 def _may_have_happened(error: Any) -> bool:
-    """Return whether a transaction whose COMMIT failed may be in the database all the same.
+    """Return whether a transaction may be in the database although its COMMIT failed.
 
-    SQLite takes a failed COMMIT back, unless the disk failed in its last act: to say that what
-    was written is there. A server may have done what it could no longer confirm, unless it says
-    itself that it rolled back (class 40).
+    SQLite rolls a failed COMMIT back, unless the final fsync failed. A server may have committed
+    without being able to confirm it, unless it reports a rollback itself (class 40).
     """
     name = getattr(error.orig, "sqlite_errorname", None)
     if name is not None:
@@ -112,7 +111,7 @@ _INHERITED: list[Engine] = []
 
 
 class Database:
-    """A SQLite file or a PostgreSQL database; forks and lost connections are taken care of."""
+    """A SQLite file or a PostgreSQL database; handles forks and lost connections."""
 
     __slots__ = ("_engine", "_process", "_timeout", "url")
 
@@ -135,28 +134,28 @@ class Database:
         return Path(self.url.database or "")
 
     def close(self) -> None:
-        """Give connections back to the operating system."""
+        """Close all connections."""
         self._own_connections()
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a transaction that only reads, and sees one moment of the ledger."""
+        """Open a read-only transaction on a snapshot of the ledger."""
         with self._transaction(write=False) as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, flush: bool = True) -> Iterator[Connection]:
-        """Open a transaction that is on disk when the block is left without an error.
+        """Open a transaction that is on disk when the block ends without an error.
 
-        Without ``flush`` it is in the operating system's hands, in order: it outlives the
-        process, and the next flush takes it along, but a power cut may lose it.
+        Without ``flush`` it is left to the operating system, in order: it survives the process,
+        and the next flush includes it, but a power cut may lose it.
         """
         with self._transaction(write=True, flush=flush) as connection:
             yield connection
 
     def _own_connections(self) -> None:
-        """After a fork, leave the parent's connections alone, and do not even close them."""
+        """After a fork, leave the parent's connections alone: do not even close them."""
         if os.getpid() != self._process:
             _INHERITED.append(self._engine)
             self._engine = _engine(self.url, self._timeout)
@@ -179,7 +178,7 @@ class Database:
                     phase = "commit" if write else "work"  # leaving the block commits
         except DBAPIError as error:
             raise LedgerError(explained(error, phase, self.url)) from None
-        except UnicodeDecodeError:  # Python's driver, on an error of SQLite about a damaged file
+        except UnicodeDecodeError:  # from Python's driver, if SQLite reports a damaged file
             raise LedgerError(DAMAGED.format(what="the file")) from None
         except UnicodeEncodeError:
             raise ParameterError("a name must be text that can be written in UTF-8.") from None
@@ -209,19 +208,19 @@ def _url(location: str | os.PathLike[str]) -> URL:
 
 
 def _prepare_file(path: Path, create: bool) -> None:
-    """Make the file for its owner alone, or say that it is not there."""
+    """Create the file, readable by its owner only; or raise an error if there is none."""
     if path.is_dir():
         raise LedgerError("The ledger must be a file; this is a directory.")
     if path.exists():
         return
     if not create:
         raise LedgerError(
-            f"There is no ledger at {path.name}: make one first (privatest ledger init)."
+            f"There is no ledger at {path.name}: create one first (privatest ledger init)."
         )
     try:
         path.touch(mode=0o600)
     except OSError as error:
-        raise LedgerError(f"The ledger cannot be made: {error.strerror}.") from None
+        raise LedgerError(f"The ledger cannot be created: {error.strerror}.") from None
 
 
 def _engine(url: URL, timeout: float) -> Engine:
@@ -232,11 +231,11 @@ def _engine(url: URL, timeout: float) -> Engine:
             return create_engine(
                 url,
                 hide_parameters=True,
-                pool_recycle=60,  # what lay idle for long may be dead; asking each time costs more
-                isolation_level="READ COMMITTED",  # who waited for the lock reads what is new
+                pool_recycle=60,  # an idle connection may be dead; a ping each time costs more
+                isolation_level="READ COMMITTED",  # after waiting for the lock, read what is new
                 connect_args={
                     "connect_timeout": max(2, int(timeout)),
-                    "tcp_user_timeout": int(timeout * 1000),  # a network that went silent
+                    "tcp_user_timeout": int(timeout * 1000),  # for a network that went silent
                     "options": f"-c lock_timeout={int(timeout * 1000)} -c synchronous_commit=on",
                 },
             )
@@ -246,17 +245,17 @@ def _engine(url: URL, timeout: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.isolation_level = None  # BEGIN is issued below
         for pragma in ("journal_mode=WAL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         options = connection.get_execution_options()
-        # FULL: what was granted is on the disk before anybody hears of it
+        # FULL: a grant is on disk before it is acknowledged
         level = "FULL" if options.get("privatest_flush", True) else "NORMAL"
         connection.exec_driver_sql(f"PRAGMA synchronous={level}")
-        # IMMEDIATE: who reads in order to write takes the lock before reading
+        # IMMEDIATE: a writer takes the lock before it reads
         write = options.get("privatest_write", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
@@ -265,7 +264,7 @@ def _engine(url: URL, timeout: float) -> Engine:
 
 @contextmanager
 def new_file(file: str | os.PathLike[str], what: str) -> Iterator[Path]:
-    """Make an empty file that only its owner may read; take it away if the block fails."""
+    """Create an empty file that only its owner may read; delete it if the block fails."""
     path = Path(file)
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -284,12 +283,12 @@ def new_file(file: str | os.PathLike[str], what: str) -> Iterator[Path]:
 
 
 def backup(connection: Connection, path: Path) -> None:
-    """Copy a SQLite ledger as of this moment, with what is still in its write-ahead log."""
+    """Copy a SQLite ledger as of now, including what is still in its write-ahead log."""
     source: Any = connection.connection.driver_connection
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as target:
             source.backup(target)
-            # one file that is whole by itself; opening it as a ledger turns the log on again
+            # a single self-contained file; opening it as a ledger turns the log on again
             target.execute("PRAGMA journal_mode=DELETE")
     except sqlite3.Error:
         raise LedgerError(
@@ -303,7 +302,7 @@ def backup(connection: Connection, path: Path) -> None:
 
 
 def log_is_needed(file: Path) -> bool:
-    """Return whether a log with entries lies beside a ledger's file."""
+    """Return whether there is a log with entries beside a ledger's file."""
     try:
         return file.with_name(f"{file.name}-wal").stat().st_size > 0
     except OSError:

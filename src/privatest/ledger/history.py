@@ -41,16 +41,16 @@ _SHORTEST_ID = 4
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Budget that is spent from now on, whatever happens to the request.
+    """Budget that is spent, whatever happens to the request.
 
     Attributes
     ----------
     id : str
-        What commit and fail take.
+        The argument of commit and fail.
     dataset, analyst : str
-        Whose budgets were charged; no analyst is the custodian.
+        Whose budgets were charged; no analyst means the custodian.
     sequence : int
-        Place in the data set's chain.
+        Index in the data set's chain.
     """
 
     id: str
@@ -61,18 +61,18 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One link of a data set's chain.
+    """One entry of a data set's chain.
 
     Attributes
     ----------
     dataset, sequence, kind : str, int, str
         Kinds: created, budget, analyst, reserved, committed, failed.
     time : str
-        When, in UTC; never before the entry before it, even if the clock was set back.
+        When, in UTC; never earlier than the previous entry, even if the clock was set back.
     body : mapping
         Everything that was recorded, as hashed.
     hash : str
-        Digest of this entry and of all before it.
+        Digest of this entry and all before it.
     """
 
     dataset: str
@@ -85,24 +85,24 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A request that was charged, and what became of it.
+    """A request that was charged, and how it ended.
 
     Attributes
     ----------
     id, dataset, analyst : str
-        Its number and whose budgets were charged; no analyst is the custodian.
+        Its id, and whose budgets were charged; no analyst means the custodian.
     sequence, time : int, str
-        Place in the chain and time of the reservation.
+        Index in the chain and time of the reservation.
     state : {"committed", "failed", "open"}
-        Whether it was answered, failed, or is still running or was lost in a crash.
+        Whether it was answered, failed, or is still running (or was lost in a crash).
     epsilon, delta : str
         What it cost under plain addition, as exact decimals.
     asked : mapping or None
-        The request in public words; None where it was not recorded.
+        The public description of the request; None if it was not recorded.
     released : object
         What was released, as recorded; None if nothing was.
     reason : str
-        Why it failed, where that was recorded.
+        Why it failed, if that was recorded.
     """
 
     id: str
@@ -143,7 +143,7 @@ def dataset_row(connection: Connection, name: str) -> Row[Any]:
 
 
 def totals(connection: Connection, name: str) -> Totals:
-    """Read budgets and sums: two rows, however long the history is."""
+    """Read budgets and sums, in constant time whatever the length of the history."""
     from sqlalchemy import select  # noqa: PLC0415
 
     analysts = tables().analysts
@@ -168,7 +168,7 @@ def totals(connection: Connection, name: str) -> Totals:
 def entries(
     connection: Connection, dataset: Row[Any], *, last: int | None = None, before: int | None = None
 ) -> Iterator[Entry]:
-    """Read a chain from its start; or its ``last`` entries, newest first."""
+    """Read a chain from its start, or its ``last`` entries, newest first."""
     from sqlalchemy import select  # noqa: PLC0415
 
     table = tables().entries
@@ -184,7 +184,7 @@ def entries(
 
 
 def unfinished(connection: Connection, dataset: Row[Any]) -> list[Entry]:
-    """Reservations that were neither committed nor failed: running, or lost in a crash."""
+    """Return reservations that were neither committed nor failed: running, or lost in a crash."""
     from sqlalchemy import select  # noqa: PLC0415
 
     table = tables().entries
@@ -214,13 +214,13 @@ def recall(connection: Connection, name: str, request: str) -> Any:
         )
         .order_by(table.c.sequence)
     )
-    # the first answer for ever: later ones would be further looks at the data
+    # always the first answer: later ones would be further releases
     bodies = (read_body(sound(row).body) for row in rows)
     return next((body["released"] for body in bodies if "released" in body), None)
 
 
 def answer(connection: Connection, number: str) -> Answered:
-    """Find a request by its id, or by the first digits of it, and what became of it."""
+    """Find a request by its id, or the first digits of it, and how it ended."""
     from sqlalchemy import select  # noqa: PLC0415
 
     if len(number) < _SHORTEST_ID:

@@ -1,4 +1,4 @@
-"""The ledger: who may still ask how much of which data set, and what was asked."""
+"""The ledger: budgets of data sets and analysts, and a record of every request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Ledger", "request_digest"]
 def request_digest(request: Mapping[str, Any]) -> str:
     """Return the digest by which an identical request is recognised.
 
-    Everything that the answer depends on belongs into the request: the data set's version,
+    The request must contain everything that the answer depends on: the version of the data set,
     the test, its parameters, the budget.
     """
     return digest("privatest request", canonical(dict(request)))
@@ -41,8 +41,8 @@ def request_digest(request: Mapping[str, Any]) -> str:
 class Ledger:
     """A durable record of budgets, on SQLite or PostgreSQL.
 
-    Use ``Ledger.open``. Budget is reserved before data is touched; from then on it is spent,
-    whether the request is committed, fails, or is lost in a crash. There is no refund.
+    Use ``Ledger.open``. Budget is reserved before data is read; from then on it is spent,
+    whether the request is committed, fails, or is lost in a crash. There are no refunds.
 
     Examples
     --------
@@ -67,14 +67,14 @@ class Ledger:
     def open(
         cls, location: str | os.PathLike[str], *, create: bool = False, timeout: float = 30.0
     ) -> Self:
-        """Open a ledger and bring its tables to the newest version.
+        """Open a ledger and migrate its tables to the newest version.
 
         Parameters
         ----------
         location : str or path
             A file, or ``postgresql://user@host/database``.
         create : bool
-            Make a ledger if there is none; one that is there is opened.
+            Create a ledger if there is none.
         timeout : float
             Seconds to wait for others before giving up.
         """
@@ -83,7 +83,7 @@ class Ledger:
         try:
             with database.reading() as connection:
                 newest = is_newest(connection)
-            if not newest:  # only then: looking at a ledger must not wait for its writers
+            if not newest:  # only then: readers must not wait for writers
                 with database.writing() as connection:
                     migrate(connection, create=create)
         except BaseException:
@@ -92,7 +92,7 @@ class Ledger:
         return cls(database)
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close all connections."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -119,7 +119,7 @@ class Ledger:
         schema_digest: str = "",
         exist_ok: bool = False,
     ) -> None:
-        """Enter a data set with its total budget.
+        """Add a data set with its total budget.
 
         Parameters
         ----------
@@ -128,16 +128,16 @@ class Ledger:
         budget : Budget
             What all releases together may cost.
         composition : {"basic", "tight", "equal"}
-            What decides a grant: sums of epsilon and delta; zCDP, which affords more small
+            What decides a grant: sums of epsilon and delta; zCDP, which allows more small
             requests and needs delta; or the number of requests, which all cost ``each``.
         each : Event, optional
             What every request costs, for "equal".
         partition : iterable of str
-            Names of disjoint parts of the data, where everybody knows who is in which part.
+            Names of disjoint parts of the data, if it is public who is in which part.
         schema_digest : str
             Digest of the public schema; it never changes for a data set.
         exist_ok : bool
-            Accept a data set that is there with the same settings and budget.
+            Accept an existing data set with the same settings and budget.
         """
         settings = settings_of(composition, each, partition, schema_digest)
         name_of("dataset", name)
@@ -151,7 +151,7 @@ class Ledger:
     def set_budget(self, dataset: str, budget: Budget, *, below_spent: bool = True) -> None:
         """Change the total budget of a data set; history keeps the old one.
 
-        A budget below what is spent grants nothing more, and takes nothing back; without
+        A budget below what is spent grants nothing more and refunds nothing; without
         ``below_spent`` it is refused.
         """
         is_budget(budget)
@@ -175,36 +175,36 @@ class Ledger:
         budget: Budget | None = None,
         asked: Mapping[str, Any] | None = None,
     ) -> Reservation:
-        """Spend budget on a release that is about to happen; the data is not yet touched.
+        """Spend budget on a release, before its data is read.
 
         Parameters
         ----------
         dataset : str
-            Which data.
+            The data set.
         event : Event
             What will happen.
         analyst : str, optional
-            Whose budget is charged too; None is the custodian.
+            Whose budget is charged too; None means the custodian.
         request : str, optional
             Digest of the request (``request_digest``), for recall.
         budget : Budget, optional
-            Price of the event under plain addition, if not its own; needed for Gaussian noise.
+            Price of the event under plain addition, if not its own; required for Gaussian noise.
         asked : mapping, optional
-            The request in public words (JSON), for whoever reads the history.
+            A public description of the request (JSON), for the history.
 
         Raises
         ------
         BudgetError
-            If the data set or the analyst cannot afford it. Nothing is spent; ``error.asked``
-            and ``error.left`` say what it costs and what there is.
+            If the budget of the data set or of the analyst does not suffice. Nothing is spent;
+            ``error.asked`` and ``error.left`` say what it costs and what is left.
         LedgerError
-            If the ledger cannot be written. Nothing may be released. The message says so where
-            it is not known whether budget was spent.
+            If the ledger cannot be written. Nothing may be released. The message says so if it
+            is not known whether budget was spent.
 
         Notes
         -----
-        **Privacy**: when this returns, the spend is on disk. The decision depends on public sums
-        alone, never on data.
+        **Privacy**: when this returns, the charge is on disk. The decision depends only on public
+        sums, never on data.
         """
         if request is not None:
             name_of("request", request, 64)
@@ -220,7 +220,7 @@ class Ledger:
         analyst: str | None = None,
         budget: Budget | None = None,
     ) -> bool:
-        """Return whether reserve would grant this now; nothing is spent."""
+        """Return whether ``reserve`` would grant this now; nothing is spent."""
         cost = charged(event, budget)
         with self._database.reading() as connection:
             row = history.dataset_row(connection, dataset)
@@ -233,10 +233,10 @@ class Ledger:
         return all(a.sums.after(event.part, spent).within(a.limits) for a in accounts)
 
     def commit(self, reservation: Reservation | str, *, released: Any = None) -> None:
-        """Record that a release is about to leave; ``released`` (JSON) is kept for recall.
+        """Record that a release is about to be published; ``released`` (JSON) is kept for recall.
 
-        Release only after this has returned. A power cut may take this record back, never the
-        reservation: what was spent stays, and only the answer for recall is lost.
+        Publish only after this has returned. A power cut may lose this record but never the
+        reservation: what was spent stays spent, and only the answer for recall is lost.
         """
         fields = {} if released is None else {"released": released}
         with self._database.writing(flush=False) as connection:
@@ -263,12 +263,12 @@ class Ledger:
             return history.dataset_names(connection)
 
     def totals(self, dataset: str) -> Totals:
-        """Return budgets and what was spent of them; quick, however long the history is."""
+        """Return budgets and what was spent; the time does not depend on the history."""
         with self._database.reading() as connection:
             return history.totals(connection, dataset)
 
     def history(self, dataset: str, *, last: int = 50, before: int | None = None) -> list[Entry]:
-        """Return the newest entries first; ``before`` a sequence number, to turn pages."""
+        """Return entries, newest first; ``before`` is a sequence number, for paging."""
         integer_at_least("last", last, 1)
         with self._database.reading() as connection:
             row = history.dataset_row(connection, dataset)
@@ -280,7 +280,7 @@ class Ledger:
             return history.unfinished(connection, history.dataset_row(connection, dataset))
 
     def answer(self, reservation: Reservation | str) -> Answered:
-        """Return what was asked and answered, at no cost; the first digits of an id will do."""
+        """Return a request and its answer, at no cost; the first digits of the id suffice."""
         with self._database.reading() as connection:
             return history.answer(connection, _id(reservation))
 
@@ -291,24 +291,24 @@ class Ledger:
         ----------
         heads : mapping of str to Head or str, optional
             What an earlier verify returned, kept elsewhere, or their hashes. The chains must
-            still lead there.
+            still contain them.
 
         Raises
         ------
         LedgerError
-            At the first thing that is not as it was written.
+            At the first difference from what was written.
         """
         with self._database.reading() as connection:
             return verification.verify(connection, verification.checked_heads(heads))
 
     def unfolded_log(self) -> bool:
-        """Return whether entries are in the log beside the file: a copy of it would lack them."""
+        """Return whether there are entries in the log beside the file, which a copy would lack."""
         return self._database.kind == "sqlite" and log_is_needed(self._database.file)
 
     def export(self, file: str | os.PathLike[str] | TextIO) -> int:
-        """Write all entries of all chains as lines of JSON; return how many.
+        """Write all entries of all chains as lines of JSON; return their count.
 
-        A file that is named must be new, and only its owner may read it: it holds answers.
+        A named file must be new, and is readable by its owner only: it holds answers.
         """
         if not isinstance(file, (str, os.PathLike)):
             with self._database.reading() as connection:
@@ -323,8 +323,8 @@ class Ledger:
     def backup(self, file: str | os.PathLike[str]) -> dict[str, Head]:
         """Copy the whole ledger to a new file, and verify the copy; return its heads.
 
-        For SQLite, also while others write. Copying the file by other means forgets what is
-        still in the log beside it. PostgreSQL has tools of its own.
+        For SQLite only, even while others write. Copying the file by other means omits what is
+        still in the log beside it. PostgreSQL has its own tools.
         """
         if self._database.kind != "sqlite":
             raise LedgerError(
@@ -344,7 +344,7 @@ class Ledger:
         if before["schema"] != settings["schema"]:
             raise ParameterError(
                 f"The schema of data set {name!r} differs from the one its history was made "
-                "with. Undo the change, or enter the data under a new name with a new budget."
+                "with. Undo the change, or add the data under a new name with a new budget."
             )
         if before != settings:
             raise ParameterError(f"The composition or partition of {name!r} cannot be changed.")

@@ -21,15 +21,15 @@ __all__ = ["MIGRATIONS", "is_newest", "migrate", "sound", "statements", "tables"
 
 _NUMBERS = ("id", "dataset", "sequence", "version")
 _OPTIONAL = ("opens", "closes", "request")
-_LARGEST = 2**62  # no ledger gets there, and one more still fits the column
+_LARGEST = 2**62  # no ledger gets there, and adding one still fits the column
 
 R = TypeVar("R", bound="Row[Any] | None")
 
 
 def sound(row: R) -> R:
-    """Return a row whose values are of the types that were written.
+    """Return a row after checking the types of its values.
 
-    SQLite keeps any type in any column, so a damaged file can give bytes for a text.
+    SQLite stores any type in any column, so a damaged file can yield bytes for text.
     """
     for name, value in () if row is None else row._mapping.items():
         if name in _NUMBERS:
@@ -43,7 +43,7 @@ def sound(row: R) -> R:
 
 @cache
 def tables() -> SimpleNamespace:
-    """Describe the tables; on first use, because importing SQLAlchemy takes a while."""
+    """Describe the tables; on first use, because importing SQLAlchemy is slow."""
     from sqlalchemy import (  # noqa: PLC0415
         BigInteger,
         Column,
@@ -59,7 +59,8 @@ def tables() -> SimpleNamespace:
 
     metadata = MetaData()
     version = Table("privatest_version", metadata, Column("version", Integer, primary_key=True))
-    # What never changes of a data set; its head of the chain, and sums that verify() recomputes.
+    # The settings of a data set, which never change; the head of its chain; running sums, which
+    # verify() recomputes.
     datasets = Table(
         "privatest_datasets",
         metadata,
@@ -123,7 +124,7 @@ _FIRST = (
         UNIQUE (opens), UNIQUE (closes))""",
     "CREATE INDEX privatest_recall ON privatest_entries (dataset, request, sequence)",
 )
-# The chain is append-only: a mistake is stopped, tampering is at least not convenient.
+# The chain is append-only: this stops mistakes, and makes tampering inconvenient.
 _FIRST_SQLITE = tuple(
     f"""CREATE TRIGGER privatest_no_{word.lower()} BEFORE {word} ON privatest_entries
         BEGIN SELECT RAISE(ABORT, 'privatest: entries are never changed'); END"""
@@ -139,13 +140,13 @@ _FIRST_POSTGRESQL = (
 MIGRATIONS: Sequence[Mapping[str, Sequence[str]]] = (
     {"sqlite": _FIRST + _FIRST_SQLITE, "postgresql": _FIRST + _FIRST_POSTGRESQL},
 )
-"""What takes version i to version i + 1, for each database."""
+"""The statements from version i to version i + 1, for each database."""
 
-_MIGRATION_LOCK = 7_720_846_411_253_201_007  # any number that others are unlikely to use
+_MIGRATION_LOCK = 7_720_846_411_253_201_007  # arbitrary; others are unlikely to use it
 
 
 def version_of(connection: Connection) -> int | None:
-    """Return the version of the tables; None where there is no ledger."""
+    """Return the version of the tables; None if there is no ledger."""
     from sqlalchemy import inspect, text  # noqa: PLC0415
 
     if not inspect(connection).has_table("privatest_version"):
@@ -170,7 +171,7 @@ def migrate(connection: Connection, *, create: bool) -> None:
     version = version_of(connection)
     if version is None:
         if not create:
-            raise LedgerError("There is no ledger here: make one first (privatest ledger init).")
+            raise LedgerError("There is no ledger here: create one first (privatest ledger init).")
         connection.execute(text("CREATE TABLE privatest_version (version INTEGER PRIMARY KEY)"))
         connection.execute(text("INSERT INTO privatest_version VALUES (0)"))
         version = 0
@@ -188,7 +189,10 @@ def migrate(connection: Connection, *, create: bool) -> None:
 
 @cache
 def statements(dialect: str) -> SimpleNamespace:
-    """Build them on first use; PostgreSQL gets fewer, since each is a round trip."""
+    """Build the statements that every request runs, once: building costs more than running.
+
+    PostgreSQL gets fewer, since each is a round trip.
+    """
     from sqlalchemy import bindparam, func, insert, select, update  # noqa: PLC0415
 
     datasets, analysts, entries = tables().datasets, tables().analysts, tables().entries
@@ -202,11 +206,11 @@ def statements(dialect: str) -> SimpleNamespace:
         .values({name: bindparam(f"new_{name}") for name in head})
     )
     postgresql = dialect == "postgresql"
-    # how a request ended need not wait for the disk (Ledger.commit)
+    # recording how a request ended need not wait for the disk (Ledger.commit)
     quick = [func.set_config("synchronous_commit", "off", True)] if postgresql else []
     return SimpleNamespace(
         lock=select(datasets).where(datasets.c.name == bindparam("of_name")).with_for_update(),
-        # the reservation's data set, locked, with what the reservation says
+        # the reservation's data set, locked, and the digest of its request
         lock_open=select(datasets, entries.c.request, *quick)
         .join(entries, entries.c.dataset == datasets.c.id)
         .where(entries.c.opens == bindparam("reservation"))

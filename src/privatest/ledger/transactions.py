@@ -45,7 +45,7 @@ LONGEST_NAME = 200
 def settings_of(
     composition: str, each: Event | None, partition: Iterable[str], schema_digest: str
 ) -> dict[str, Any]:
-    """Return what never changes about a data set."""
+    """Return the settings of a data set, which never change."""
     one_of("composition", composition, COMPOSITIONS)
     if (composition == "equal") != (each is not None):
         raise ParameterError("each must be given for the composition 'equal', and only for it.")
@@ -73,21 +73,21 @@ def charged(event: Event, budget: Budget | None) -> Budget:
 
 
 def name_of(parameter: str, value: object, longest: int = LONGEST_NAME) -> str:
-    """Return a name that can be stored and printed."""
+    """Check that a name can be stored and printed."""
     if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
         reject(parameter, f"a printable name of at most {longest} characters", value)
     return value
 
 
 def is_budget(budget: object) -> Budget:
-    """Return a budget that is one."""
+    """Check that a value is a Budget."""
     if not isinstance(budget, Budget):
         reject("budget", "a Budget", budget)
     return budget
 
 
 def words(asked: object) -> dict[str, Any] | None:
-    """Return the public words of a request, which must be a JSON object."""
+    """Check the public description of a request, which must be a JSON object."""
     if asked is None:
         return None
     if not isinstance(asked, Mapping):
@@ -96,7 +96,7 @@ def words(asked: object) -> dict[str, Any] | None:
     return dict(asked)
 
 
-# What a refusal calls the sums that decide.
+# Names of the sums in a refusal.
 _SUMS: Mapping[str, str] = {
     "epsilon": "epsilon",
     "delta": "delta",
@@ -107,12 +107,12 @@ _SUMS: Mapping[str, str] = {
 
 
 def now() -> str:
-    """Read the clock, in UTC, in a form that sorts."""
+    """Return the time in UTC, in a form that sorts."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def locked(connection: Connection, name: str) -> Row[Any]:
-    """Lock a data set against all others and read it."""
+    """Lock a data set and read it."""
     found = sound(
         connection.execute(
             statements(connection.dialect.name).lock, {"of_name": name}
@@ -164,8 +164,8 @@ def set_budget(connection: Connection, name: str, budget: Budget, below_spent: b
     if not below_spent and not sums.within(limits):
         spent = f"epsilon {_plain(sums.worst.epsilon)}, delta {_plain(sums.worst.delta)}"
         raise ParameterError(
-            f"The budget of data set {name!r} must be at least what is spent of it ({spent}): that "
-            "is gone. To stop all further requests, set it to what is spent."
+            f"The budget of data set {name!r} must be at least what is already spent ({spent}). "
+            "To stop all further requests, set it to what is spent."
         )
     fields = _budget_fields(budget, limits)
     _append(connection, dataset, "budget", fields, _budget_columns(budget, limits))
@@ -206,7 +206,7 @@ def reserve(
         found = connection.execute(statements(connection.dialect.name).analyst, whose)
         own = sound(found.one_or_none())
         if own is None:
-            raise ParameterError(f"analyst must be one that data set {name!r} has; enter it first.")
+            raise ParameterError(f"analyst must be one that data set {name!r} has; add it first.")
         own_sums = _granted(f"analyst {analyst!r} on data set {name!r}", own, event, spent)
         whose["new_sums"] = canonical(own_sums.to_dict())
         connection.execute(statements(connection.dialect.name).spend_of_analyst, whose)
@@ -229,7 +229,7 @@ def charge(event: Event, budget: Budget, settings: Mapping[str, Any]) -> Spent:
     if event.part is not None and event.part not in settings.get("partition", ()):
         raise ParameterError(
             "part must be one of the data set's declared public partition; got "
-            f"{event.part!r}. Events on other parts of the data are charged to all of it."
+            f"{event.part!r}. Events on other parts are charged to the whole data set."
         )
     each = settings.get("each")
     if each is not None and event_to_dict(event) | {"part": ""} != each | {"part": ""}:
@@ -240,7 +240,7 @@ def charge(event: Event, budget: Budget, settings: Mapping[str, Any]) -> Spent:
 
 
 def close(connection: Connection, reservation: str, kind: str, fields: Mapping[str, Any]) -> None:
-    """Record how a reservation ended: committed or failed, once."""
+    """Record, once, how a reservation ended: committed or failed."""
     from sqlalchemy.exc import IntegrityError  # noqa: PLC0415
 
     dataset = sound(
@@ -255,12 +255,12 @@ def close(connection: Connection, reservation: str, kind: str, fields: Mapping[s
         _append(connection, dataset, kind, {"closes": reservation, **request, **fields})
     except IntegrityError:  # the column is unique
         raise LedgerError(
-            "The reservation was closed before; nothing more may be released."
+            "The reservation is already closed; nothing more may be released."
         ) from None
 
 
 def _granted(whose: str, account: Row[Any], event: Event, spent: Spent) -> Sums:
-    """Add to an account, or refuse and say what is missing: sums and limits are public."""
+    """Charge an account, or refuse and say what is missing: sums and limits are public."""
     sums, limits = parsed(Sums.from_dict, account.sums), parsed(Limits.from_dict, account.limits)
     after = sums.after(event.part, spent)
     if after.within(limits):
@@ -274,14 +274,14 @@ def _granted(whose: str, account: Row[Any], event: Event, spent: Spent) -> Sums:
     )
     raise BudgetError(
         f"The request costs more than what is left of the budget of {whose} ({words}). "
-        "Nothing was spent. Ask for less, or ask the custodian to raise the budget.",
+        "Nothing was spent. Request less, or ask the custodian to raise the budget.",
         asked=asked,
         left=left,
     )
 
 
 def _plain(value: Decimal | int) -> str:
-    """Write a number for people, with all of its digits where they matter."""
+    """Write a value for readers: short if that is exact, else with all of its digits."""
     short = f"{float(value):g}"
     return short if Decimal(short) == value else f"{value}"
 
@@ -293,9 +293,9 @@ def _append(
     fields: Mapping[str, Any],
     changes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add a link to the chain and move the data set's head, in the caller's transaction."""
+    """Append an entry to the chain and move the head, in the caller's transaction."""
     clock = now()
-    time = max(clock, dataset.time)  # a clock that was set back does not reorder the chain
+    time = max(clock, dataset.time)  # a clock that was set back must not reorder the chain
     body = canonical(
         {
             "dataset": dataset.name,

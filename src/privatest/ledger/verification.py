@@ -1,4 +1,4 @@
-"""Reading a ledger again from its first entry: is every digest, sum and limit what it was?"""
+"""Verify a ledger by replaying it from its first entry: digests, sums and limits must agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 @dataclass(slots=True)
 class _Replay:
-    """What a data set's rows should hold, after its entries so far."""
+    """The expected state of a data set after its entries so far."""
 
     dataset: str
     head: Head = _START
@@ -46,7 +46,7 @@ class _Replay:
         )
 
     def follow(self, row: Row[Any]) -> None:
-        """Take one entry, or say what is wrong with it."""
+        """Apply one entry, or raise an error that says what is wrong with it."""
         try:
             body, sequence = read_body(sound(row).body), self.head.sequence + 1
         except LedgerError:
@@ -113,7 +113,7 @@ class _Replay:
 
 
 def checked_heads(heads: Mapping[str, Head | str] | None) -> dict[str, Head | str]:
-    """Return known ends of chains, each whole or as the first digits of its hash."""
+    """Check known heads of chains, each a Head or the first digits of its hash."""
     found = dict(heads or {})
     for name, head in found.items():
         if not isinstance(head, Head) and not _HASH.fullmatch(head):
@@ -125,15 +125,15 @@ def checked_heads(heads: Mapping[str, Head | str] | None) -> dict[str, Head | st
 
 
 def verify(connection: Connection, heads: Mapping[str, Head | str]) -> dict[str, Head]:
-    """Replay every chain; the heads, or LedgerError at the first fault."""
+    """Replay every chain and return the heads; LedgerError at the first fault."""
     from sqlalchemy import select, text  # noqa: PLC0415
 
     if connection.dialect.name == "sqlite":
-        # not quick_check: a damaged index would hide an entry from whoever looks it up
+        # not quick_check: a damaged index would hide an entry from lookups
         answer = connection.execute(text("PRAGMA integrity_check(1)")).scalars().all()
         if answer != ["ok"]:
             raise LedgerError(
-                "The ledger was changed or damaged: the file is not whole. Restore it from a copy."
+                "The ledger was changed or damaged: the file is corrupt. Restore it from a copy."
             )
     _refuse_orphans(connection)
     datasets = tables().datasets
@@ -145,7 +145,7 @@ def verify(connection: Connection, heads: Mapping[str, Head | str]) -> dict[str,
 
 
 def _refuse_orphans(connection: Connection) -> None:
-    """Find entries and analysts whose data set was taken away."""
+    """Refuse entries and analysts whose data set is missing."""
     from sqlalchemy import func, select  # noqa: PLC0415
 
     known = select(tables().datasets.c.id)
@@ -175,7 +175,7 @@ def _verify(connection: Connection, dataset: Row[Any], known: Head | str | None)
 
 
 def _agrees(head: Head, known: Head | str | None, name: str) -> bool:
-    """Return whether a chain passes a known point here; a hash alone may be anywhere in it."""
+    """Return whether a chain passes a known head here; a hash alone may be anywhere in it."""
     if isinstance(known, str):
         return head.hash.startswith(known)
     if known is None or head.sequence != known.sequence:
@@ -186,13 +186,13 @@ def _agrees(head: Head, known: Head | str | None, name: str) -> bool:
 
 
 def export(connection: Connection, stream: TextIO) -> int:
-    """Write every entry as a line: its digest and what was hashed."""
+    """Write every entry as a line of JSON: its digest, and the body that was hashed."""
     from sqlalchemy import select  # noqa: PLC0415
 
     table, count = tables().entries, 0
     query = select(table.c.body, table.c.hash).order_by(table.c.dataset, table.c.sequence)
     for row in connection.execution_options(yield_per=1000).execute(query):
-        read_body(sound(row).body)  # what is no JSON would break the lines
+        read_body(sound(row).body)  # invalid JSON would break the lines
         if "\n" in row.body:
             raise LedgerError(DAMAGED.format(what="an entry"))
         stream.write(f'{{"hash":{json.dumps(row.hash)},"entry":{row.body}}}\n')

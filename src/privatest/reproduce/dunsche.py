@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.core.errors import DataError, PrivacyError
-from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.mechanisms.bingham import orthogonal_axes, secret_draws
+from privatest.reproduce import finite_rows, simulated
 
 __all__ = [
     "PAPER_EIGENVALUE_SENSITIVITY",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 PAPER_EIGENVALUE_SENSITIVITY = 2.0
-"""What algorithm 4 takes for the l1 movement of eigenvalues; a pair in the tests has 4.379."""
+"""The l1 sensitivity of eigenvalues that algorithm 4 assumes; a pair in the tests has 4.379."""
 
 Floats = NDArray[np.float64]
 
@@ -50,8 +50,8 @@ def paper_covariance(
     n : int
         Number of rows.
     bound, epsilon : float
-        The m and the epsilon of the algorithm. It is multiplied back by d m², which the paper
-        leaves out, and the exponent of its algorithm 5 is put right.
+        The m and the epsilon of the algorithm. The result is multiplied by d m², which the paper
+        omits, and the exponent of its algorithm 5 is corrected.
     noise : SimulatedNoise
         Anything else is refused.
 
@@ -61,7 +61,7 @@ def paper_covariance(
 
     **Privacy** NOT epsilon-private for d = 2: a pair of neighbours loses more than 1.05 epsilon.
     """
-    source, dimension = _simulated(noise), len(covariance)
+    source, dimension = simulated(noise, "hotelling_test"), len(covariance)
     unit = dimension * bound**2 / n
     scale, concentration = paper_ed_scales(dimension, epsilon)
     matrix = covariance / unit
@@ -89,7 +89,7 @@ def hotelling_decision(
     Parameters
     ----------
     x, y : array
-        The two samples, in [-bound, bound]^d as they are: nothing is clipped.
+        The two samples, in [-bound, bound]^d; nothing is clipped.
     bound : float
         The m of the paper.
     epsilon : float, int, str or Decimal
@@ -102,7 +102,7 @@ def hotelling_decision(
     Returns
     -------
     bool
-        Whether the hypothesis of equal means is rejected.
+        Whether to reject the hypothesis of equal means.
 
     Notes
     -----
@@ -110,11 +110,11 @@ def hotelling_decision(
 
     **Privacy** NOT proved: see :func:`paper_covariance`.
     """
-    source, generator = _simulated(noise), public_generator(rng)
+    source, generator = simulated(noise, "hotelling_test"), public_generator(rng)
     one_of("calibration", calibration, ("bootstrap", "asymptotic"))
     integer_at_least("n_bootstrap", n_bootstrap, 1)
     alpha, bound = number("alpha", alpha, above=0, below=1), number("bound", bound, above=0)
-    samples = _rows("x", x), _rows("y", y)
+    samples = finite_rows("x", x), finite_rows("y", y)
     dimension, quarter = samples[0].shape[1], Budget(epsilon).pure_epsilon / 4
     sizes = np.array([len(rows) for rows in samples], dtype=np.float64)
     scales = 2 * bound * dimension / (sizes * quarter)
@@ -161,20 +161,3 @@ def _statistic(differences: Floats, pooled: Floats, size: float) -> Floats:
     solved = np.linalg.solve(pooled, differences.T).T
     result: Floats = size * np.sum(differences * solved, axis=1)
     return result
-
-
-def _simulated(noise: NoiseSource | None) -> SimulatedNoise:
-    if not isinstance(noise, SimulatedNoise):
-        raise PrivacyError(
-            "noise must be SimulatedNoise(seed): this is the paper's test, kept for comparison. "
-            "For private data use hotelling_test."
-        )
-    return noise
-
-
-def _rows(name: str, data: ArrayLike) -> Floats:
-    rows = np.asarray(data, dtype=np.float64)
-    rows = rows[:, None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or len(rows) < 2 or not np.isfinite(rows).all():
-        raise DataError(f"{name} must be at least two rows of finite numbers.")
-    return rows

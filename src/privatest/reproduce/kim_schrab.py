@@ -1,8 +1,8 @@
-"""Kim and Schrab (2023): algorithm 1, dpMMD and dpHSIC as they are in the paper.
+"""Kim and Schrab (2023): algorithm 1, dpMMD and dpHSIC as published.
 
-A REFERENCE FOR COMPARISON, NOT FOR USE: noise goes on every statistic, constants are those of
-the paper, rows keep the order they are stored in, and noise must be simulated. Private tests
-are :func:`privatest.mmd_test`, :func:`privatest.hsic_test` and
+A REFERENCE FOR COMPARISON, NOT FOR USE: noise is added to every statistic, constants are those
+of the paper, rows keep their stored order, and noise must be simulated. Private tests are
+:func:`privatest.mmd_test`, :func:`privatest.hsic_test` and
 :func:`privatest.custom.permutation_test`.
 """
 
@@ -16,12 +16,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.core.errors import DataError, ParameterError, PrivacyError
-from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel, KernelFamily
+from privatest.reproduce import finite_rows, simulated
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.hsic import permuted_hsic_exact
 from privatest.statistics.mmd import permuted_mmd_exact
@@ -33,6 +34,8 @@ __all__ = [
     "paper_hsic_sensitivity",
     "paper_mmd_sensitivity",
 ]
+
+_INSTEAD = "permutation_test, mmd_test or hsic_test"
 
 
 def dp_permutation_decision(
@@ -72,7 +75,7 @@ def dp_permutation_decision(
     **Privacy** Noise of scale 2 sensitivity/xi, xi = epsilon + log(1/(1 - delta)), on all B + 1
     statistics: by theorem 2 the decision, at one alpha, would be (epsilon, delta)-private.
     """
-    source = _simulated(noise)
+    source = simulated(noise, _INSTEAD)
     step = number("sensitivity", sensitivity, above=0)
     alpha = number("alpha", alpha, above=0, below=1)
     values = np.asarray(statistics, dtype=np.float64)
@@ -123,16 +126,16 @@ def dp_mmd_decision(
     Parameters
     ----------
     x, y : array
-        The two samples, as they are: nothing is clipped or rescaled.
+        The two samples; nothing is clipped or rescaled.
     bandwidth, kernel
-        Of exp(-|x-y|²/w²), exp(-|x-y|₁/w) or (1 + |x-y|²/w²)^(-1/2).
+        w and the family: exp(-|x-y|²/w²), exp(-|x-y|₁/w) or (1 + |x-y|²/w²)^(-1/2).
     epsilon, delta, alpha, n_permutations, rng, noise
         As in :func:`dp_permutation_decision`; ``rng`` draws the permutations.
 
     Returns
     -------
     bool
-        Whether the hypothesis of one distribution is rejected.
+        Whether to reject the hypothesis of equal distributions.
 
     Notes
     -----
@@ -140,8 +143,8 @@ def dp_mmd_decision(
 
     **Privacy** As in :func:`dp_permutation_decision`.
     """
-    _simulated(noise)
-    rows_x, rows_y = _rows("x", x), _rows("y", y)
+    simulated(noise, _INSTEAD)
+    rows_x, rows_y = finite_rows("x", x), finite_rows("y", y)
     if rows_x.shape[1] != rows_y.shape[1]:
         raise DataError("x and y must have the same columns.")
     n, m = len(rows_x), len(rows_y)
@@ -175,7 +178,7 @@ def dp_hsic_decision(
     rng: Rng = None,
     noise: NoiseSource | None,
 ) -> bool:
-    """Decide by the paper's dpHSIC test, one kernel a side. A reference: simulated noise only.
+    """Decide by the paper's dpHSIC test, one kernel per side. A reference: simulated noise only.
 
     Parameters
     ----------
@@ -189,7 +192,7 @@ def dp_hsic_decision(
     Returns
     -------
     bool
-        Whether the hypothesis of independence is rejected.
+        Whether to reject the hypothesis of independence.
 
     Notes
     -----
@@ -197,8 +200,8 @@ def dp_hsic_decision(
 
     **Privacy** As in :func:`dp_permutation_decision`.
     """
-    _simulated(noise)
-    rows_x, rows_y = _rows("x", x), _rows("y", y)
+    simulated(noise, _INSTEAD)
+    rows_x, rows_y = finite_rows("x", x), finite_rows("y", y)
     if len(rows_x) != len(rows_y):
         raise DataError("x and y must have the same number of rows.")
     domains = tuple(Domain((0,) * rows.shape[1], bounded=False) for rows in (rows_x, rows_y))
@@ -215,20 +218,3 @@ def dp_hsic_decision(
         alpha=alpha,
         noise=noise,
     )
-
-
-def _simulated(noise: NoiseSource | None) -> SimulatedNoise:
-    if not isinstance(noise, SimulatedNoise):
-        raise PrivacyError(
-            "noise must be SimulatedNoise(seed): this is the paper's test, kept for comparison. "
-            "For private data use permutation_test, mmd_test or hsic_test."
-        )
-    return noise
-
-
-def _rows(name: str, data: ArrayLike) -> NDArray[np.float64]:
-    rows = np.asarray(data, dtype=np.float64)
-    rows = rows[:, None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or len(rows) < 2 or not np.isfinite(rows).all():
-        raise DataError(f"{name} must be at least two rows of finite numbers.")
-    return rows

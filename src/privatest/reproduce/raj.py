@@ -1,7 +1,7 @@
-"""Raj et al. (2019): the perturbed statistic (TCS) as it is in the paper. It is NOT private.
+"""Raj et al. (2019): the perturbed statistic (TCS) as published. It is NOT private.
 
 A REFERENCE FOR COMPARISON, NOT FOR USE. Theorem 1 bounds the sensitivity of
-s = n w'(Sigma + gamma I)^-1 w with |w|² <= kappa² J/n² in step (12); in truth |w|² <= kappa² J,
+s = n w'(Sigma + gamma I)^-1 w with |w|² <= kappa² J/n² in step (12); in fact |w|² <= kappa² J,
 and the sensitivity does not shrink with n. Noise must be simulated. Private tests are
 :func:`privatest.me_test` and :func:`privatest.me_permutation_test`.
 """
@@ -13,10 +13,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.core.errors import DataError, PrivacyError
-from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
+from privatest.reproduce import finite_rows, simulated
 
 __all__ = ["paper_sensitivity", "paper_statistic", "paper_tcs_decision"]
 
@@ -37,7 +38,8 @@ def paper_statistic(
     gamma : float
         The regulariser.
     """
-    rows_x, rows_y, points = _rows(x), _rows(y), _rows(locations)
+    rows_x, rows_y = finite_rows("x", x), finite_rows("y", y)
+    points = finite_rows("locations", locations, 1)
     if len(rows_x) != len(rows_y) or len(rows_x) < 2:
         raise DataError("x and y must have the same number of rows, at least 2.")
     variance = number("variance", variance, above=0)
@@ -95,7 +97,7 @@ def paper_tcs_decision(
     n_draws : int
         Draws of the null law chi²_J + noise.
     rng : None, int or Generator
-        Public randomness, for the null law.
+        Public randomness for the null law.
     noise : SimulatedNoise
         Anything else is refused.
 
@@ -105,20 +107,17 @@ def paper_tcs_decision(
 
     **Privacy** None.
     """
-    if not isinstance(noise, SimulatedNoise):
-        raise PrivacyError(
-            "the published TCS is not private and takes SimulatedNoise(seed) only; use me_test."
-        )
+    source = simulated(noise, "me_test")
     alpha = number("alpha", alpha, above=0, below=1)
     draws = integer_at_least("n_draws", n_draws, 1)
     generator = public_generator(rng)
     statistic = paper_statistic(x, y, locations, variance=variance, gamma=gamma)
-    size = len(_rows(locations))
+    size = len(finite_rows("locations", locations, 1))
     epsilon_, delta_ = Budget(epsilon, delta).as_floats
     # the classical calibration, which the paper uses for every epsilon
     classical = math.sqrt(2 * math.log(1.25 / delta_)) / epsilon_
-    scale = paper_sensitivity(len(_rows(x)), size, gamma=gamma) * classical
-    noisy = float(noise.gaussian(np.array([statistic]), scale, -1000)[0])
+    scale = paper_sensitivity(len(finite_rows("x", x)), size, gamma=gamma) * classical
+    noisy = float(source.gaussian(np.array([statistic]), scale, -1000)[0])
     null = generator.chisquare(size, size=draws) + generator.normal(scale=scale, size=draws)
     return (1 + int(np.count_nonzero(null >= noisy))) / (draws + 1) <= alpha
 
@@ -129,11 +128,3 @@ def _kernel(
     squares = np.square(rows[:, None, :] - points[None, :, :]).sum(axis=2)
     values: NDArray[np.float64] = np.exp(-squares / (2 * variance))
     return values
-
-
-def _rows(data: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(data, dtype=np.float64)
-    array = array[:, None] if array.ndim == 1 else array
-    if array.ndim != 2 or not np.isfinite(array).all():
-        raise DataError("data must be finite numbers, one row for each record.")
-    return array

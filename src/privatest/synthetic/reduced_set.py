@@ -1,6 +1,6 @@
 """Algorithm 2 of Balog et al., lines 5 to 7: points and weights with a given mean feature.
 
-Everything here is post-processing of a private mean: it may look at it as often as it likes.
+Everything here is post-processing of a private mean, which may be used without limit.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Constraint = Literal["simplex", "l1", "equal"]
 Floats = NDArray[np.float64]
 
 _EVEN_POINTS = 4_096
-_TILE_VALUES = 1 << 20  # of a block of features, which are single precision here
-_MOST_KEPT = 1 << 25  # features that are kept between the two halves of a gradient
+_TILE_VALUES = 1 << 20  # features in a block, in single precision
+_MOST_KEPT = 1 << 25  # features kept between the two halves of a gradient
 _UNSEEN = 0.3  # a step that gains less than this many noise variances ends the search
-_NEGATIVE = -5.0  # where the logarithms of negative weights start
-_ROUNDS, _PARENTS, _CHILDREN = 4, 256, 8  # of the search for places where the data is
+_NEGATIVE = -5.0  # initial logarithms of negative weights
+_ROUNDS, _PARENTS, _CHILDREN = 4, 256, 8  # of the evolutionary search for candidates
 
 
 def reduced_set(
@@ -55,29 +55,28 @@ def reduced_set(
 ) -> tuple[Floats, Floats]:
     """Find weighted points whose mean feature is closest to a noisy one (equation 5).
 
-    Kernel herding over candidates from the public box finds where to start, L-BFGS moves points
-    and weights together. A category stays what herding chose.
+    Kernel herding over candidates from the public box finds a start; L-BFGS then moves points
+    and weights together. Categories stay as herding chose them.
 
     Parameters
     ----------
     noisy : NoisyFeatures
         From :func:`privatest.synthetic.fourier.noisy_features`.
     domain : Domain
-        Points stay in it.
+        The box that points stay in.
     n_points : int
-        How many points.
+        The number of points.
     constraint : {"simplex", "l1", "equal"}
-        Weights are a probability (w >= 0, sum 1), have |w|₁ <= ``weight_bound``, or are all
+        Weights are probabilities (w >= 0, sum 1), have |w|₁ <= ``weight_bound``, or are all
         1/n_points.
     weight_bound : float
-        The bound of "l1"; the paper's is 1.
+        The bound for "l1"; the paper's is 1.
     start : ndarray, optional
-        Public candidates, beside points spread over the box; needed without bounds.
+        Public candidates, in addition to points spread over the box; required without bounds.
     snap : callable, optional
-        Maps points to admissible ones (integers, say); the weights are fitted again after it.
+        Maps points to admissible ones (integers, say); the weights are then fitted again.
     max_iterations : int
-        Most steps of L-BFGS. It stops earlier when a step explains less than the noise allows
-        to see.
+        The most steps of L-BFGS. It stops earlier when the gain of a step is within the noise.
     rng : None, int or Generator
         Public randomness for further candidates.
     progress : callable, optional
@@ -90,7 +89,7 @@ def reduced_set(
 
     Notes
     -----
-    **Sensitivity** None: no private data comes in here.
+    **Sensitivity** None: this uses no private data.
 
     **Privacy** Post-processing of the noisy mean, at no cost.
     """
@@ -113,11 +112,11 @@ def reduced_set(
 
 
 def _places(domain: Domain, n_points: int, start: Floats | None) -> Floats:
-    """Return candidates that are known before the noisy mean is."""
+    """Return candidates that do not depend on the noisy mean."""
     if start is None and not domain.bounded:
         raise ParameterError(
-            "start must hold public points when there are no bounds: declare bounds, or give "
-            "points from where rows may be."
+            "start must hold public points when there are no bounds: declare bounds, or pass "
+            "points in the region where rows may be."
         )
     even = np.empty((0, domain.dimension))
     if domain.bounded:
@@ -145,7 +144,7 @@ def _candidates(
     even: Floats,
     rng: np.random.Generator,
 ) -> Floats:
-    """Add candidates near those that the noisy mean likes: a box has too many corners."""
+    """Add candidates near those with the best scores: a box has too many corners."""
     best, scores = even, goal.scores(even)
     found = [even]
     for _ in range(_ROUNDS):
@@ -170,7 +169,7 @@ def _candidates(
 def _herded(
     goal: _Goal, noisy: NoisyFeatures, domain: Domain, places: Floats, count: int
 ) -> Floats:
-    """Take points one by one, each where the mean is least represented so far (herding)."""
+    """Choose points one by one, each where the mean is least represented so far (herding)."""
     scores = goal.scores(places)
     taken = np.zeros(len(places))
     chosen = []
@@ -202,7 +201,7 @@ class _Goal:
         size = max(_TILE_VALUES // len(self._amplitudes), 1)
         for start in range(0, len(points), size):
             part = slice(start, start + size)
-            # whole turns go in double precision: without bounds there may be many
+            # whole turns are removed in double precision: without bounds there may be many
             turned = angles(points[part], self._frequencies).astype(np.float32)
             turned *= np.float32(math.pi / 2)
             yield part, np.cos(turned), np.sin(turned)
@@ -251,7 +250,7 @@ class _Search:
     ) -> tuple[Floats, Floats]:
         """Move the ``movable`` columns and the weights."""
         parameters = self._parameters(len(points))
-        if not movable and not len(parameters):  # nothing to search for, which SciPy refuses
+        if not movable and not len(parameters):  # SciPy refuses to optimise over nothing
             return points, self._weights(parameters, len(points))
         from scipy.optimize import minimize  # noqa: PLC0415
 
@@ -282,7 +281,7 @@ class _Search:
         return moved, self._weights(shares, len(points))
 
     def _place(self, variables: Floats, moved: Floats, movable: list[int]) -> Floats:
-        """Write the points that the variables stand for; return the shares."""
+        """Write the points that the variables encode; return the softmax probabilities."""
         split = len(moved) * len(movable)
         moved[:, movable] = variables[:split].reshape(len(moved), -1) * self.noisy.kernel.bandwidth
         if self.domain.bounded:  # a product may be one rounding above 1
@@ -300,8 +299,8 @@ class _Search:
         variance = self.noisy.scale**2
         return value / variance, np.concatenate([by_variables, by_parameters]) / variance
 
-    # Weights are a function of shares p = softmax(parameters), so every constraint always holds:
-    # simplex: w = p. l1: w = bound (p of the first M - p of the second M), and one p is left over.
+    # Weights are a function of p = softmax(parameters), so the constraint always holds. simplex:
+    # w = p. l1: w = bound (p of the first M - p of the second M), with one slack p.
 
     def _parameters(self, count: int) -> Floats:
         if self.constraint == "equal":
