@@ -103,17 +103,17 @@ def shares(
         paired=False,
         noise=noise,
     )
-    embedding = location_features(me["locations"], BOX, question.domain, "gaussian", WIDTH)
+    embedding = location_features(me["locations"], question.samples.x, "gaussian", WIDTH)
     released = [
         release_moments(
-            moments(feature_blocks(embedding, rows), embedding.dimension),
+            moments(feature_blocks(embedding, sample.rows), embedding.dimension),
             radius=embedding.radius,
             spread=embedding.spread,
             budget=Budget(epsilon, DELTA),
             noise=noise,
             feature_error=embedding.rounding,
         )
-        for rows in (question.samples.x, question.samples.y)
+        for sample in question.samples
     ]
     pooled = pool_releases(*released)
     return moment_pvalue(pooled, n_bootstrap=BOOTSTRAP, rng=np.random.default_rng(seed))[1]

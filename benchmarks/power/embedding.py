@@ -24,7 +24,7 @@ from rich.progress import track
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.data.encoding import encode_samples
+from privatest.data.samples import encode_samples
 from privatest.kernels.embedding import Embedding, feature_blocks
 from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
@@ -139,21 +139,21 @@ def _shares(
     samples = encode_samples(x, y, bounds)
     embedding: Embedding
     if "frequencies" in public:
-        embedding = characteristic_features(public["frequencies"], bounds, samples.domain, None)
+        embedding = characteristic_features(public["frequencies"], samples.x, None)
     else:
         embedding = location_features(
-            public["locations"], bounds, samples.domain, "gaussian", public["bandwidth"]
+            public["locations"], samples.x, "gaussian", public["bandwidth"]
         )
     released = [
         release_moments(
-            moments(feature_blocks(embedding, rows), embedding.dimension),
+            moments(feature_blocks(embedding, sample.rows), embedding.dimension),
             radius=embedding.radius,
             spread=embedding.spread,
             budget=Budget(epsilon, DELTA),
             noise=noise,
             feature_error=embedding.rounding,
         )
-        for rows in (samples.x, samples.y)
+        for sample in samples
     ]
     rng = np.random.default_rng(0)
     return moment_pvalue(pool_releases(*released), n_bootstrap=299, rng=rng)[1]

@@ -15,7 +15,7 @@ from scipy import stats
 
 from privatest.any_test import running, sarrm_test, test_of_tests
 from privatest.any_test.sides import read_sides
-from privatest.any_test.subtests import hsic_pvalue, mmd_pvalue, sub_test
+from privatest.any_test.subtests import hsic_pvalue, mmd_pvalue, sub_test, units_of
 from privatest.core.errors import DataError, ParameterError, PrivacyError, PrivatestError
 from privatest.core.results import Decision, Outcome
 from privatest.data.domain import Domain
@@ -436,7 +436,9 @@ def test_anderson_s_cap_is_not_a_rejection():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert stats.anderson_ksamp([X, X + 1e-9]).pvalue == 0.25
-    sides = read_sides(X, Y, "two-sample", "one", bounds=None, bounds_x=None, bounds_y=None)
+    sides = read_sides(
+        X, Y, "two-sample", "one", bounds=None, bounds_x=None, bounds_y=None, units="own"
+    )
     test = sub_test("anderson_ksamp", sides, None)
     assert test.pvalue(X, X + 1e-9, 0, np.random.default_rng(0)) == 1.0
 
@@ -545,8 +547,16 @@ def test_a_replaced_row_changes_one_subset(pvalue, replaced):
 
 
 def rejecting(x, y, pvalue, seed):
-    bounds = {"bounds": (0, 1), "bounds_x": None, "bounds_y": None}
-    sides = read_sides(x, y, "two-sample", "one", **bounds)
+    sides = read_sides(
+        x,
+        y,
+        "two-sample",
+        "one",
+        bounds=(0, 1),
+        bounds_x=None,
+        bounds_y=None,
+        units=units_of(pvalue),
+    )
     plan = running.Plan(sub_test(pvalue, sides, None), 8, 0.25, 19)
     found = running.rejections(sides, plan, np.random.default_rng(seed), SimulatedNoise(seed))
     return np.array(found)

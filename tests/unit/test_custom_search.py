@@ -11,9 +11,11 @@ import pytest
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import PermutationSensitivity
 from privatest.custom import probe
-from privatest.custom.space import Box, Space
+from privatest.custom.space import Space
 from privatest.custom.statistic import UserStatistic
 from privatest.custom.walks import draw_walk, steepest, varied
+from privatest.data.domain import Box
+from privatest.data.schema import Schema
 
 pytestmark = pytest.mark.privacy
 
@@ -109,7 +111,7 @@ def searched(function, n, declared, *, paired=False, both=False, m=1.0) -> int:
         calls.append(1)
         return function(x, y)
 
-    box = Box.of((0, 1), 1)
+    box = Schema.from_bounds({"a": (0, 1)}).box
     space = Space(box, box, n, round(m * n), paired, both)
     probe.search_neighbours(UserStatistic(counted, vectorized=False), space, declared(n))
     return len(calls)
@@ -159,7 +161,7 @@ def test_large_data_is_searched_too():
 @pytest.mark.parametrize("n", [4, 7, 60])
 def test_what_the_search_compares_differs_in_one_record(paired, both, parted, n):
     """One row, one of each sample, the two parts of a pair, or where a permutation puts them."""
-    box, rng = Box.of((0, 1), 2), np.random.default_rng(0)
+    box, rng = Schema.from_bounds({"a": (0, 1), "b": (0, 1)}).box, np.random.default_rng(0)
     space = Space(box, box, n, n if paired else 4, paired, both)
     value = probe._Counted(UserStatistic(distance, vectorized=False), space, 10**6)
     apart = 0
@@ -182,7 +184,7 @@ def test_what_the_search_compares_differs_in_one_record(paired, both, parted, n)
 
 @pytest.mark.parametrize("n", [2, 3, 5, 33])
 def test_a_walk_replaces_a_record_at_a_time(n):
-    box, rng = Box.of(None, 1), np.random.default_rng(1)
+    box, rng = Box.anywhere(1), np.random.default_rng(1)
     for paired, both, parted in ((True, False, True), (False, True, True), (False, False, False)):
         space = Space(box, box, n, n, paired, both)
         for _ in range(30):

@@ -435,7 +435,7 @@ def test_template_needs_distinct_names():
 
 def test_describing_data_needs_no_arrow():
     code = (
-        "import sys, privatest.data.encoding as e\n"
+        "import sys, privatest.data.samples as e\n"
         "e.encode_samples([1.0, 2.0], [[0.5]], (0, 3))\n"
         "sys.exit(bool({'pyarrow', 'pandas', 'polars'} & set(sys.modules)))"
     )

@@ -15,6 +15,9 @@ from privatest.core.validation import reject
 
 __all__ = ["Plan", "check_rows", "facts", "most_subsets", "rejections"]
 
+_INDEPENDENT = "the two sides are independent"
+_SAME = "the two samples come from the same distribution"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -29,14 +32,15 @@ class Plan:
 def most_subsets(sides: TwoSides, test: SubTest) -> int:
     """Return how many subsets have room, each with the rows that the test needs."""
     needed = max(4, test.least_rows)
-    if sides.smaller < needed:
-        raise DataError(f"{_samples(sides)} must have at least {needed} rows.")
-    return sides.smaller // test.least_rows
+    if min(sides.sizes) < needed:
+        which = "x and y" if sides.paired else "each sample"
+        raise DataError(f"{which} must have at least {needed} rows.")
+    return min(sides.sizes) // test.least_rows
 
 
 def check_rows(sides: TwoSides, test: SubTest, n_subsets: int) -> None:
     """Refuse subsets that are larger than the test can take."""
-    rows = max(len(sides.x), len(sides.y))
+    rows = max(sides.sizes)
     if test.most_rows is not None and rows > n_subsets * test.most_rows:
         least = -(-rows // test.most_rows)
         reject("n_subsets", f"at least {least} for pvalue={test.name!r}", n_subsets)
@@ -52,7 +56,7 @@ def rejections(
     """
     probe(plan.test, sides, plan.n_subsets)
     seeds = rng.integers(2**63, size=plan.n_subsets)
-    subsets = sides.subsets(plan.n_subsets, noise, own_units=not plan.test.by_rank)
+    subsets = sides.subsets(plan.n_subsets, noise)
     return [
         plan.test.pvalue(x, y, plan.n_permutations, np.random.default_rng(seed)) <= plan.sub_alpha
         for (x, y), seed in zip(subsets, seeds, strict=True)
@@ -61,8 +65,7 @@ def rejections(
 
 def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
     """Return the public fields of a result."""
-    paired = sides.scheme == "independence"
-    null = "the two sides are independent"
+    n, m = sides.sizes
     parameters = {
         "pvalue": plan.test.name,
         "n_subsets": plan.n_subsets,
@@ -73,12 +76,8 @@ def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
     return {
         "adjacency": sides.adjacency,
         "method": f"{method} of {plan.test.name}",
-        "null_hypothesis": null if paired else "the two samples come from the same distribution",
-        "sizes": {"n": len(sides.x)} if paired else {"n": len(sides.x), "m": len(sides.y)},
+        "null_hypothesis": _INDEPENDENT if sides.paired else _SAME,
+        "sizes": {"n": n} if sides.paired else {"n": n, "m": m},
         "parameters": parameters,
-        "unit": sides.unit,
+        "unit": sides.samples.unit,
     }
-
-
-def _samples(sides: TwoSides) -> str:
-    return "x and y" if sides.scheme == "independence" else "each sample"

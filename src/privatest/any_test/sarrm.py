@@ -9,13 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 from privatest.any_test.running import Plan, check_rows, facts, most_subsets, rejections
-from privatest.any_test.sides import Scheme, TwoSides, read_sides
-from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test
+from privatest.any_test.sides import TwoSides, read_sides
+from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test, units_of
 from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.custom.space import Scheme
 from privatest.mechanisms.subsample import (
     LEAST_SUB_ALPHA,
     MOST_SUB_ALPHA,
@@ -104,7 +105,16 @@ def sarrm_test(
     least = number("min_sub_alpha", min_sub_alpha, above=0, below=MOST_SUB_ALPHA)
     generator, source = public_generator(rng), noise_source(noise)
     kind = scheme_of(pvalue, scheme)
-    sides = read_sides(x, y, kind, adjacency, bounds=bounds, bounds_x=bounds_x, bounds_y=bounds_y)
+    sides = read_sides(
+        x,
+        y,
+        kind,
+        adjacency,
+        bounds=bounds,
+        bounds_x=bounds_x,
+        bounds_y=bounds_y,
+        units=units_of(pvalue),
+    )
     _refuse_several_subsets(sides)
     test = sub_test(pvalue, sides, bandwidth)
     if test.by_rank:
@@ -126,7 +136,7 @@ def sarrm_test(
 
 
 def _refuse_several_subsets(sides: TwoSides) -> None:
-    if sides.adjacency == "both" or sides.rows_per_person > 1:
+    if sides.adjacency == "both" or sides.samples.rows_per_person > 1:
         which = "adjacency='both'" if sides.adjacency == "both" else "rows_per_person above 1"
         raise PrivacyError(
             f"sarrm_test cannot be used with {which}: it hides a change of one subset, and a "
@@ -154,8 +164,8 @@ def _check_room(found: SarrmParameters, sides: TwoSides, test: SubTest) -> None:
     if found.n_subsets > most_subsets(sides, test):
         raise ParameterError(
             f"sarrm_test needs {found.n_subsets} subsets of at least {test.least_rows} rows at "
-            f"this epsilon and alpha: the smallest n that works is {needed}; got {sides.smaller}. "
-            "Use a larger epsilon, or test_of_tests."
+            f"this epsilon and alpha: the smallest n that works is {needed}; got "
+            f"{min(sides.sizes)}. Use a larger epsilon, or test_of_tests."
         )
     check_rows(sides, test, found.n_subsets)
 

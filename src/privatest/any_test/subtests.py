@@ -16,9 +16,11 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.any_test.sides import Rows, Scheme, TwoSides, as_columns
+from privatest.any_test.sides import TwoSides, as_columns
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.validation import number, one_of, public_generator, reject
+from privatest.custom.space import Rows, Scheme, typical
+from privatest.data.columns import Units
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 from privatest.statistics.bins import two_sample_bins
@@ -34,6 +36,7 @@ __all__ = [
     "probe",
     "scheme_of",
     "sub_test",
+    "units_of",
 ]
 
 Bandwidth = float | Sequence[float] | None
@@ -117,6 +120,11 @@ def scheme_of(pvalue: object, scheme: Scheme | None) -> Scheme:
     return _SCHEMES[pvalue]
 
 
+def units_of(pvalue: object) -> Units:
+    """Return the units of the rows that a test sees: ours need [0, 1], others the data's own."""
+    return "box" if isinstance(pvalue, str) and pvalue in OWN_TESTS else "own"
+
+
 def sub_test(pvalue: str | Callable[..., object], sides: TwoSides, bandwidth: Bandwidth) -> SubTest:
     """Return the test that ``pvalue`` names or is."""
     if isinstance(pvalue, str) and pvalue in OWN_TESTS:
@@ -126,7 +134,7 @@ def sub_test(pvalue: str | Callable[..., object], sides: TwoSides, bandwidth: Ba
     if not isinstance(pvalue, str):
         name = getattr(pvalue, "__name__", type(pvalue).__name__).strip("<>")
         return SubTest(name, lambda x, y, _, __: pvalue(x, y))
-    if sides.x.shape[1] != 1 or sides.y.shape[1] != 1:
+    if any(side.domain.dimension != 1 for side in sides.samples):
         raise DataError(f"pvalue={pvalue!r} needs data of one column; 'mmd' and 'hsic' take more.")
     function = _scipy_test(pvalue)
     return SubTest(pvalue, lambda x, y, _, __: function(x, y), least_rows=_SCIPY_ROWS)
@@ -137,9 +145,10 @@ def probe(test: SubTest, sides: TwoSides, n_subsets: int) -> None:
     if test.by_rank:
         return
     rng = public_generator(0)
-    sizes = len(sides.x) // n_subsets, len(sides.y) // n_subsets
+    sizes = [len(side) // n_subsets for side in sides.samples]
     x, y = (
-        as_columns(box.typical(rng, size)) for box, size in zip(sides.boxes, sizes, strict=True)
+        as_columns(typical(side.box, rng, size))
+        for side, size in zip(sides.samples, sizes, strict=True)
     )
     where = f"on public synthetic rows ({sizes[0]} and {sizes[1]})"
     try:
@@ -183,16 +192,17 @@ def _scipy_test(name: str) -> Callable[..., object]:
 
 
 def _kernel_test(name: str, sides: TwoSides, bandwidth: Bandwidth) -> SubTest:
+    domains = sides.samples.x.domain, sides.samples.y.domain
     first, second = (
         Kernel("gaussian", _bandwidth(given, domain))
-        for given, domain in zip(_pair(name, bandwidth), sides.domains, strict=True)
+        for given, domain in zip(_pair(name, bandwidth), domains, strict=True)
     )
 
     def mmd(x: Rows, y: Rows, n_permutations: int, rng: np.random.Generator) -> float:
-        return mmd_pvalue(x, y, first, sides.domains[0], n_permutations, rng)
+        return mmd_pvalue(x, y, first, domains[0], n_permutations, rng)
 
     def hsic(x: Rows, y: Rows, n_permutations: int, rng: np.random.Generator) -> float:
-        return hsic_pvalue(x, y, (first, second), sides.domains, n_permutations, rng)
+        return hsic_pvalue(x, y, (first, second), domains, n_permutations, rng)
 
     if name == "mmd":
         return SubTest(name, mmd, by_rank=True)

@@ -17,12 +17,13 @@ from privatest.any_test.running import (
     most_subsets,
     rejections,
 )
-from privatest.any_test.sides import Scheme, TwoSides, read_sides
-from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test
+from privatest.any_test.sides import TwoSides, read_sides
+from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test, units_of
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.custom.space import Scheme
 from privatest.laws.counts import binomial_law
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.subsample import rejections_width
@@ -130,7 +131,16 @@ def test_of_tests(
     integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     kind = scheme_of(pvalue, scheme)
-    sides = read_sides(x, y, kind, adjacency, bounds=bounds, bounds_x=bounds_x, bounds_y=bounds_y)
+    sides = read_sides(
+        x,
+        y,
+        kind,
+        adjacency,
+        bounds=bounds,
+        bounds_x=bounds_x,
+        bounds_y=bounds_y,
+        units=units_of(pvalue),
+    )
     test = sub_test(pvalue, sides, bandwidth)
     count = _subsets(n_subsets, sides, test)
     level = _on_grid(_level(sub_alpha, alpha), n_permutations, test)
@@ -138,7 +148,7 @@ def test_of_tests(
     return lattice_outcome(
         sum(rejections(sides, plan, generator, source)),
         binomial_law(count, level),
-        width=rejections_width(count, sides.adjacency, sides.rows_per_person),
+        width=rejections_width(count, sides.adjacency, sides.samples.rows_per_person),
         mechanism="tulap",
         budget=budget,
         alpha=alpha,
@@ -154,7 +164,7 @@ test_of_tests.__dict__["__test__"] = False
 def _subsets(given: int | None, sides: TwoSides, test: SubTest) -> int:
     most = most_subsets(sides, test)
     if given is None:
-        count = min(math.isqrt(sides.smaller), most)
+        count = min(math.isqrt(min(sides.sizes)), most)
     else:
         count = integer_at_least("n_subsets", given, 1)
         if count > most:

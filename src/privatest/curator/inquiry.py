@@ -18,7 +18,8 @@ from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.validation import integer_at_least
 from privatest.curator.config import MOST_POINTS, DatasetConfig
 from privatest.curator.steady import refuse_unsteady
-from privatest.data.schema import CategoricalColumn, Schema, category_codes, spelling
+from privatest.data.categories import category_codes, spelling
+from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions import Prepared, Request, prepare
 
 __all__ = ["Admitted", "Inquiry", "admit", "categories_of", "schema_digest"]

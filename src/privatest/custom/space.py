@@ -1,4 +1,4 @@
-"""The public set that rows lie in, and what a permutation does with them.
+"""The public set of data sets that private rows are from, read in their own units.
 
 Made-up rows come from here too: what is tried out before private data is touched.
 """
@@ -6,108 +6,21 @@ Made-up rows come from here too: what is tried out before private data is touche
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.data.schema import NumericColumn, Schema
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Adjacency
+from privatest.data.bounds import bounds_of_sides
+from privatest.data.domain import Box
+from privatest.data.samples import TwoSamples, encode_pairs, encode_samples
 
-__all__ = ["Box", "Rows", "Space"]
+__all__ = ["Rows", "Scheme", "Space", "draw", "opposite", "read_space", "typical"]
 
 Rows = NDArray[np.float64]
-
-_DIGITS = 14  # of a value in its own units, relative to the larger bound; a float has 15
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """The public set of a side's rows in their own units; categories are 0, 1, ..."""
-
-    lower: Rows
-    upper: Rows
-    whole: NDArray[np.bool_]  # columns of integers
-    coded: NDArray[np.bool_]  # categorical columns
-
-    @classmethod
-    def of(cls, bounds: Any, width: int) -> Box:
-        """Describe ``width`` columns by bounds that the encoding has accepted."""
-        plain = np.zeros(width, dtype=np.bool_)
-        if isinstance(bounds, Schema):
-            columns = list(bounds.columns.values())
-            numeric = [isinstance(column, NumericColumn) for column in columns]
-            lower = [getattr(column, "lower", 0.0) for column in columns]
-            upper = [
-                column.upper if isinstance(column, NumericColumn) else len(column.categories) - 1.0
-                for column in columns
-            ]
-            whole = [getattr(column, "integer", True) for column in columns]
-            return cls(np.array(lower), np.array(upper), np.array(whole), ~np.array(numeric))
-        pairs = (-np.inf, np.inf) if bounds is None else np.asarray(bounds, dtype=np.float64)
-        pairs = np.broadcast_to(pairs, (width, 2))
-        return cls(pairs[:, 0], pairs[:, 1], plain, plain)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether bounds were declared."""
-        return bool(np.isfinite(self.lower).all())
-
-    def own_units(self, encoded: Rows) -> Rows:
-        """Undo the encoding to [0, 1]: clipped values in the units they came in.
-
-        Rounded to 14 digits of the larger bound, so that 30 of [0, 77] is 30 again.
-        """
-        if not self.bounded:
-            return encoded
-        rows = encoded.copy()
-        for index in np.flatnonzero(~self.coded):
-            lower, upper = self.lower[index], self.upper[index]
-            values = lower + encoded[:, index] * (upper - lower)
-            digits = _DIGITS - int(np.ceil(np.log10(max(abs(lower), abs(upper)))))
-            if abs(digits) < 290:  # else 10^digits is no longer a float
-                values = np.round(values, digits)
-            rows[:, index] = np.clip(values, lower, upper)
-            # bounds that are no short decimals are met exactly too
-            rows[encoded[:, index] == 0.0, index] = lower
-            rows[encoded[:, index] == 1.0, index] = upper
-        return rows
-
-    def typical(self, rng: np.random.Generator, count: int) -> Rows:
-        """Draw rows uniformly within the bounds, or from the standard normal law."""
-        shape = (count, len(self.lower))
-        return self._place(rng.random(shape)) if self.bounded else rng.standard_normal(shape)
-
-    def draw(self, rng: np.random.Generator, count: int) -> Rows:
-        """Draw adversarial rows: extremes, ties, heavy tails, or all the same."""
-        shape, style = (count, len(self.lower)), rng.integers(5)
-        if style == 0:
-            return self.typical(rng, count)
-        if style == 1:
-            corner = rng.integers(2, size=shape)
-        elif style == 2:
-            corner = np.tile(rng.integers(2, size=(count, 1)), (1, shape[1]))
-        elif style == 3:
-            return np.tile(self.typical(rng, 1), (count, 1))
-        else:
-            ties = rng.integers(5, size=shape) / 4.0
-            return self._place(ties) if self.bounded else 4.0 * ties - 2.0
-        if self.bounded:
-            return self._place(corner.astype(np.float64))
-        reach = 10.0 ** rng.integers(0, 8) if rng.random() < 0.8 else rng.standard_cauchy(shape)
-        wide: Rows = (2.0 * corner - 1.0) * reach
-        return wide
-
-    def opposite(self, rows: Rows) -> Rows:
-        """Mirror rows in the middle of the box: the lower bound becomes the upper one."""
-        if not self.bounded:
-            return -rows
-        mirrored: Rows = np.clip(self.upper - (rows - self.lower), self.lower, self.upper)
-        return mirrored
-
-    def _place(self, unit: Rows) -> Rows:
-        rows = np.clip(self.lower + unit * (self.upper - self.lower), self.lower, self.upper)
-        placed: Rows = np.where(self.whole, np.rint(rows), rows)
-        return placed
+Scheme = Literal["two-sample", "independence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +45,59 @@ class Space:
     def moving(self) -> int:
         """How many rows a permutation is of."""
         return self.m if self.paired else self.n + self.m
+
+
+def read_space(
+    data: Any, bounds: Any, scheme: Scheme, adjacency: Adjacency
+) -> tuple[TwoSamples, Space]:
+    """Read data in its own units; return the public set of data sets that it is from, too."""
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        raise ParameterError("data must be a pair (x, y).")  # not quoted: it is private
+    paired = scheme == "independence"
+    x, y = data
+    if paired:
+        samples = encode_pairs(x, y, *bounds_of_sides(bounds, x, y), units="own")
+        if len(samples.x) < 4:
+            raise DataError("x and y must have at least 4 rows.")
+    else:
+        samples = encode_samples(x, y, bounds, units="own")
+        if min(map(len, samples)) < 2:
+            raise DataError("each sample must have at least 2 rows.")
+    left, right = samples
+    both = adjacency == "both"
+    return samples, Space(left.box, right.box, len(left), len(right), paired, both)
+
+
+def typical(box: Box, rng: np.random.Generator, count: int) -> Rows:
+    """Draw rows uniformly within the bounds, or from the standard normal law."""
+    shape = (count, len(box.lower))
+    return box.at(rng.random(shape)) if box.bounded else rng.standard_normal(shape)
+
+
+def draw(box: Box, rng: np.random.Generator, count: int) -> Rows:
+    """Draw adversarial rows: extremes, ties, heavy tails, or all the same."""
+    shape, style = (count, len(box.lower)), rng.integers(5)
+    if style == 0:
+        return typical(box, rng, count)
+    if style == 1:
+        corner = rng.integers(2, size=shape)
+    elif style == 2:
+        corner = np.tile(rng.integers(2, size=(count, 1)), (1, shape[1]))
+    elif style == 3:
+        return np.tile(typical(box, rng, 1), (count, 1))
+    else:
+        ties = rng.integers(5, size=shape) / 4.0
+        return box.at(ties) if box.bounded else 4.0 * ties - 2.0
+    if box.bounded:
+        return box.at(corner.astype(np.float64))
+    reach = 10.0 ** rng.integers(0, 8) if rng.random() < 0.8 else rng.standard_cauchy(shape)
+    wide: Rows = (2.0 * corner - 1.0) * reach
+    return wide
+
+
+def opposite(box: Box, rows: Rows) -> Rows:
+    """Mirror rows in the middle of the box: the lower bound becomes the upper one."""
+    if not box.bounded:
+        return -rows
+    mirrored: Rows = np.clip(box.upper - (rows - box.lower), box.lower, box.upper)
+    return mirrored

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import ParameterError, PrivatestError
-from privatest.custom.space import Rows, Space
+from privatest.custom.space import Rows, Space, typical
 
 __all__ = [
     "TOLERANCE",
@@ -86,8 +86,8 @@ def on_made_up_data(space: Space) -> Iterator[None]:
 def check_statistic(statistic: UserStatistic, space: Space, sensitivity: float) -> None:
     """Refuse what is not a function from data to finite numbers, on synthetic data."""
     rng = np.random.default_rng(0)
-    x = np.stack([space.x.typical(rng, space.n) for _ in range(2)])
-    y = np.stack([space.y.typical(rng, space.m) for _ in range(2)])
+    x = np.stack([typical(space.x, rng, space.n) for _ in range(2)])
+    y = np.stack([typical(space.y, rng, space.m) for _ in range(2)])
     given = x.copy(), y.copy()
     with on_made_up_data(space):
         values = statistic(*given)

@@ -22,7 +22,7 @@ from privatest.core.validation import (
 )
 from privatest.custom.naive import naive_result
 from privatest.custom.probe import Declared, declared_bound, search_neighbours
-from privatest.custom.reading import Scheme, Sides, read_sides
+from privatest.custom.space import Scheme, Space, read_space
 from privatest.custom.statistic import (
     TOLERANCE,
     UserStatistic,
@@ -130,9 +130,9 @@ def permutation_test(
         Whether to search synthetic data for neighbours that break ``sensitivity``: a fixed
         number of evaluations, about a second for a cheap statistic. Finding none proves nothing.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
-        Public bounds. The statistic sees values clipped to them, in their own units, rounded
-        to 14 digits; categories as 0, 1, ... For independence (lower, upper) for all columns,
-        or (bounds of x, bounds of y). Without bounds data is taken as it is.
+        Public bounds. The statistic sees values clipped to them, in their own units, and
+        categories as 0, 1, ... For independence (lower, upper) for all columns, names of
+        both sides, or (bounds of x, bounds of y). Without bounds data is taken as it is.
     rng : None, int or Generator
         Public randomness, for permutations.
     noise : NoiseSource, optional
@@ -187,17 +187,19 @@ def permutation_test(
     if not callable(statistic):  # not quoted: data may have been passed here by mistake
         raise ParameterError("statistic must be a function of x and y, after data as (x, y).")
     generator, source = public_generator(rng), noise_source(noise)
-    sides = read_sides(data, bounds, scheme, adjacency)
-    space, user = sides.space, UserStatistic(statistic, vectorized)
+    samples, space = read_space(data, bounds, scheme, adjacency)
+    user = UserStatistic(statistic, vectorized)
     bound = declared_bound(sensitivity, space.n, space.m)
     check_statistic(user, space, bound.permuted)
     if check_sensitivity:
         search_neighbours(user, space, sensitivity)
-    bound = bound * (sides.rows_per_person * (1 + TOLERANCE))
-    facts = _facts(sides, user, bound, n_permutations, privatization)
+    bound = bound * (samples.rows_per_person * (1 + TOLERANCE))
+    facts = _facts(space, samples.unit, user, bound, n_permutations, privatization)
+    orders = samples.secret_orders(source, paired=space.paired)
+    x, y = (side.rows[order] for side, order in zip(samples, orders, strict=True))
     result = naive_result if privatization == "naive" else permutation_result
     return result(
-        permuted_statistics(user, space, *sides.in_secret_order(source), n_permutations, generator),
+        permuted_statistics(user, space, x, y, n_permutations, generator),
         sensitivity=bound,
         budget=budget,
         alpha=alpha,
@@ -236,13 +238,13 @@ def _true_or_false(**options: object) -> None:
 
 
 def _facts(
-    sides: Sides,
+    space: Space,
+    unit: str,
     statistic: UserStatistic,
     bound: PermutationSensitivity,
     n_permutations: int,
     privatization: Privatization,
 ) -> dict[str, Any]:
-    space = sides.space
     null = "the two samples come from the same distribution"
     facts: dict[str, Any] = {
         "adjacency": "both" if space.both else "one",
@@ -255,7 +257,7 @@ def _facts(
             "privatization": privatization,
             "n_permutations": n_permutations,
         },
-        "unit": sides.unit,
+        "unit": unit,
     }
     if space.paired:
         facts["adjacency"] = "one"  # one pair, as in hsic_test

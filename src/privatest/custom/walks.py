@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.custom.space import Rows, Space
+from privatest.custom.space import Rows, Space, draw, opposite
 
 __all__ = ["Neighbours", "Value", "draw_walk", "steepest", "varied"]
 
@@ -86,13 +86,13 @@ def draw_walk(space: Space, rng: np.random.Generator, *, parted: bool) -> Walk:
     start = _base(space, rng)
     if space.paired and rng.random() < 0.7:  # what a replaced row stands beside decides much
         for side, box in enumerate(boxes):
-            start[side][places[1 - side]] = box.draw(rng, 1)
+            start[side][places[1 - side]] = draw(box, rng, 1)
     end = start[0].copy(), start[1].copy()
     for side, (box, rows) in enumerate(zip(boxes, places, strict=True)):
         if rng.random() < 0.4:
-            start[side][rows] = box.draw(rng, 1)
-        new = box.draw(rng, 1 if rng.random() < 0.7 else len(rows))
-        end[side][rows] = box.opposite(start[side][rows]) if rng.random() < 0.4 else new
+            start[side][rows] = draw(box, rng, 1)
+        new = draw(box, rng, 1 if rng.random() < 0.7 else len(rows))
+        end[side][rows] = opposite(box, start[side][rows]) if rng.random() < 0.4 else new
     return Walk(start, end, steps, ranks, parted)
 
 
@@ -101,7 +101,7 @@ def _base(space: Space, rng: np.random.Generator) -> Sides:
     sides = []
     for box, size in ((space.x, space.n), (space.y, space.m)):
         alike = rng.random() < 0.5
-        sides.append(np.tile(box.draw(rng, 1), (size, 1)) if alike else box.draw(rng, size))
+        sides.append(np.tile(draw(box, rng, 1), (size, 1)) if alike else draw(box, rng, size))
     if not space.paired and rng.random() < 0.3:
         sides[1][:] = sides[0][0]
     return sides[0], sides[1]
@@ -144,19 +144,19 @@ def varied(pair: Neighbours, space: Space, rng: np.random.Generator) -> Neighbou
         box, replaced = (space.x, space.y)[side], pair.places[side]
         kind = rng.integers(5)
         if kind == 0:
-            after[side][replaced] = box.draw(rng, 1)
+            after[side][replaced] = draw(box, rng, 1)
         elif kind == 1:
-            before[side][replaced] = box.draw(rng, 1)
+            before[side][replaced] = draw(box, rng, 1)
         elif kind == 2 and space.paired:
-            _set_others(before, after, side, pair.places, pair.places[1 - side], box.draw(rng, 1))
+            _set_others(before, after, side, pair.places, pair.places[1 - side], draw(box, rng, 1))
         elif kind == 3:
             everything = np.arange(len(before[side]))
             alike = rng.random() < 0.5
-            rows = box.draw(rng, 1 if alike else len(everything))
+            rows = draw(box, rng, 1 if alike else len(everything))
             _set_others(before, after, side, pair.places, everything, rows)
         else:
             some = rng.integers(len(before[side]), size=int(rng.integers(1, 4)))
-            _set_others(before, after, side, pair.places, some, box.draw(rng, 1))
+            _set_others(before, after, side, pair.places, some, draw(box, rng, 1))
     return replace(pair, before=before, after=after)
 
 

@@ -13,14 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
-from privatest.data.schema import (
-    LABEL_TYPES,
-    CategoricalColumn,
-    NumericColumn,
-    category_codes,
-    is_number,
-    spelling,
-)
+from privatest.data.categories import LABEL_TYPES, category_codes, is_number, spelling
+from privatest.data.schema import CategoricalColumn, NumericColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The public set that encoded rows live in.
+"""The public set that rows lie in: encoded (:class:`Domain`), or in their own units (:class:`Box`).
 
 A row is encoded as floats: a numeric column is mapped to [0, 1] by its public bounds, a
 categorical column holds the code 0, 1, ... of its category. Without bounds numeric columns
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 
-__all__ = ["Domain"]
+__all__ = ["Box", "Domain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +69,51 @@ class Domain:
     def landmarks(self) -> NDArray[np.float64]:
         """Return public points enough to span what a kernel of the default grid can see."""
         return self.points(64 if self.dimension == 1 else 128)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """Public bounds of columns in the data's own units; categories are 0, 1, ...
+
+    Parameters
+    ----------
+    lower, upper : array of float
+        Of each column; infinite without bounds.
+    whole : array of bool
+        Which columns hold integers or categories.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def anywhere(cls, width: int) -> Box:
+        """Return the box of columns without bounds."""
+        reach = np.full(width, np.inf)
+        return cls(-reach, reach, np.zeros(width, dtype=np.bool_))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds were declared."""
+        return bool(np.isfinite(self.lower).all())
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """Length of each side."""
+        return self.upper - self.lower
+
+    @property
+    def half(self) -> NDArray[np.float64]:
+        """Half of each side."""
+        return self.width / 2
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """The point in the middle."""
+        return (self.lower + self.upper) / 2
+
+    def at(self, unit: NDArray[np.float64], *, integers: bool = True) -> NDArray[np.float64]:
+        """Return the points of the box that points of [0, 1]^d stand for."""
+        rows: NDArray[np.float64] = np.clip(self.lower + unit * self.width, self.lower, self.upper)
+        return np.where(self.whole, np.rint(rows), rows) if integers else rows

@@ -1,7 +1,7 @@
 """The public description of data: columns, bounds, categories, and how many rows a person has.
 
 Nothing here is computed from data. A schema is written by somebody who knows what is public,
-by hand or in a TOML file, and data is then fitted to it by :mod:`privatest.data.encoding`.
+by hand or in a TOML file, and data is then fitted to it by :mod:`privatest.data.samples`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import integer_at_least, listed, number, one_of, reject
-from privatest.data.domain import Domain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from privatest.data.categories import Category, category_codes, spelling
+from privatest.data.domain import Box, Domain
 
 __all__ = [
     "CategoricalColumn",
@@ -38,9 +36,7 @@ __all__ = [
     "toml_key",
 ]
 
-Category = str | int | float | bool
 Membership = Literal["private", "public"]
-LABEL_TYPES = ("bool", "string", "large_string", "string_view")  # of Arrow
 _PAIR = "two finite numbers, the lower below the upper"
 
 
@@ -198,6 +194,18 @@ class Schema:
         return Domain(tuple(len(getattr(column, "categories", ())) for column in columns))
 
     @property
+    def box(self) -> Box:
+        """The set that rows lie in, in their own units."""
+        ends = [
+            (column.lower, column.upper, column.integer)
+            if isinstance(column, NumericColumn)
+            else (0.0, len(column.categories) - 1.0, True)
+            for column in self.columns.values()
+        ]
+        lower, upper, whole = zip(*ends, strict=True)
+        return Box(np.array(lower), np.array(upper), np.array(whole))
+
+    @property
     def unit(self) -> str:
         """What is hidden: a row, or a person with all of theirs."""
         rows = self.rows_per_person
@@ -223,9 +231,28 @@ class Schema:
         Numbers are clipped to their bounds and mapped to [0, 1], categories become 0, 1, ...
         A column that breaks its rule is refused; the message never holds a value or a row.
         """
-        from privatest.data.encoding import encode_table  # noqa: PLC0415 - it imports this module
+        from privatest.data.samples import encode_table  # noqa: PLC0415 - it imports this module
 
         return encode_table(self, table)
+
+    def decode(
+        self, rows: NDArray[np.float64], *, integers: bool = True
+    ) -> dict[str, NDArray[Any]]:
+        """Return encoded rows as columns in their own units and categories.
+
+        With ``integers=False`` a point between two integers of an integer column stays there.
+        """
+        numbers, columns = self.box.at(rows, integers=integers), {}
+        for index, (name, column) in enumerate(self.columns.items()):
+            columns[name] = numbers[:, index].copy()
+            if isinstance(column, CategoricalColumn):
+                kinds = {type(category) for category in column.categories}
+                dtype = None if len(kinds) == 1 and str not in kinds else object
+                codes = rows[:, index].astype(np.intp)
+                columns[name] = np.array(column.categories, dtype=dtype)[codes]
+            elif column.integer and integers:
+                columns[name] = columns[name].astype(np.int64)
+        return columns
 
     def to_toml(self) -> str:
         """Return the schema as TOML; :meth:`from_text` reads it back."""
@@ -260,36 +287,6 @@ def parse_bounds(text: str) -> tuple[str, float, float]:
     with _naming(name):
         column = NumericColumn(lower, upper)
     return name, column.lower, column.upper
-
-
-def is_number(kind: pa.DataType) -> bool:
-    """Whether an Arrow type holds numbers."""
-    import pyarrow.types as kinds  # noqa: PLC0415
-
-    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
-
-
-def spelling(value: Any) -> str:
-    """Spell a category or a value so that what means the same is the same text.
-
-    1, 1.0 and "1" are "1"; True, "True" and "TRUE" are "true"; "01" stays itself.
-    """
-    if isinstance(value, str):
-        return value.lower() if value.lower() in {"true", "false"} else value
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    value = float(value)
-    return str(int(value)) if value.is_integer() else repr(value)
-
-
-def category_codes(categories: Sequence[Category]) -> dict[str, int]:
-    """Return the code 0, 1, ... of each category by its spelling."""
-    codes = {spelling(category): code for code, category in enumerate(categories)}
-    if len(codes) < len(categories):
-        reject("categories", "different from each other", list(categories))
-    return codes
 
 
 def _finite(name: str, value: object, otherwise: str = "") -> float:

@@ -14,7 +14,7 @@ from privatest.core.errors import DataError
 from privatest.core.validation import listed
 from privatest.data.columns import refuse_missing
 
-__all__ = ["Table", "arranged", "label_of", "lone_name", "read_data"]
+__all__ = ["Table", "arranged", "label_of", "read_data"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -77,12 +77,6 @@ def _read_arrow(data: Any) -> Table:
             return Table(None, 1, lambda _: data, title=title)
         data = pa.Table.from_struct_array(data)
     return Table(tuple(data.schema.names), len(data.schema.names), data.column)
-
-
-def lone_name(data: Any) -> str | None:
-    """Return the name of the one column there is, or None."""
-    labels = read_data(data, "data").labels
-    return labels[0] if labels is not None and len(labels) == 1 else None
 
 
 def _title(data: Any) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from privatest.core.errors import DataError
-from privatest.data.schema import LABEL_TYPES, is_number, toml_key
+from privatest.data.categories import LABEL_TYPES, is_number
+from privatest.data.schema import toml_key
 
 if TYPE_CHECKING:
     import pyarrow as pa

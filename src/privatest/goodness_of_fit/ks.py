@@ -12,8 +12,9 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, one_of, public_generator
-from privatest.custom.space import Box
-from privatest.data.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
+from privatest.data.bounds import Bounds
+from privatest.data.columns import Units
+from privatest.data.samples import Sample, encode_sample
 from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
 from privatest.laws.ks_one_sample import one_sample_law
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
@@ -110,10 +111,9 @@ def ks_1samp(
     one_of("mechanism", mechanism, MECHANISMS)
     generator, source = public_generator(rng), noise_source(noise)
     reference = read_cdf(cdf)
-    bounds = described(bounds, x)
-    sample = encode_one_column(x, bounds)
+    sample = encode_one_column(x, bounds, units="own")
     n = len(sample.rows)
-    u = _probabilities(sample, reference, bounds, generator, source)
+    u = _probabilities(sample, reference, generator, source)
     return lattice_outcome(
         on_lattice(one_sample(u, statistic)),
         one_sample_law(statistic, n).scaled(LATTICE),
@@ -134,9 +134,9 @@ def ks_1samp(
     )
 
 
-def encode_one_column(x: Any, bounds: Bounds) -> EncodedSample:
+def encode_one_column(x: Any, bounds: Bounds, *, units: Units = "box") -> Sample:
     """Read a sample of one numeric column and at least two rows."""
-    sample = encode_sample(x, bounds)
+    sample = encode_sample(x, bounds, units=units)
     if sample.domain.levels != (0,):
         raise DataError("x must have one numeric column: its values are put in order.")
     if len(sample.rows) < 2:
@@ -145,9 +145,8 @@ def encode_one_column(x: Any, bounds: Bounds) -> EncodedSample:
 
 
 def _probabilities(
-    sample: EncodedSample,
+    sample: Sample,
     reference: ReferenceCdf,
-    bounds: Unnamed,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> NDArray[np.float64]:
@@ -156,11 +155,10 @@ def _probabilities(
     Labels are public randomness, but which record gets which label is secret: otherwise the
     order of rows, which may depend on values, would tie labels to values.
     """
-    values = Box.of(bounds, 1).own_units(sample.rows)[:, 0]
+    values, box = sample.rows[:, 0], sample.box
     left, right = reference.limits(values)
-    if sample.domain.bounded:
-        # all values that were clipped to a bound share what lies beyond it
-        left[sample.rows[:, 0] == 0.0] = 0.0
-        right[sample.rows[:, 0] == 1.0] = 1.0
+    # all values that were clipped to a bound share what lies beyond it
+    left[values == box.lower[0]] = 0.0
+    right[values == box.upper[0]] = 1.0
     labels = rng.random(len(values))[noise.permutation(len(values))]
     return np.asarray(np.clip(left + (right - left) * labels, 0.0, 1.0))

@@ -14,7 +14,7 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.encoding import EncodedSample, encode_pairs
+from privatest.data.samples import Sample, TwoSamples, encode_pairs
 from privatest.kernels.features import FeatureMaps, nystrom, resolved
 from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
@@ -187,7 +187,7 @@ def hsic_test(
 class _Plan:
     """Everything that is decided before the data is looked at, and the data."""
 
-    sides: tuple[EncodedSample, EncodedSample]
+    sides: TwoSamples
     kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
     maps: tuple[FeatureMaps, FeatureMaps] | None
     estimator: Literal["v", "u"]
@@ -195,7 +195,7 @@ class _Plan:
 
 
 def _plan(
-    sides: tuple[EncodedSample, EncodedSample],
+    sides: TwoSamples,
     kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]],
     estimator: Literal["v", "u"],
     method: Method,
@@ -215,7 +215,7 @@ def _plan(
 
 
 def _side_features(
-    side: EncodedSample, kernels: tuple[Kernel, ...]
+    side: Sample, kernels: tuple[Kernel, ...]
 ) -> tuple[tuple[Kernel, ...], FeatureMaps]:
     landmarks = side.domain.landmarks()
     kept = resolved(kernels, landmarks, side.domain)

@@ -16,15 +16,16 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import html_table
 from privatest.core.validation import Rng, number, printable, public_generator
-from privatest.data.encoding import Bounds, encode_sample
+from privatest.data.bounds import Bounds
+from privatest.data.domain import Box
 from privatest.means.bootstrap import Contrast, replicate_covariances
 from privatest.means.inference import estimates, infer, upper_point
 from privatest.means.samples import (
-    Box,
     check_bootstrap,
+    covariance_in_units,
+    in_units,
     look_at_one,
-    public_box,
-    require_bounds,
+    numeric_sample,
 )
 
 __all__ = ["CovarianceEstimate", "MeanEstimate", "private_covariance", "private_mean"]
@@ -281,7 +282,7 @@ def private_mean(
     )
     found = infer(
         contrast,
-        np.zeros(box.dimension),
+        np.zeros(len(box.half)),
         alpha=1 - facts["confidence"],
         calibration="bootstrap",
         n_bootstrap=n_bootstrap,
@@ -335,13 +336,13 @@ def private_covariance(
     drawn = replicate_covariances(sample, n_bootstrap, generator) - sample.covariance
     deviations = np.sqrt(np.mean(drawn**2, axis=0)) + np.finfo(np.float64).tiny
     largest = np.max(np.abs(drawn) / deviations, axis=(1, 2))
-    reach = box.matrix(upper_point(largest, 1 - facts["confidence"]) * deviations)
-    covariance = box.matrix(sample.covariance)
+    reach = covariance_in_units(box, upper_point(largest, 1 - facts["confidence"]) * deviations)
+    covariance = covariance_in_units(box, sample.covariance)
     return CovarianceEstimate(
         covariance=covariance,
         lower=covariance - reach,
         upper=covariance + reach,
-        mean=box.point(sample.mean),
+        mean=in_units(box, sample.mean),
         **facts,
     )
 
@@ -360,17 +361,15 @@ def _release(
     level = number("alpha", alpha, above=0, below=1)
     check_bootstrap("bootstrap", n_bootstrap, level)
     generator, source = public_generator(rng), noise_source(noise)
-    bounds = require_bounds(bounds, x)
-    sample = encode_sample(x, bounds)
-    box = public_box(bounds, sample.rows.shape[1], sample.names)
+    sample = numeric_sample(x, bounds)
     share = {} if mean_share is None else {"mean_share": mean_share}
-    contrast = look_at_one(sample.rows, budget, sample.rows_per_person, source, **share)
+    contrast = look_at_one(sample, budget, source, **share)
     facts = {
         "confidence": 1 - level,
         "spent": budget,
-        "n": len(sample.rows),
-        "columns": box.names,
+        "n": len(sample),
+        "columns": sample.names,
         "unit": sample.unit,
         "simulated": source.simulated,
     }
-    return contrast, box, facts, generator
+    return contrast, sample.box, facts, generator

@@ -12,17 +12,18 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, public_generator
-from privatest.data.encoding import Bounds, encode_sample, encode_samples
+from privatest.data.bounds import Bounds
+from privatest.data.samples import Sample
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import Calibration, estimates, infer
 from privatest.means.samples import (
-    Box,
     check_bootstrap,
     compare_two,
     look_at_one,
-    public_box,
-    require_bounds,
+    numeric_sample,
+    numeric_samples,
     sample_budget,
+    shown_columns,
 )
 
 __all__ = ["hotelling_1samp", "hotelling_test"]
@@ -112,16 +113,8 @@ def hotelling_test(
     check_bootstrap(calibration, n_bootstrap, alpha)
     each = sample_budget(budget, adjacency)
     generator, source = public_generator(rng), noise_source(noise)
-    bounds = require_bounds(bounds, x, y)
-    samples = encode_samples(x, y, bounds)
-    box = public_box(bounds, samples.x.shape[1], samples.names)
-    contrast = compare_two(
-        (samples.x, samples.y),
-        each,
-        samples.rows_per_person,
-        source,
-        equal_covariance=equal_covariance,
-    )
+    samples = numeric_samples(x, y, bounds)
+    contrast = compare_two(samples, each, source, equal_covariance=equal_covariance)
     facts: dict[str, Any] = {
         "spent": budget,
         "adjacency": adjacency,
@@ -131,9 +124,11 @@ def hotelling_test(
         "unit": samples.unit,
         "simulated": source.simulated,
     }
-    hypothesis = np.zeros(box.dimension)
+    hypothesis = np.zeros(samples.domain.dimension)
     options = alpha, calibration, n_bootstrap, generator
-    return _outcome(contrast, hypothesis, box, options, facts, equal_covariance=equal_covariance)
+    return _outcome(
+        contrast, hypothesis, samples.x, options, facts, equal_covariance=equal_covariance
+    )
 
 
 def hotelling_1samp(
@@ -184,21 +179,22 @@ def hotelling_1samp(
     alpha = number("alpha", alpha, above=0, below=1)
     check_bootstrap(calibration, n_bootstrap, alpha)
     generator, source = public_generator(rng), noise_source(noise)
-    bounds = require_bounds(bounds, x)
-    sample = encode_sample(x, bounds)
-    box = public_box(bounds, sample.rows.shape[1], sample.names)
-    hypothesis = (_public_means(mean, box.dimension) - box.centre) / box.half
-    contrast = look_at_one(sample.rows, budget, sample.rows_per_person, source)
+    sample = numeric_sample(x, bounds)
+    box = sample.box
+    hypothesis = (_public_means(mean, sample.domain.dimension) - box.centre) / box.half
+    contrast = look_at_one(sample, budget, source)
     facts: dict[str, Any] = {
         "spent": budget,
         "adjacency": "one",
         "method": "one-sample Hotelling test",
         "null_hypothesis": "the means are the given ones",
-        "sizes": {"n": len(sample.rows)},
+        "sizes": {"n": len(sample)},
         "unit": sample.unit,
         "simulated": source.simulated,
     }
-    return _outcome(contrast, hypothesis, box, (alpha, calibration, n_bootstrap, generator), facts)
+    return _outcome(
+        contrast, hypothesis, sample, (alpha, calibration, n_bootstrap, generator), facts
+    )
 
 
 def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
@@ -215,7 +211,7 @@ def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
 def _outcome(
     contrast: Contrast,
     hypothesis: NDArray[np.float64],
-    box: Box,
+    sample: Sample,
     options: tuple[float, Calibration, int, np.random.Generator],
     facts: dict[str, Any],
     **shown: object,
@@ -229,7 +225,7 @@ def _outcome(
         n_bootstrap=n_bootstrap,
         rng=generator,
     )
-    shown |= {"calibration": calibration} | box.public
+    shown |= {"calibration": calibration} | shown_columns(sample)
     if calibration != "asymptotic":
         shown["n_bootstrap"] = n_bootstrap
     return Outcome(
@@ -237,7 +233,7 @@ def _outcome(
         alpha=alpha,
         pvalue=found.pvalue,
         statistic=found.statistic,
-        estimates=estimates(contrast, box, found),
+        estimates=estimates(contrast, sample.box, found),
         parameters=shown,
         **facts,
     )

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.validation import public_generator
+from privatest.data.domain import Box
 from privatest.means.bootstrap import Contrast, Replicates, replicate, scenarios, statistic
-from privatest.means.samples import Box
+from privatest.means.samples import covariance_in_units, in_units
 
 __all__ = [
     "ALTERNATIVES",
@@ -158,18 +159,18 @@ def _turn(t: Floats, alternative: Alternative) -> Floats:
 def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
     """Return the released estimates, in the units of the data."""
     samples = contrast.samples
-    middle = box.half * contrast.value if len(samples) == 2 else box.point(contrast.value)
+    middle = box.half * contrast.value if len(samples) == 2 else in_units(box, contrast.value)
     released = {
         "lower": middle - box.half * found.lower,
         "upper": middle + box.half * found.upper,
-        "covariance": box.matrix(contrast.released_covariance),
-        "region_shape": box.matrix(contrast.released_scale / contrast.size),
+        "covariance": covariance_in_units(box, contrast.released_covariance),
+        "region_shape": covariance_in_units(box, contrast.released_scale / contrast.size),
         "region_radius": found.radius,
     }
     if len(samples) == 1:
         return {"mean": middle} | released
     means = {
-        name: box.point(sample.mean)
+        name: in_units(box, sample.mean)
         for name, sample in zip(("mean_x", "mean_y"), samples, strict=True)
     }
     return means | {"difference": middle} | released

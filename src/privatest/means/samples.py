@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -13,20 +12,23 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget
 from privatest.core.validation import integer_at_least, one_of, reject
-from privatest.data.encoding import Bounds, Unnamed, described
-from privatest.data.schema import NumericColumn, Schema
+from privatest.data.bounds import Bounds
+from privatest.data.domain import Box
+from privatest.data.samples import Sample, TwoSamples, encode_sample, encode_samples
 from privatest.means.bootstrap import Contrast
-from privatest.means.release import plan_release, release_sample
+from privatest.means.release import Released, plan_release, release_sample
 
 __all__ = [
     "CALIBRATIONS",
-    "Box",
     "check_bootstrap",
     "compare_two",
+    "covariance_in_units",
+    "in_units",
     "look_at_one",
-    "public_box",
-    "require_bounds",
+    "numeric_sample",
+    "numeric_samples",
     "sample_budget",
+    "shown_columns",
 ]
 
 CALIBRATIONS = ("bootstrap", "normal", "asymptotic")
@@ -35,57 +37,54 @@ _LARGEST = 1e150  # of a bound: squares have to stay finite
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Box:
-    """The public bounds: u in [-1, 1]^d is ``centre + half · u`` in the units of the data."""
-
-    centre: Floats
-    half: Floats
-    names: tuple[str, ...] | None
-
-    @property
-    def dimension(self) -> int:
-        """Number of columns."""
-        return len(self.half)
-
-    def point(self, u: Floats) -> Floats:
-        """Return a point of the cube in the units of the data."""
-        return self.centre + self.half * u
-
-    def matrix(self, covariance: Floats) -> Floats:
-        """Return a covariance of the cube in the units of the data."""
-        return covariance * np.outer(self.half, self.half)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """Names of the columns, where there are any: a public parameter."""
-        return {} if self.names is None else {"columns": list(self.names)}
+def numeric_sample(x: Any, bounds: Bounds) -> Sample:
+    """Read a sample of numeric columns with public bounds."""
+    _require_bounds(bounds)
+    sample = encode_sample(x, bounds)
+    _check_columns(sample)
+    return sample
 
 
-def public_box(bounds: Unnamed, dimension: int, names: tuple[str, ...] | None = None) -> Box:
-    """Return the box that ``bounds`` describe; call it after the data was encoded by them."""
-    if isinstance(bounds, Schema):
-        ends = []
-        for name, column in bounds.columns.items():
-            if not isinstance(column, NumericColumn):
-                raise DataError(f"column {name!r} is categorical: means need numeric columns.")
-            ends.append((column.lower, column.upper))
-        pairs, names = np.array(ends), tuple(bounds.columns)
-    else:
-        pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (dimension, 2))
-    if np.abs(pairs).max() > _LARGEST:
-        reject("bounds", f"at most {_LARGEST:g} in size: squares have to be finite", pairs.tolist())
-    return Box(pairs.mean(axis=1), (pairs[:, 1] - pairs[:, 0]) / 2, names)
+def numeric_samples(x: Any, y: Any, bounds: Bounds) -> TwoSamples:
+    """Read two samples of numeric columns with public bounds."""
+    _require_bounds(bounds)
+    samples = encode_samples(x, y, bounds)
+    _check_columns(samples.x)
+    return samples
 
 
-def require_bounds(bounds: Bounds, *data: object) -> Unnamed:
+def _require_bounds(bounds: Bounds) -> None:
     """Refuse to go on without public bounds: a mean of unbounded values cannot be private."""
     if bounds is None:
         raise ParameterError(
             "bounds must be given: a pair (lower, upper), one for each column, or a Schema. The "
             "noise depends on them, and bounds found from the data would leak it."
         )
-    return described(bounds, *data)
+
+
+def _check_columns(sample: Sample) -> None:
+    """Refuse columns that have no mean, and bounds whose squares are not finite."""
+    if sample.domain.categorical:
+        name = (sample.names or ())[sample.domain.categorical[0]]
+        raise DataError(f"column {name!r} is categorical: means need numeric columns.")
+    ends = np.column_stack([sample.box.lower, sample.box.upper])
+    if np.abs(ends).max() > _LARGEST:
+        reject("bounds", f"at most {_LARGEST:g} in size: squares have to be finite", ends.tolist())
+
+
+def in_units(box: Box, u: Floats) -> Floats:
+    """Return a point of the cube [-1, 1]^d in the units of the data."""
+    return box.centre + box.half * u
+
+
+def covariance_in_units(box: Box, covariance: Floats) -> Floats:
+    """Return a covariance of the cube [-1, 1]^d in the units of the data."""
+    return covariance * np.outer(box.half, box.half)
+
+
+def shown_columns(sample: Sample) -> dict[str, Any]:
+    """Names of the columns, where there are any: a public parameter."""
+    return {} if sample.names is None else {"columns": list(sample.names)}
 
 
 def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:
@@ -114,34 +113,23 @@ def sample_budget(budget: Budget, adjacency: Adjacency) -> Budget:
     return Budget(epsilon - epsilon % step, delta - delta % step)
 
 
-def look_at_one(
-    rows: Floats, budget: Budget, rows_per_person: int, noise: NoiseSource, **share: float
-) -> Contrast:
+def look_at_one(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Contrast:
     """Release one sample."""
-    if len(rows) < 2:
+    if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
-    plan = plan_release(len(rows), rows.shape[1], budget, rows_per_person, **share)
-    return Contrast((release_sample(rows, plan, noise),), (1.0,), float(len(rows)))
+    return Contrast((_released(sample, budget, noise, **share),), (1.0,), float(len(sample)))
 
 
 def compare_two(
-    samples: tuple[Floats, Floats],
-    budget: Budget,
-    rows_per_person: int,
-    noise: NoiseSource,
-    *,
-    equal_covariance: bool,
+    samples: TwoSamples, budget: Budget, noise: NoiseSource, *, equal_covariance: bool
 ) -> Contrast:
     """Release two samples; ``budget`` is that of each."""
-    n, m = (len(rows) for rows in samples)
+    n, m = map(len, samples)
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
     if not isinstance(equal_covariance, bool):
         reject("equal_covariance", "True or False", equal_covariance)
-    plans = [plan_release(len(r), r.shape[1], budget, rows_per_person) for r in samples]
-    released = tuple(
-        release_sample(rows, plan, noise) for rows, plan in zip(samples, plans, strict=True)
-    )
+    released = tuple(_released(sample, budget, noise) for sample in samples)
     # unequal: remark 3.2 of Dunsche, Kutta and Dette
     weights = (
         ((n - 1) / (n + m - 2), (m - 1) / (n + m - 2))
@@ -149,3 +137,9 @@ def compare_two(
         else (m / (n + m), n / (n + m))
     )
     return Contrast(released, weights, n * m / (n + m), equal_covariance)
+
+
+def _released(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Released:
+    rows = sample.rows
+    plan = plan_release(len(rows), rows.shape[1], budget, sample.rows_per_person, **share)
+    return release_sample(rows, plan, noise)

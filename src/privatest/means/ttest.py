@@ -10,17 +10,19 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, one_of, public_generator
-from privatest.data.encoding import Bounds, Unnamed, encode_sample, encode_samples
+from privatest.data.bounds import Bounds
+from privatest.data.samples import Sample
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import ALTERNATIVES, Alternative, Calibration, infer_one_column
 from privatest.means.samples import (
-    Box,
     check_bootstrap,
     compare_two,
+    in_units,
     look_at_one,
-    public_box,
-    require_bounds,
+    numeric_sample,
+    numeric_samples,
     sample_budget,
+    shown_columns,
 )
 
 __all__ = ["ttest_1samp", "ttest_ind"]
@@ -100,12 +102,9 @@ def ttest_ind(
     options = _options(alpha, alternative, calibration, n_bootstrap, rng)
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    bounds = require_bounds(bounds, x, y)
-    samples = encode_samples(x, y, bounds)
-    box = _one_column(bounds, samples.x.shape[1], "x and y", samples.names)
-    contrast = compare_two(
-        (samples.x, samples.y), each, samples.rows_per_person, source, equal_covariance=equal_var
-    )
+    samples = numeric_samples(x, y, bounds)
+    _check_one_column(samples.x, "x and y")
+    contrast = compare_two(samples, each, source, equal_covariance=equal_var)
     facts: dict[str, Any] = {
         "spent": budget,
         "adjacency": adjacency,
@@ -115,7 +114,7 @@ def ttest_ind(
         "unit": samples.unit,
         "simulated": source.simulated,
     }
-    return _outcome(contrast, 0.0, box, options, facts)
+    return _outcome(contrast, 0.0, samples.x, options, facts)
 
 
 def ttest_1samp(
@@ -167,21 +166,20 @@ def ttest_1samp(
     options = _options(alpha, alternative, calibration, n_bootstrap, rng)
     source = noise_source(noise)
     value = number("mean", mean)
-    bounds = require_bounds(bounds, x)
-    sample = encode_sample(x, bounds)
-    box = _one_column(bounds, sample.rows.shape[1], "x", sample.names)
-    contrast = look_at_one(sample.rows, budget, sample.rows_per_person, source)
+    sample = numeric_sample(x, bounds)
+    _check_one_column(sample, "x")
+    contrast = look_at_one(sample, budget, source)
     facts: dict[str, Any] = {
         "spent": budget,
         "adjacency": "one",
         "method": "one-sample t-test",
         "null_hypothesis": f"the mean is {_ONE_MEAN[alternative]}{value:g}",
-        "sizes": {"n": len(sample.rows)},
+        "sizes": {"n": len(sample)},
         "unit": sample.unit,
         "simulated": source.simulated,
     }
-    hypothesis = float((value - box.centre[0]) / box.half[0])
-    return _outcome(contrast, hypothesis, box, options, facts)
+    hypothesis = float((value - sample.box.centre[0]) / sample.box.half[0])
+    return _outcome(contrast, hypothesis, sample, options, facts)
 
 
 def _options(
@@ -199,22 +197,22 @@ def _options(
     }
 
 
-def _one_column(bounds: Unnamed, width: int, name: str, names: tuple[str, ...] | None) -> Box:
-    if width != 1:
+def _check_one_column(sample: Sample, name: str) -> None:
+    if sample.domain.dimension != 1:
         raise DataError(f"{name} must have one column; for several use hotelling_test.")
-    return public_box(bounds, width, names)
 
 
 def _outcome(
     contrast: Contrast,
     hypothesis: float,
-    box: Box,
+    private: Sample,
     options: dict[str, Any],
     facts: dict[str, Any],
 ) -> Outcome:
     found = infer_one_column(contrast, hypothesis, **options)
-    half, scale = float(box.half[0]), contrast.released_scale
-    means = [float(box.point(sample.mean)[0]) for sample in contrast.samples]
+    box, scale = private.box, contrast.released_scale
+    half = float(box.half[0])
+    means = [float(in_units(box, sample.mean)[0]) for sample in contrast.samples]
     names = ("mean_x", "mean_y") if len(means) == 2 else ("mean",)
     middle = half * float(contrast.value[0]) if len(means) == 2 else means[0]
     released = dict(zip(names, means, strict=True))
@@ -226,7 +224,9 @@ def _outcome(
         "standard_error": half * math.sqrt(scale[0, 0] / contrast.size),
         "variance": half**2 * float(contrast.released_covariance[0, 0]),
     }
-    shown = {name: options[name] for name in ("alternative", "calibration")} | box.public
+    shown = {name: options[name] for name in ("alternative", "calibration")} | shown_columns(
+        private
+    )
     if options["calibration"] != "asymptotic":
         shown["n_bootstrap"] = options["n_bootstrap"]
     level = options["alpha"]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import DataError, ParameterError
+from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource, noise_source, secret_coins
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
-from privatest.data.encoding import Bounds, encode_pairs
+from privatest.data.bounds import Bounds, bounds_of_sides
+from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.schema import Schema
-from privatest.data.tables import lone_name
 from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import symmetry_law, wilcoxon_law
@@ -287,30 +286,19 @@ def _pairs(x: Any, y: Any, bounds: Bounds) -> _Pairs:
     Values are clipped and no more. Equal ones give 0 whatever the bounds of their columns, and
     the two sides of x - y can be told apart by its sign alone.
     """
-    given = x if y is None else y
-    bounds_x, bounds_y = (bounds, bounds) if y is None else _bounds_of_sides(x, y, bounds)
-    first, second = encode_pairs(x, given, bounds_x, bounds_y, units="own")
-    if first.domain.levels != (0,) or second.domain.levels != (0,):
+    sides: tuple[Sample, ...]
+    if y is None:
+        sides = (encode_sample(x, bounds, units="own"),)
+    else:
+        alike = isinstance(bounds, Schema) and len(bounds.columns) == 1
+        both = (bounds, bounds) if alike else bounds_of_sides(bounds, x, y)
+        sides = encode_pairs(x, y, *both, units="own")
+    if any(side.domain.levels != (0,) for side in sides):
         raise DataError("x and y must each be one numeric column.")
-    if len(first.rows) < 2:
+    if len(sides[0]) < 2:
         raise DataError("there must be at least 2 pairs.")
-    differences = first.rows[:, 0]
+    differences = sides[0].rows[:, 0]
     if y is not None:
         with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
-            differences = differences - second.rows[:, 0]
-    return _Pairs(differences, first.unit, first.rows_per_person)
-
-
-def _bounds_of_sides(x: Any, y: Any, bounds: Bounds) -> tuple[Bounds, Bounds]:
-    """Part the description of two columns, by their names or else by their order."""
-    by_name = isinstance(bounds, Mapping)
-    schema = Schema.from_bounds(bounds) if isinstance(bounds, Mapping) else bounds
-    if not isinstance(schema, Schema) or (len(schema.columns) != 2 and not by_name):
-        return bounds, bounds
-    names = [name for name in (lone_name(x), lone_name(y)) if name in schema.columns]
-    if len(names) < 2 and by_name:
-        raise ParameterError(
-            "bounds by name must have the names of x and y: tables of one column, or series."
-        )
-    one, other = names if len(names) == 2 else schema.columns
-    return schema.select([str(one)]), schema.select([str(other)])
+            differences = differences - sides[-1].rows[:, 0]
+    return _Pairs(differences, sides[0].unit, sides[0].rows_per_person)

@@ -13,15 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.data.categories import LABEL_TYPES, category_codes, is_number, spelling
 from privatest.data.columns import MISSING_RULE, MISSING_TEXT
-from privatest.data.schema import (
-    LABEL_TYPES,
-    CategoricalColumn,
-    Schema,
-    category_codes,
-    is_number,
-    spelling,
-)
+from privatest.data.schema import CategoricalColumn, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -307,7 +307,7 @@ def _of_columns(request: Request, schema: Schema, label: str) -> Prepared:
 
 
 def _release(request: Request, described: Schema | None) -> Prepared:
-    from privatest.data.encoding import encode_sample  # noqa: PLC0415
+    from privatest.data.samples import encode_sample  # noqa: PLC0415
     from privatest.synthetic.points import check_points  # noqa: PLC0415
 
     schema = chosen_columns(described, request.parts.get("columns"))

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import PrivatestError
-from privatest.data.schema import NumericColumn, Schema, spelling
+from privatest.data.categories import spelling
+from privatest.data.schema import NumericColumn, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,50 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.validation import reject
-from privatest.data.encoding import described
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
-from privatest.data.tables import read_data
 from privatest.shares.document import field
 
-__all__ = ["read_columns", "schema_for", "schema_of", "written_columns"]
-
-
-def schema_for(x: Any, bounds: Any) -> Schema:
-    """Return the schema of ``bounds`` for the columns of ``x``: one pair is for all of them."""
-    if isinstance(bounds, (Schema, Mapping)):
-        return schema_of(described(bounds, x))
-    data, columns = read_data(x, "x"), list(schema_of(bounds).columns.values())
-    if np.ndim(bounds) == 1:
-        columns *= data.width
-    if len(columns) != data.width:
-        raise ParameterError(
-            f"bounds must be (lower, upper), a pair for each of the {data.width} columns, or a "
-            "Schema."
-        )
-    names = data.names or [f"x{place}" for place in range(1, data.width + 1)]
-    return Schema(dict(zip(names, columns, strict=True)))
-
-
-def schema_of(bounds: Any) -> Schema:
-    """Return the schema of what a caller may pass as bounds."""
-    if isinstance(bounds, Schema):
-        return bounds
-    if isinstance(bounds, Mapping):
-        return Schema.from_bounds(bounds)
-    try:
-        pairs = np.array(bounds, dtype=np.float64)
-    except (TypeError, ValueError):
-        pairs = np.empty(0)
-    if pairs.shape == (2,):
-        pairs = pairs[None, :]
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
-        reject("bounds", "a Schema, named pairs, a pair, or one pair for each column", bounds)
-    named = {f"x{place}": (low, high) for place, (low, high) in enumerate(pairs.tolist(), 1)}
-    return Schema.from_bounds(named)
+__all__ = ["read_columns", "written_columns"]
 
 
 def written_columns(schema: Schema) -> list[dict[str, Any]]:

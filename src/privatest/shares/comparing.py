@@ -17,7 +17,7 @@ from privatest.core.validation import Rng, integer_at_least, number, public_gene
 from privatest.shares.document import names_that_differ
 from privatest.shares.sharing import Share
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
-from privatest.two_sample.embedding_locations import decoded
+from privatest.two_sample.embedding_locations import in_own_units
 from privatest.two_sample.embedding_moments import embedding_estimates
 
 __all__ = ["compare", "compare_all"]
@@ -201,7 +201,7 @@ def _parameters(share: Share, n_bootstrap: int) -> dict[str, Any]:
         "bandwidth": plan.bandwidth,
     }
     if plan.features == "mean embedding":
-        locations = decoded(plan.points, plan.schema, plan.schema.domain)
+        locations = in_own_units(plan.points, plan.schema)
         parameters |= {"kernel": plan.kernel, "locations": locations}
     else:
         parameters["frequencies"] = plan.points.tolist()

@@ -22,13 +22,14 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.encoding import Bounds, encode_sample
-from privatest.data.schema import NumericColumn, Schema
+from privatest.data.bounds import Bounds, schema_of
+from privatest.data.samples import encode_sample
+from privatest.data.schema import Schema
 from privatest.kernels.embedding import Embedding, mean_embedding, smooth_characteristic
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel
 from privatest.mechanisms.moments import moment_scale
 from privatest.shares import document
-from privatest.shares.columns import read_columns, schema_of, written_columns
+from privatest.shares.columns import read_columns, written_columns
 
 __all__ = ["SharePlan", "plan_share"]
 
@@ -167,7 +168,7 @@ class SharePlan:
 
 
 def plan_share(
-    bounds: Bounds | Mapping[str, tuple[float, float]],
+    bounds: Bounds,
     *,
     epsilon: Amount,
     delta: Amount,
@@ -214,6 +215,8 @@ def plan_share(
     [0.125, 0.375, 0.625, 0.875]
     """
     budget, schema = Budget(epsilon, delta), schema_of(bounds)
+    if schema is None:
+        raise ParameterError("bounds must be given: all shares are made with the same.")
     one_of("kernel", kernel, KERNEL_FAMILIES)
     scale = number("balance", balance, above=0)
     if frequencies is not None:
@@ -262,8 +265,7 @@ def _frequencies(given: Any, schema: Schema, rng: Rng) -> NDArray[np.float64]:
         reject("frequencies", "a number of them or an array of numbers", given)
     if waves.ndim != 2 or waves.shape[1] != columns or len(waves) == 0:
         reject("frequencies", f"an array with {columns} columns, one for each of the data", given)
-    described = schema.columns.values()
-    waves *= [c.upper - c.lower if isinstance(c, NumericColumn) else 1.0 for c in described]
+    waves *= schema.box.width
     if not (np.abs(waves) <= _FASTEST).all():
         reject("frequencies", f"finite, and at most {_FASTEST:g} over a column's bounds", given)
     return waves

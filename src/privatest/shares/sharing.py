@@ -14,11 +14,12 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount
 from privatest.core.validation import Rng, reject
-from privatest.data.encoding import encode_sample
+from privatest.data.bounds import schema_of
+from privatest.data.samples import encode_sample
+from privatest.data.tables import read_data
 from privatest.kernels.embedding import feature_blocks
 from privatest.mechanisms.moments import NoisyMoments, release_moments
 from privatest.shares import document
-from privatest.shares.columns import schema_for
 from privatest.shares.plan import SharePlan, plan_of, plan_share
 from privatest.statistics.moments import moments, svec_size
 
@@ -190,7 +191,7 @@ def share(
     source = noise_source(noise)
     agreed = _agreed(
         plan,
-        bounds=None if bounds is None else schema_for(x, bounds),
+        bounds=schema_of(bounds, read_data(x, "x")),
         epsilon=epsilon,
         delta=delta,
         locations=locations,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.data.schema import spelling
+from privatest.data.categories import spelling
 
 __all__ = ["column_values", "number_column", "selected"]
 

@@ -25,7 +25,7 @@ from privatest.core.validation import (
     public_generator,
 )
 from privatest.data.domain import Domain
-from privatest.data.encoding import encode_sample
+from privatest.data.samples import encode_sample
 from privatest.kernels.kernels import Kernel, gram
 from privatest.synthetic.conditions import column_values, selected
 from privatest.synthetic.estimates import (

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
-from privatest.data.encoding import EncodedSample
+from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features
@@ -30,7 +30,7 @@ _PRIOR = 1.0  # weights vary by up to M^(-1/2)
 
 
 def features_release(
-    sample: EncodedSample,
+    sample: Sample,
     *,
     kernel: Kernel,
     start: NDArray[np.float64],

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import NumericColumn, Schema
 
 __all__ = [
     "box_points",
     "check_points",
     "check_size",
-    "column_names",
-    "decode",
     "domain_of",
     "snapping",
 ]
@@ -87,45 +82,6 @@ def check_size(count: int, n: int) -> None:
             f"n_points must be at most the number of rows of x, {n}: each public point takes "
             "noise, and more of them than rows cannot say more than the rows."
         )
-
-
-def column_names(data: Any, width: int) -> tuple[str, ...]:
-    """Return the names that data has for its columns, or x1, x2, ..."""
-    names: Any = None
-    pandas = sys.modules.get("pandas")
-    if isinstance(data, Mapping):
-        names = list(data)
-    elif pandas is not None and isinstance(data, pandas.DataFrame):
-        names = list(data.columns)
-    elif hasattr(data, "column_names"):  # Arrow
-        names = list(data.column_names)
-    elif hasattr(data, "get_column_names") or type(data).__module__.startswith("polars"):
-        names = getattr(data, "columns", None)
-    if names is None or len(names) != width:
-        return tuple(f"x{index}" for index in range(1, width + 1))
-    return tuple(str(name) for name in names)
-
-
-def decode(
-    points: NDArray[np.float64], names: tuple[str, ...], schema: Schema | None
-) -> Mapping[str, NDArray[Any]]:
-    """Return encoded rows as columns in the schema's own units and categories."""
-    columns: dict[str, NDArray[Any]] = {}
-    for index, name in enumerate(names):
-        values = points[:, index]
-        column = schema.columns[name] if schema is not None else None
-        if isinstance(column, CategoricalColumn):
-            kinds = {type(category) for category in column.categories}
-            dtype = None if len(kinds) == 1 and str not in kinds else object
-            columns[name] = np.array(column.categories, dtype=dtype)[values.astype(np.intp)]
-        elif column is not None:
-            numbers = column.lower + values * (column.upper - column.lower)
-            numbers = np.clip(numbers, column.lower, column.upper)
-            columns[name] = np.rint(numbers).astype(np.int64) if column.integer else numbers
-        else:
-            columns[name] = values.copy()
-        columns[name].flags.writeable = False
-    return MappingProxyType(columns)
 
 
 def domain_of(schema: Schema | None, width: int) -> Domain:

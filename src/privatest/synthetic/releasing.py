@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,14 @@ from privatest.core.privacy import Amount, Budget, gaussian_scale
 from privatest.core.validation import (
     Rng,
     integer_at_least,
-    listed,
     number,
     one_of,
     public_generator,
     reject,
 )
+from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
-from privatest.data.encoding import Bounds, EncodedSample, Unnamed, described, encode_sample
-from privatest.data.schema import Schema
+from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.mechanisms.additive import gaussian
 from privatest.synthetic.data import SyntheticData
@@ -34,8 +34,6 @@ from privatest.synthetic.points import (
     box_points,
     check_points,
     check_size,
-    column_names,
-    decode,
     snapping,
 )
 from privatest.synthetic.shrinkage import Denoised, denoise, nested_moments
@@ -167,7 +165,7 @@ def release(
             kernel=plan.kernel,
             start=plan.points,
             n_points=plan.n_points,
-            snap=snapping(plan.schema),
+            snap=snapping(plan.sample.schema),
             n_frequencies=n_frequencies,
             weights=chosen,
             weight_bound=weight_bound,
@@ -186,23 +184,32 @@ def release(
         spent=budget,
         method=f"{method} ({plan.kernel.family} kernel)",
         kernel=plan.kernel,
-        schema=plan.schema,
+        schema=plan.sample.schema,
         unit=plan.sample.unit,
         sigma=sigma,
         parameters={"weights": chosen, "n_points": plan.n_points, "tolerance": tolerance},
         simulated=source.simulated,
     )
-    rows = decode(points, plan.names, plan.schema)
+    rows = _columns(points, plan.sample)
     return SyntheticData(rows, fitted.weights, fitted.draws, facts, before)
+
+
+def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
+    """Return public points as read-only columns in the data's own units."""
+    if sample.schema is None:
+        columns = dict(zip(sample.column_names, points.T.copy(), strict=True))
+    else:
+        columns = sample.schema.decode(points)
+    for column in columns.values():
+        column.flags.writeable = False
+    return MappingProxyType(columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Plan:
     """The data, and everything that is decided before it is used."""
 
-    sample: EncodedSample
-    names: tuple[str, ...]
-    schema: Schema | None
+    sample: Sample
     points: NDArray[np.float64]
     n_points: int
     kernel: Kernel
@@ -219,17 +226,12 @@ def _plan(
 ) -> _Plan:
     if n_points is not None:
         n_points = integer_at_least("n_points", n_points, 1)
-    bounds = described(bounds, x)
     sample = encode_sample(x, bounds)
-    n, domain = len(sample.rows), sample.domain
+    n, schema = len(sample), sample.schema
     if n < 1:
         raise DataError("x must have at least one row.")
-    names = column_names(x, domain.dimension)
-    schema = _schema(bounds, names)
-    if schema is not None:
-        names = tuple(schema.columns)
     if public_points is not None:
-        points = _given(public_points, names, schema)
+        points = encode_like(public_points, sample, "public_points").rows
     elif schema is None:
         raise ParameterError(
             "public_points or bounds must be given: points may not be chosen from the data."
@@ -243,24 +245,7 @@ def _plan(
     if method == "subspace":
         size = min(size, len(points))
     check_size(size, n)
-    return _Plan(sample, names, schema, points, size, _kernel(kernel, bandwidth, domain, size))
-
-
-def _given(
-    public_points: object, names: tuple[str, ...], schema: Schema | None
-) -> NDArray[np.float64]:
-    """Encode the user's public points; without a schema, named columns are matched by name."""
-    points = encode_sample(public_points, schema, "public_points").rows
-    if schema is not None:
-        return points
-    own = column_names(public_points, points.shape[1])
-    if points.shape[1] != len(names):
-        raise DataError(f"public_points must have the columns of x: {listed(names)}.")
-    if set(own) == set(names):
-        return points[:, [own.index(name) for name in names]]
-    if not {f"x{index}" for index in range(1, len(names) + 1)} & {own[0], names[0]}:
-        raise DataError(f"public_points must have the columns of x: {listed(names)}.")
-    return points
+    return _Plan(sample, points, size, _kernel(kernel, bandwidth, sample.domain, size))
 
 
 def _subspace(
@@ -319,16 +304,6 @@ def _weights(method: Method, weights: Weights | None) -> Weights:
     if method == "features" and weights == "signed":
         raise ParameterError("weights='signed' needs method='subspace'; 'bounded' works for both.")
     return weights
-
-
-def _schema(bounds: Unnamed, names: tuple[str, ...]) -> Schema | None:
-    """Return the schema that bounds describe."""
-    if bounds is None or isinstance(bounds, Schema):
-        return bounds
-    pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (len(names), 2))
-    return Schema.from_bounds(
-        {name: (low, high) for name, (low, high) in zip(names, pairs, strict=True)}
-    )
 
 
 def _kernel(

@@ -171,7 +171,7 @@ def me_test(
     )
     choice = isinstance(locations, PrivateChoice)
     embeddings = [
-        location_features(candidate, question.bounds, question.domain, kernel, bandwidth)
+        location_features(candidate, question.samples.x, kernel, bandwidth)
         for candidate in (locations.candidates if choice else [locations])
     ]
     chosen = 0
@@ -248,7 +248,7 @@ def scf_test(
         paired=paired,
         noise=noise,
     )
-    embedding = characteristic_features(frequencies, question.bounds, question.domain, bandwidth)
+    embedding = characteristic_features(frequencies, question.samples.x, bandwidth)
     return _outcome(question, embedding, "smooth characteristic function test", release, rng)
 
 

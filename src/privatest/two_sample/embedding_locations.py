@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import ParameterError
+from privatest.core.errors import DataError, ParameterError
 from privatest.core.validation import public_generator, reject
 from privatest.data.domain import Domain
-from privatest.data.encoding import encode_sample
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.samples import Sample, encode_like
+from privatest.data.schema import Schema
 from privatest.kernels.embedding import (
     Embedding,
     MeanEmbedding,
@@ -29,8 +29,7 @@ __all__ = [
     "ChosenLocations",
     "PrivateChoice",
     "characteristic_features",
-    "column_widths",
-    "decoded",
+    "in_own_units",
     "location_features",
     "public_kernel",
 ]
@@ -89,7 +88,7 @@ def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain)
 
 
 def location_features(
-    locations: Any, bounds: Any, domain: Domain, family: KernelFamily, bandwidth: float | None
+    locations: Any, sample: Sample, family: KernelFamily, bandwidth: float | None
 ) -> MeanEmbedding:
     """Build the mean embedding at public ``locations``: see :func:`me_test`."""
     if isinstance(locations, PrivateChoice):
@@ -100,25 +99,26 @@ def location_features(
                 "kernel and bandwidth must be left out: they come with the chosen locations."
             )
         locations, bandwidth = locations.locations, locations.bandwidth
+    domain = sample.domain
     kernel = public_kernel(family, bandwidth, domain)
     if isinstance(locations, Integral) and not isinstance(locations, bool):
         _check_count("locations", int(locations))
         return mean_embedding(kernel, domain.points(int(locations)), domain)
-    sample = encode_sample(locations, bounds, "locations")
-    if sample.domain != domain:
-        raise ParameterError("locations must have the columns of the data.")
-    _check_count("locations", len(sample.rows))
-    return mean_embedding(kernel, np.array(sample.rows), domain)
+    try:
+        rows = encode_like(locations, sample, "locations").rows
+    except DataError as error:  # they are no data, but a public parameter
+        raise ParameterError(str(error)) from None
+    _check_count("locations", len(rows))
+    return mean_embedding(kernel, np.array(rows), domain)
 
 
-def characteristic_features(
-    frequencies: Any, bounds: Any, domain: Domain, bandwidth: float | None
-) -> Embedding:
+def characteristic_features(frequencies: Any, sample: Sample, bandwidth: float | None) -> Embedding:
     """Build the smooth characteristic function at public ``frequencies``.
 
     Given ones are in radians per unit of the data; a number draws as many from the spectrum of
     a Gaussian kernel of half the box's diameter, the same in every run.
     """
+    domain = sample.domain
     if isinstance(frequencies, Integral) and not isinstance(frequencies, bool):
         count = int(frequencies)
         _check_count("frequencies", 2 * count)
@@ -133,41 +133,16 @@ def characteristic_features(
     if not shaped or waves.dtype.kind not in "iuf" or not np.isfinite(waves).all():
         reject("frequencies", "an integer, or one finite number for each column in each row", waves)
     _check_count("frequencies", 2 * len(waves))
-    return smooth_characteristic(waves * column_widths(bounds, domain), bandwidth, domain)
+    widths = 1.0 if sample.schema is None else sample.box.width  # radians per unit of the box
+    return smooth_characteristic(waves * widths, bandwidth, domain)
 
 
-def decoded(rows: NDArray[np.float64], bounds: Any, domain: Domain) -> list[list[Any]]:
+def in_own_units(rows: NDArray[np.float64], schema: Schema | None) -> list[list[Any]]:
     """Write encoded public rows in the data's own units."""
-    if bounds is None:
+    if schema is None:
         return [[float(value) for value in row] for row in rows]
-    columns = _columns(bounds, domain)
-    return [
-        [
-            column.categories[int(value)]
-            if isinstance(column, CategoricalColumn)
-            else column.lower + float(value) * (column.upper - column.lower)
-            for column, value in zip(columns, row, strict=True)
-        ]
-        for row in rows
-    ]
-
-
-def _columns(bounds: Any, domain: Domain) -> list[NumericColumn | CategoricalColumn]:
-    if isinstance(bounds, Schema):
-        return list(bounds.columns.values())
-    pairs = np.broadcast_to(np.asarray(bounds, dtype=np.float64), (domain.dimension, 2))
-    return [NumericColumn(float(lower), float(upper)) for lower, upper in pairs]
-
-
-def column_widths(bounds: Any, domain: Domain) -> NDArray[np.float64]:
-    """Range of each column: a frequency per unit times it is one per unit of the box."""
-    return np.array(
-        [
-            column.upper - column.lower if isinstance(column, NumericColumn) else 1.0
-            for column in (() if bounds is None else _columns(bounds, domain))
-        ]
-        or [1.0] * domain.dimension
-    )
+    columns = schema.decode(rows, integers=False).values()
+    return [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def _check_count(name: str, count: int) -> None:

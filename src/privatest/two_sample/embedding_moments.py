@@ -20,8 +20,7 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of, reject
-from privatest.data.domain import Domain
-from privatest.data.encoding import EncodedSamples, described, encode_samples
+from privatest.data.samples import TwoSamples, encode_samples
 from privatest.kernels.embedding import (
     BLOCK,
     Embedding,
@@ -33,7 +32,7 @@ from privatest.mechanisms.moments import nearest_psd, release_difference, releas
 from privatest.statistics.moment_test import PooledMoments, pooled_covariance
 from privatest.statistics.moments import Moments, moments
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes
-from privatest.two_sample.embedding_locations import decoded
+from privatest.two_sample.embedding_locations import in_own_units
 
 __all__ = [
     "DistinguishingFeature",
@@ -54,18 +53,12 @@ _PAIRED_NULL = "the two members of a pair can be exchanged"
 class Question:
     """Two encoded samples, what is to be hidden, and what may be spent."""
 
-    samples: EncodedSamples
+    samples: TwoSamples
     budget: Budget
     alpha: float
     adjacency: Adjacency
     paired: bool
     noise: NoiseSource
-    bounds: Any
-
-    @property
-    def domain(self) -> Domain:
-        """The public domain."""
-        return self.samples.domain
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -106,29 +99,28 @@ def read_question(
     if paired and adjacency == "both":
         raise ParameterError("paired=True already hides both rows of a pair; leave adjacency out.")
     source = noise_source(noise)
-    bounds = described(bounds, x, y)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)
     if paired and len(samples.x) != len(samples.y):
         raise DataError("x and y must have the same number of rows: row i of each is one pair.")
-    return Question(samples, spend, alpha, adjacency, paired, source, bounds)
+    return Question(samples, spend, alpha, adjacency, paired, source)
 
 
 def sample_moments(question: Question, embedding: Embedding) -> tuple[Moments, Moments]:
     """Mean and second moment of each sample's features, in one pass."""
-    samples, size = question.samples, embedding.dimension
-    return (
-        moments(feature_blocks(embedding, samples.x), size),
-        moments(feature_blocks(embedding, samples.y), size),
+    x, y = (
+        moments(feature_blocks(embedding, sample.rows), embedding.dimension)
+        for sample in question.samples
     )
+    return x, y
 
 
 def difference_blocks(question: Question, embedding: Embedding) -> Iterator[NDArray[np.float64]]:
     """Features of x minus those of y, for paired rows."""
-    samples = question.samples
-    for start in range(0, len(samples.x), BLOCK):
+    x, y = (sample.rows for sample in question.samples)
+    for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)
-        yield embedding(samples.x[part]) - embedding(samples.y[part])
+        yield embedding(x[part]) - embedding(y[part])
 
 
 def pair_moments(question: Question, embedding: Embedding) -> Moments:
@@ -200,7 +192,7 @@ def embedding_facts(question: Question, embedding: Embedding, test: str) -> dict
         parameters |= {
             "kernel": embedding.kernel.family,
             "bandwidth": embedding.kernel.bandwidth,
-            "locations": decoded(embedding.locations, question.bounds, question.domain),
+            "locations": in_own_units(embedding.locations, question.samples.x.schema),
         }
     elif isinstance(embedding, SmoothCharacteristic):
         parameters |= {

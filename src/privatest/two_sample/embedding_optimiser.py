@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Amount, Budget, gaussian_scale
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
-from privatest.data.encoding import EncodedSamples, described, encode_samples
+from privatest.data.samples import TwoSamples, encode_samples
 from privatest.kernels.embedding import RIDGE
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.two_sample.common import check_sizes
 from privatest.two_sample.embedding_locations import (
     ChosenFrequencies,
     ChosenLocations,
-    column_widths,
-    decoded,
+    in_own_units,
     public_kernel,
 )
 
@@ -87,18 +86,17 @@ def optimise_locations(
     count = integer_at_least("n_locations", n_locations, 1)
     starts = integer_at_least("n_starts", n_starts, 1)
     generator = public_generator(rng)
-    bounds = described(bounds, public_x, public_y)
     samples = _public_samples("optimise_locations", public_x, public_y, bounds)
-    domain = samples.domain
+    domain, (x, y) = samples.domain, (sample.rows for sample in samples)
     kernel = public_kernel("gaussian", bandwidth, domain)
     ridge = _ridge(sizes, Budget(epsilon, delta), kernel.spread(domain), count)
-    pool, size = np.vstack([samples.x, samples.y]), count * domain.dimension
+    pool, size = np.vstack([x, y]), count * domain.dimension
     diameter = np.sqrt(domain.dimension)
     limits = [(0.0, 1.0)] * size + [(_NARROWEST + np.log(diameter), _WIDEST + np.log(diameter))]
 
     def criterion(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         places, log_bandwidth = point[:-1].reshape(count, -1), float(point[-1])
-        return power_criterion(places, log_bandwidth, samples.x, samples.y, ridge)
+        return power_criterion(places, log_bandwidth, x, y, ridge)
 
     def start() -> NDArray[np.float64]:
         drawn = pool[generator.integers(len(pool), size=count)]
@@ -106,7 +104,7 @@ def optimise_locations(
 
     best, reached = _climb(criterion, [start() for _ in range(starts)], limits)
     rows = best[:-1].reshape(count, -1)
-    places = np.array(decoded(rows, bounds, domain), dtype=np.float64)
+    places = np.array(in_own_units(rows, samples.x.schema), dtype=np.float64)
     return ChosenLocations(places, float(np.exp(best[-1])), reached)
 
 
@@ -147,26 +145,25 @@ def optimise_frequencies(
     starts = integer_at_least("n_starts", n_starts, 1)
     fastest = number("fastest", fastest, above=0)
     generator = public_generator(rng)
-    bounds = described(bounds, public_x, public_y)
     samples = _public_samples("optimise_frequencies", public_x, public_y, bounds)
-    domain = samples.domain
+    domain, (x, y) = samples.domain, (sample.rows for sample in samples)
     ridge = _ridge(sizes, Budget(epsilon, delta), 2.0, 2 * count)
 
     def criterion(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        return wave_criterion(point.reshape(count, -1), samples.x, samples.y, ridge)
+        return wave_criterion(point.reshape(count, -1), x, y, ridge)
 
     def start() -> NDArray[np.float64]:
         # waves have many summits: start from the best of many, each looked at alone
         drawn = generator.uniform(-fastest, fastest, size=(_TRIED, domain.dimension))
-        alone = [wave_criterion(wave[None], samples.x, samples.y, ridge)[0] for wave in drawn]
+        alone = [wave_criterion(wave[None], x, y, ridge)[0] for wave in drawn]
         return drawn[np.argsort(alone)[-count:]].ravel()
 
     limits = [(-fastest, fastest)] * (count * domain.dimension)
     best, reached = _climb(criterion, [start() for _ in range(starts)], limits)
-    return ChosenFrequencies(best.reshape(count, -1) / column_widths(bounds, domain), reached)
+    return ChosenFrequencies(best.reshape(count, -1) / samples.x.box.width, reached)
 
 
-def _public_samples(name: str, public_x: Any, public_y: Any, bounds: Any) -> EncodedSamples:
+def _public_samples(name: str, public_x: Any, public_y: Any, bounds: Any) -> TwoSamples:
     samples = encode_samples(public_x, public_y, bounds)
     check_sizes(samples, "one")
     if not samples.domain.bounded or samples.domain.categorical:

@@ -148,7 +148,7 @@ def me_permutation_test(
         paired=paired,
         noise=noise,
     )
-    embedding = location_features(locations, question.bounds, question.domain, kernel, bandwidth)
+    embedding = location_features(locations, question.samples.x, kernel, bandwidth)
     name = "mean embedding permutation test"
     return _permuted_result(question, embedding, name, release, condition, n_permutations, rng)
 
@@ -231,7 +231,7 @@ def scf_permutation_test(
         paired=paired,
         noise=noise,
     )
-    embedding = characteristic_features(frequencies, question.bounds, question.domain, bandwidth)
+    embedding = characteristic_features(frequencies, question.samples.x, bandwidth)
     name = "smooth characteristic function permutation test"
     return _permuted_result(question, embedding, name, release, condition, n_permutations, rng)
 
@@ -276,7 +276,7 @@ def relabelled(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed labels and for permuted ones: one pass, then sums over bins."""
-    x, y = question.samples.x, question.samples.y
+    x, y = question.samples.x.rows, question.samples.y.rows
     orders = question.noise.permutation(len(x)), question.noise.permutation(len(y))
     bins = two_sample_bins(x, y, *orders, size=None, max_bins=_MAX_BINS)
     edges, total = bins.edges, bins.n + bins.m
@@ -309,7 +309,7 @@ def _flipped(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed differences and for bins of them with flipped signs."""
-    x, y = question.samples.x, question.samples.y
+    x, y = question.samples.x.rows, question.samples.y.rows
     order = question.noise.permutation(len(x))
     edges = np.linspace(0, len(x), min(len(x), _PAIR_BINS) + 1).astype(np.intp)
     size = embedding.dimension

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.core.privacy import Sensitivity
 from privatest.core.validation import number
-from privatest.data.encoding import EncodedSamples
+from privatest.data.samples import TwoSamples
 from privatest.kernels.embedding import Embedding
 from privatest.mechanisms.additive import laplace, noisy_argmax
 from privatest.statistics.correlation import (
@@ -198,25 +198,15 @@ def select_privately(question: Question, candidates: Sequence[Embedding]) -> tup
 
 def _split(question: Question) -> tuple[Question, Question]:
     """Cut rows in a secret order; pairs stay together."""
-    x, y = question.samples.x, question.samples.y
+    x, y = question.samples
     first_x, first_y = len(x) // _CHOOSING, len(y) // _CHOOSING
     if min(first_x, first_y) < 2:
         raise DataError(f"PrivateChoice needs at least {2 * _CHOOSING} rows in each sample.")
-    order_x = question.noise.permutation(len(x))
-    order_y = order_x if question.paired else question.noise.permutation(len(y))
+    order_x, order_y = question.samples.secret_orders(question.noise, paired=question.paired)
 
     def part(rows_x: slice, rows_y: slice) -> Question:
-        samples = question.samples
-        return replace(
-            question,
-            samples=EncodedSamples(
-                x[order_x[rows_x]],
-                y[order_y[rows_y]],
-                samples.domain,
-                samples.unit,
-                samples.rows_per_person,
-            ),
-        )
+        samples = TwoSamples(x.part(order_x[rows_x]), y.part(order_y[rows_y]))
+        return replace(question, samples=samples)
 
     return (
         part(slice(first_x), slice(first_y)),

@@ -12,7 +12,7 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.encoding import EncodedSamples, encode_samples
+from privatest.data.samples import TwoSamples, encode_samples
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.ipm import (
@@ -192,14 +192,15 @@ def _name(distance: Distance, norm: MeanNorm, dimension: int) -> str:
 
 
 def _public_groups(
-    samples: EncodedSamples,
+    samples: TwoSamples,
     chosen: LinearMetric | LineMetric,
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> Values:
-    orders = noise.permutation(len(samples.x)), noise.permutation(len(samples.y))
-    bins = two_sample_bins(samples.x, samples.y, *orders, size=None, max_bins=16_384)
+    x, y = samples.x.rows, samples.y.rows
+    orders = samples.secret_orders(noise, paired=False)
+    bins = two_sample_bins(x, y, *orders, size=None, max_bins=16_384)
     membership = bins.membership(n_permutations, rng)
     if isinstance(chosen, LinearMetric):
         return permuted_mmd_features(bins, membership, chosen, chosen.norm)
@@ -213,14 +214,14 @@ def _public_groups(
 
 
 def _private_groups(
-    samples: EncodedSamples,
+    samples: TwoSamples,
     chosen: LinearMetric | LineMetric,
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> Values:
     order = noise.permutation(len(samples.x) + len(samples.y))
-    rows = np.vstack([samples.x, samples.y])[order]
+    rows = np.vstack([samples.x.rows, samples.y.rows])[order]
     labels = (order < len(samples.x)).astype(np.float64)
     if isinstance(chosen, LinearMetric):
         return permuted_groups_features(rows, labels, chosen, n_permutations, rng, chosen.norm)

@@ -12,7 +12,7 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
-from privatest.data.encoding import Bounds
+from privatest.data.bounds import Bounds
 from privatest.laws.law import Law, simulated_law
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome

@@ -12,7 +12,8 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.encoding import Bounds, EncodedSamples, encode_samples
+from privatest.data.bounds import Bounds
+from privatest.data.samples import TwoSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.mechanisms.permutation import permutation_result
@@ -113,7 +114,7 @@ def ks_2samp(
     if adjacency == "row" and mechanism != "auto":
         raise ParameterError("mechanism must be 'auto' for adjacency='row': it is a permutation.")
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(x, y, bounds)
+    samples = encode_samples(x, y, bounds, units="own")
     if samples.domain.levels != (0,):
         raise DataError("x and y must have one numeric column: their values are put in order.")
     check_sizes(samples, adjacency)
@@ -132,7 +133,7 @@ def ks_2samp(
     n, m = len(samples.x), len(samples.y)
     width = samples.rows_per_person * two_sample_width(n, m, adjacency)
     return lattice_outcome(
-        two_sample(samples.x[:, 0], samples.y[:, 0], statistic),
+        two_sample(samples.x.rows[:, 0], samples.y.rows[:, 0], statistic),
         two_sample_law(statistic, n, m),
         width=width,
         step=math.gcd(n, m),
@@ -143,7 +144,7 @@ def ks_2samp(
 
 
 def _private_groups(
-    samples: EncodedSamples,
+    samples: TwoSamples,
     statistic: TwoSampleStatistic,
     n_permutations: int,
     rng: np.random.Generator,
@@ -153,7 +154,7 @@ def _private_groups(
     total = len(samples.x) + len(samples.y)
     order = common["noise"].permutation(total)
     # ranks have the same order and the same ties as the values, and cannot overflow
-    _, ranks = np.unique(np.concatenate([samples.x, samples.y]), return_inverse=True)
+    _, ranks = np.unique(np.concatenate([samples.x.rows, samples.y.rows]), return_inverse=True)
     rows = ranks.reshape(-1, 1)[order].astype(np.float64)
     labels = (order < len(samples.x)).astype(np.float64)
     metric = LineMetric(np.ones((1, 1)), "kuiper" if statistic == "kuiper" else "kolmogorov", 1.0)

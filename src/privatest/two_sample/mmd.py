@@ -14,7 +14,7 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.encoding import EncodedSamples, encode_samples
+from privatest.data.samples import TwoSamples, encode_samples
 from privatest.kernels.features import FeatureMaps, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
@@ -204,7 +204,7 @@ def mmd_test(
 class _Plan:
     """Everything that is decided before the data is looked at, and the data."""
 
-    samples: EncodedSamples
+    samples: TwoSamples
     kernels: tuple[Kernel, ...]
     maps: FeatureMaps | None  # None: the exact kernel
     adjacency: Adjacency
@@ -218,7 +218,7 @@ class _Plan:
 
 
 def _plan(
-    samples: EncodedSamples,
+    samples: TwoSamples,
     kernels: tuple[Kernel, ...],
     adjacency: Adjacency,
     estimator: Literal["v", "u"],
@@ -281,7 +281,7 @@ def _public_groups(
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, y = plan.samples.x, plan.samples.y
+    x, y = plan.samples.x.rows, plan.samples.y.rows
     bins = two_sample_bins(
         x,
         y,
@@ -301,7 +301,7 @@ def _public_groups(
 def _private_groups(
     plan: _Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, y = plan.samples.x, plan.samples.y
+    x, y = plan.samples.x.rows, plan.samples.y.rows
     order = noise.permutation(len(x) + len(y))
     rows = np.vstack([x, y])[order]
     labels = (order < len(x)).astype(np.float64)

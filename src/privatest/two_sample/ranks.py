@@ -13,7 +13,8 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
-from privatest.data.encoding import Bounds, encode_samples
+from privatest.data.bounds import Bounds
+from privatest.data.samples import encode_samples
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import mann_whitney_law
@@ -215,15 +216,15 @@ class Groups:
 
 
 def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> Groups:
-    """Encode the samples; a public increasing map such as that of bounds keeps their ranks."""
+    """Read the samples in their own units: values that differ keep their ranks."""
     one_of("adjacency", adjacency, ADJACENCIES)
     mann_whitney_width(2, 2, adjacency)  # refuses private groups before data is read
     couples = [(data[0], other) for other in data[1:]]
-    encoded = [encode_samples(*couple, bounds) for couple in couples]
+    encoded = [encode_samples(*couple, bounds, units="own") for couple in couples]
     domain = encoded[0].domain
     if domain.levels != (0,):
         raise DataError("each sample must be one numeric column; mmd_test takes several.")
-    samples = (encoded[0].x[:, 0], *(pair.y[:, 0] for pair in encoded))
+    samples = (encoded[0].x.rows[:, 0], *(pair.y.rows[:, 0] for pair in encoded))
     if min(map(len, samples)) < 2:
         raise DataError("each sample must have at least 2 rows.")
     return Groups(samples, adjacency, encoded[0].unit, encoded[0].rows_per_person)

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as npst
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.domain import Domain
-from privatest.data.encoding import encode_samples
+from privatest.data.samples import encode_samples
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 
 CANARY = 987654.321
@@ -95,7 +95,7 @@ def test_numbers_never_leave_the_domain_and_keep_their_order(values, bounds):
     assert encoded.max() <= 1
     assert (np.diff(encoded) >= 0).all()
     assert one(NumericColumn(*bounds), list(bounds)) == [0, 1]
-    array = encode_samples(sorted(values), [], bounds).x[:, 0]
+    array = encode_samples(sorted(values), [], bounds).x.rows[:, 0]
     assert array.tolist() == encoded.tolist()
 
 
@@ -378,7 +378,7 @@ def test_tables_of_every_make(table):
     encoded = SCHEMA.encode(table)
     assert encoded.tolist() == ENCODED
     assert encoded.dtype == np.float64
-    assert encode_samples(table, table, SCHEMA).y.tolist() == ENCODED
+    assert encode_samples(table, table, SCHEMA).y.rows.tolist() == ENCODED
 
 
 def test_a_column_that_is_not_there():
@@ -450,32 +450,32 @@ def test_long_columns_are_read_in_blocks():
 )
 def test_samples_of_every_make(x, bounds):
     samples = encode_samples(x, [4], bounds)
-    assert samples.x.tolist() == [[0.25], [1.0]]
-    assert samples.y.tolist() == [[0.5]]
+    assert samples.x.rows.tolist() == [[0.25], [1.0]]
+    assert samples.y.rows.tolist() == [[0.5]]
     assert samples.domain == Domain((0,))
     assert (samples.unit, samples.rows_per_person) == ("row", 1)
 
 
 def test_bounds_for_each_column():
     x = np.array([[2, -1.0], [9, 0.5]])
-    assert encode_samples(x, x[:0], [(0, 8), (-1, 1)]).x.tolist() == [[0.25, 0], [1, 0.75]]
+    assert encode_samples(x, x[:0], [(0, 8), (-1, 1)]).x.rows.tolist() == [[0.25, 0], [1, 0.75]]
     frame = pd.DataFrame(x, columns=["a", "b"])
     reordered = pl.DataFrame({"b": x[:, 1], "a": x[:, 0]})
     samples = encode_samples(frame, reordered, [(0, 8), (-1, 1)])
-    assert samples.x.tolist() == samples.y.tolist() == [[0.25, 0], [1, 0.75]]
+    assert samples.x.rows.tolist() == samples.y.rows.tolist() == [[0.25, 0], [1, 0.75]]
 
 
 def test_a_schema_matches_arrays_by_position_and_frames_by_name():
     array = np.array([[2, "b"], [8, "a"]], dtype=object)
     samples = encode_samples(array, pd.DataFrame(DATA), SCHEMA)
-    assert samples.x.tolist() == samples.y.tolist() == ENCODED
+    assert samples.x.rows.tolist() == samples.y.rows.tolist() == ENCODED
     assert samples.domain == Domain((0, 2))
     assert (samples.unit, samples.rows_per_person) == ("person with at most 3 rows", 3)
     numbers = Schema({"v": NumericColumn(0, 8), "g": CategoricalColumn((0, 1))})
     array = np.array([[2.0, 1.0], [8.0, 0.0]])
-    assert encode_samples(array, array.tolist(), numbers).y.tolist() == ENCODED
+    assert encode_samples(array, array.tolist(), numbers).y.rows.tolist() == ENCODED
     plan = SCHEMA.select(["plan"])
-    assert encode_samples(["b", "a"], pd.Series(["a"]), plan).x.tolist() == [[1.0], [0.0]]
+    assert encode_samples(["b", "a"], pd.Series(["a"]), plan).x.rows.tolist() == [[1.0], [0.0]]
 
 
 def test_a_schema_needs_all_of_its_columns():
@@ -492,14 +492,14 @@ def test_a_schema_needs_all_of_its_columns():
 def test_without_bounds_numbers_stay_as_they_are():
     x = np.array([[1.5, -1e300]])
     samples = encode_samples(x, [[1, 2]], None)
-    assert samples.x.tolist() == x.tolist()
-    assert samples.y.dtype == np.float64
+    assert samples.x.rows.tolist() == x.tolist()
+    assert samples.y.rows.dtype == np.float64
     assert samples.domain == Domain((0, 0), bounded=False)
-    assert np.shares_memory(samples.x, x)
-    assert not samples.x.flags.writeable
+    assert np.shares_memory(samples.x.rows, x)
+    assert not samples.x.rows.flags.writeable
     assert x.flags.writeable
     frame = pd.DataFrame(x, columns=["a", "b"])
-    assert encode_samples(frame, pl.from_pandas(frame), None).y.tolist() == x.tolist()
+    assert encode_samples(frame, pl.from_pandas(frame), None).y.rows.tolist() == x.tolist()
 
 
 @pytest.mark.parametrize(
@@ -603,10 +603,10 @@ def test_samples_are_not_shown():
 
 def test_no_rows_but_known_columns():
     samples = encode_samples([], np.empty((0, 1)), (0, 1))
-    assert samples.x.shape == samples.y.shape == (0, 1)
-    assert encode_samples(np.empty((0, 3)), np.ones((2, 3)), None).x.shape == (0, 3)
+    assert samples.x.rows.shape == samples.y.rows.shape == (0, 1)
+    assert encode_samples(np.empty((0, 3)), np.ones((2, 3)), None).x.rows.shape == (0, 3)
     frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
-    assert encode_samples(frame[:0], frame, (0, 3)).x.shape == (0, 2)
+    assert encode_samples(frame[:0], frame, (0, 3)).x.rows.shape == (0, 2)
 
 
 @given(
@@ -621,7 +621,7 @@ def test_the_caller_keeps_its_data(x):
     frame = pd.DataFrame(x)
     for bounds in (None, (0.25, 0.75)):
         samples = encode_samples(x, frame, bounds)
-        np.testing.assert_array_equal(samples.x, samples.y)
+        np.testing.assert_array_equal(samples.x.rows, samples.y.rows)
         np.testing.assert_array_equal(x, before)
     np.testing.assert_array_equal(frame.to_numpy(), before)
 
@@ -630,8 +630,8 @@ def test_the_caller_keeps_its_data(x):
 def test_read_only_and_strided_arrays(layout):
     x = np.array([[2.0, 8.0], [4.0, 0.0]], order=layout)
     x.flags.writeable = False
-    assert encode_samples(x, x[::-1, ::-1], (0, 8)).y.tolist() == [[0, 0.5], [1, 0.25]]
-    assert encode_samples(x, x[::-1, ::-1], None).y.tolist() == [[0, 4], [8, 2]]
+    assert encode_samples(x, x[::-1, ::-1], (0, 8)).y.rows.tolist() == [[0, 0.5], [1, 0.25]]
+    assert encode_samples(x, x[::-1, ::-1], None).y.rows.tolist() == [[0, 4], [8, 2]]
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), Schema({f"c{i}": UNIT for i in range(10)})])
@@ -642,7 +642,7 @@ def test_memory_is_one_encoded_copy(bounds):
     samples = encode_samples(x, x[:1], bounds)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert samples.x.nbytes == x.nbytes
+    assert samples.x.rows.nbytes == x.nbytes
     assert peak < 1.1 * x.nbytes
 
 
@@ -676,9 +676,9 @@ def test_nothing_has_as_many_columns_as_it_takes(nothing, columns):
         (frame, by_name),
     ):
         samples = encode_samples(nothing, data, bounds)
-        assert (samples.x.shape, samples.y.shape) == ((0, columns), (5, columns))
+        assert (samples.x.rows.shape, samples.y.rows.shape) == ((0, columns), (5, columns))
         samples = encode_samples(data, nothing, bounds)
-        assert (samples.x.shape, samples.y.shape) == ((5, columns), (0, columns))
+        assert (samples.x.rows.shape, samples.y.rows.shape) == ((5, columns), (0, columns))
 
 
 def test_rows_with_masks_are_not_taken_for_numbers():
@@ -687,7 +687,7 @@ def test_rows_with_masks_are_not_taken_for_numbers():
         with pytest.raises(DataError, match="missing"):
             encode_samples(data, [[0.1, 0.2]], (0, 1))
     fine = [np.ma.array([0.1, 0.2]), np.ma.array([0.3, 0.4])]
-    assert encode_samples(fine, [[0.1, 0.2]], (0, 1)).x.shape == (2, 2)
+    assert encode_samples(fine, [[0.1, 0.2]], (0, 1)).x.rows.shape == (2, 2)
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no such floats")
@@ -698,7 +698,7 @@ def test_extended_floats_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for data, bounds in ((huge, (0, 1)), (huge, schema), ({"a": huge}, schema)):
-            rows = encode_samples(data, [0.5] if bounds == (0, 1) else data, bounds).x
+            rows = encode_samples(data, [0.5] if bounds == (0, 1) else data, bounds).x.rows
             assert rows[:, 0].tolist() == [1, 0, 0.25]
         with pytest.raises(DataError, match="infinite"):
             encode_samples(huge, huge, None)

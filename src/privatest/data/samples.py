@@ -1,0 +1,326 @@
+"""Samples: rows as floats, fitted to their public description; what does not fit is refused.
+
+Messages name the parameter, the column and the rule that was broken, never a value or a row.
+The caller's data is never changed, and temporary arrays are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.core.validation import listed
+from privatest.data.bounds import Bounds, numbered_names, schema_of
+from privatest.data.columns import (
+    BLOCK,
+    Units,
+    as_floats,
+    check_finite,
+    fill_codes,
+    fill_numbers,
+    one_column,
+    placed,
+    refuse_missing,
+)
+from privatest.data.domain import Box, Domain
+from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.tables import Table, arranged, label_of, read_data
+
+__all__ = [
+    "Sample",
+    "TwoSamples",
+    "encode_like",
+    "encode_pairs",
+    "encode_sample",
+    "encode_samples",
+    "encode_table",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
+class Sample:
+    """Private rows, and what is publicly known of them.
+
+    Attributes
+    ----------
+    rows : array of shape (n, d)
+        Numbers in the given units, categories as 0, 1, ...
+    schema : Schema or None
+        The public description; None without bounds.
+    names : tuple of str or None
+        What the columns are called, where the schema or the data has names.
+    units : {"box", "own"}
+        Whether numbers are mapped to [0, 1] by their bounds, or only clipped to them.
+    """
+
+    rows: NDArray[np.float64]
+    schema: Schema | None
+    names: tuple[str, ...] | None = None
+    units: Units = "box"
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.rows)
+
+    def part(self, index: NDArray[np.intp]) -> Sample:
+        """Return some of the rows."""
+        return replace(self, rows=self.rows[index])
+
+    @property
+    def domain(self) -> Domain:
+        """The set that rows lie in."""
+        if self.schema is None:
+            return Domain((0,) * self.rows.shape[1], bounded=False)
+        return Domain(self.schema.domain.levels, bounded=self.units == "box")
+
+    @property
+    def box(self) -> Box:
+        """The bounds in the data's own units."""
+        return Box.anywhere(self.rows.shape[1]) if self.schema is None else self.schema.box
+
+    @property
+    def unit(self) -> str:
+        """What is hidden: a row, or a person with all of theirs."""
+        return "row" if self.schema is None else self.schema.unit
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person has."""
+        return 1 if self.schema is None else self.schema.rows_per_person
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """A name for each column: those of the description or of the data, else x1, x2, ..."""
+        if self.schema is not None:
+            return tuple(self.schema.columns)
+        return self.names or numbered_names(self.rows.shape[1])
+
+
+class TwoSamples(NamedTuple):
+    """Two samples of the same columns, or the two sides of paired rows."""
+
+    x: Sample
+    y: Sample
+
+    @property
+    def domain(self) -> Domain:
+        """The set that rows of x lie in, and those of y if they have the same columns."""
+        return self.x.domain
+
+    @property
+    def unit(self) -> str:
+        """What is hidden."""
+        return self.x.unit
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person has in a sample."""
+        return self.x.rows_per_person
+
+    def secret_orders(
+        self, noise: NoiseSource, *, paired: bool
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
+        order = noise.permutation(len(self.x))
+        return order, order if paired else noise.permutation(len(self.y))
+
+
+def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box") -> TwoSamples:
+    """Encode two samples of the same columns.
+
+    Parameters
+    ----------
+    x, y : array, data frame, series or Arrow table
+        One row per observation; one dimension is one column. NumPy, nested lists, pandas,
+        Polars, Arrow, and mappings of names to columns.
+    bounds : None, (lower, upper), (d, 2) array, mapping of names to (lower, upper), or Schema
+        Public bounds of all columns, of each, or a description. A mapping or a schema finds the
+        columns of a frame by name; a schema those of an array by position. With None numbers
+        are taken as they are and must be finite.
+    units : {"box", "own"}
+        As in :func:`encode_sample`.
+
+    Returns
+    -------
+    TwoSamples
+        New arrays; with ``bounds=None`` read-only views where the data has the right form.
+        There may be no rows.
+    """
+    first, second = read_data(x, "x"), read_data(y, "y")
+    by_name = _by_name(bounds)
+    if not by_name:
+        first, second = _alike(first, second)
+    schema = schema_of(bounds, first, second)
+    names = tuple(schema.columns) if schema and by_name else first.labels or second.labels
+    left, right = (
+        Sample(_encoded(table, schema, name, units, by_name=by_name), schema, names, units)
+        for table, name in ((first, "x"), (second, "y"))
+    )
+    return TwoSamples(left, right)
+
+
+def encode_pairs(
+    x: object, y: object, bounds_x: Bounds, bounds_y: Bounds, *, units: Units = "box"
+) -> TwoSamples:
+    """Encode the two sides of paired rows, each with its own columns and bounds.
+
+    Parameters
+    ----------
+    x, y : array, data frame, series or Arrow table
+        Row i of ``x`` belongs to row i of ``y``.
+    bounds_x, bounds_y : None, (lower, upper), (d, 2) array, mapping of names to pairs, or Schema
+        As in :func:`encode_samples`.
+    units : {"box", "own"}
+        As in :func:`encode_sample`.
+    """
+    left = encode_sample(x, bounds_x, "x", units=units)
+    right = encode_sample(y, bounds_y, "y", units=units)
+    if len(left) != len(right):
+        raise DataError("x and y must have the same number of rows: row i of x belongs to y's.")
+    if left.rows_per_person != right.rows_per_person:
+        raise ParameterError("bounds_x and bounds_y must have the same rows_per_person.")
+    return TwoSamples(left, right)
+
+
+def encode_sample(data: object, bounds: Bounds, name: str = "x", *, units: Units = "box") -> Sample:
+    """Encode one sample; ``name`` is what messages call it.
+
+    With ``units="own"`` numbers are clipped to their bounds but not mapped to [0, 1]: equal
+    values stay equal to the last bit, whatever their bounds, and different ones different.
+    """
+    source, by_name = read_data(data, name), _by_name(bounds)
+    schema = schema_of(bounds, source)
+    names = tuple(schema.columns) if schema and by_name else source.labels
+    return Sample(_encoded(source, schema, name, units, by_name=by_name), schema, names, units)
+
+
+def encode_like(data: object, sample: Sample, name: str) -> Sample:
+    """Encode public rows of the columns of a sample: by name if both have names."""
+    names = sample.column_names
+    named = sample.names == names  # not where only the title of a series is known
+    source = read_data(data, name).with_columns(len(names))
+    if named and source.names is not None:
+        fits = sample.schema is not None or set(source.names) == set(names)
+    else:
+        fits = source.width == len(names)
+    if not fits:
+        raise DataError(f"{name} must have the columns of x: {listed(names)}.")
+    if named and source.names is not None:
+        source = arranged(source, names, name)
+    rows = _encoded(source, sample.schema, name, sample.units, by_name=named)
+    return Sample(rows, sample.schema, sample.names, sample.units)
+
+
+def encode_table(schema: Schema, table: object) -> NDArray[np.float64]:
+    """Encode the columns that ``schema`` names; see :meth:`Schema.encode`."""
+    source = read_data(table, "table")
+    if source.names is None:
+        raise DataError("table must have named columns: a data frame, a table or a mapping.")
+    return _encoded(source, schema, "", "box", by_name=True)
+
+
+def _by_name(bounds: Bounds) -> bool:
+    """Whether bounds bring names for the columns; else those of the data are used."""
+    return isinstance(bounds, (Schema, Mapping))
+
+
+def _alike(first: Table, second: Table) -> tuple[Table, Table]:
+    """Give y the columns of x in their order."""
+    first, second = first.with_columns(second.width), second.with_columns(first.width)
+    if first.width != second.width:
+        raise DataError(
+            f"x and y must have the same columns: x has {first.width}, y has {second.width}."
+        )
+    if first.names is not None and second.names is not None:
+        second = arranged(second, first.names, "y")
+    return first, second
+
+
+def _encoded(
+    source: Table, schema: Schema | None, name: str, units: Units, *, by_name: bool
+) -> NDArray[np.float64]:
+    if schema is not None and by_name:
+        source = _chosen(source, tuple(schema.columns), name)
+    array, labels = source.array, _labels(source, schema if by_name else None, name)
+    if array is not None and array.dtype.kind not in "biuf" and not by_name:
+        raise DataError(f"{name} must hold real numbers; describe categories by a Schema.")
+    if schema is None:
+        if array is not None:
+            return _as_it_is(array, name)
+        return _by_columns(source, [None] * source.width, labels, units)
+    columns = list(schema.columns.values())
+    if array is not None and array.dtype.kind in "biuf" and all(map(_has_bounds_only, columns)):
+        return _placed_array(array, schema.box, labels, units)
+    return _by_columns(source, columns, labels, units)
+
+
+def _chosen(source: Table, names: tuple[str, ...], name: str) -> Table:
+    """Find the columns that are described: by name, or by position where they have none."""
+    source = source.with_columns(len(names))
+    if source.names is not None:
+        return arranged(source, names, name)
+    if source.width != len(names):
+        raise DataError(
+            f"{name} must have the schema's {len(names)} columns ({listed(names)}); "
+            f"it has {source.width}."
+        )
+    return source
+
+
+def _labels(source: Table, schema: Schema | None, name: str) -> list[str]:
+    """Return what messages call the columns."""
+    names = source.names if schema is None else tuple(schema.columns)
+    if names is not None:
+        return [label_of(own, name) for own in names]
+    if source.width == 1:
+        return [name]
+    return [f"column {place} of {name}" for place in range(1, source.width + 1)]
+
+
+def _has_bounds_only(column: Column) -> bool:
+    """Whether all columns of an array can be fitted at once."""
+    return isinstance(column, NumericColumn) and not column.integer and column.missing == "refuse"
+
+
+def _placed_array(
+    array: NDArray[Any], box: Box, labels: Sequence[str], units: Units
+) -> NDArray[np.float64]:
+    """Fit the columns of an array to their bounds, a block of rows at a time."""
+    rows = np.empty(array.shape)
+    for start in range(0, len(array), BLOCK):
+        block = as_floats(array[start : start + BLOCK])
+        if np.isnan(block).any():
+            refuse_missing(labels[int(np.argmax(np.isnan(block).any(axis=0)))])
+        placed(block, box.lower, box.upper, units, rows[start : start + BLOCK])
+    return rows
+
+
+def _as_it_is(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    rows = as_floats(array).view()
+    rows.flags.writeable = False  # it may be the caller's own
+    for start in range(0, len(rows), BLOCK):
+        check_finite(rows[start : start + BLOCK], name)
+    return rows
+
+
+def _by_columns(
+    source: Table, columns: Sequence[Column | None], labels: Sequence[str], units: Units
+) -> NDArray[np.float64]:
+    rows = np.empty((0, 0))
+    for index, (column, label) in enumerate(zip(columns, labels, strict=True)):
+        values = one_column(source.column(index), label)
+        if index == 0:
+            rows = np.empty((len(values), len(columns)))
+        elif len(values) != len(rows):
+            raise DataError(f"{label} must be as long as the other columns.")
+        if isinstance(column, CategoricalColumn):
+            fill_codes(rows[:, index], values, column, label)
+        else:
+            fill_numbers(rows[:, index], values, column, label, units)
+    return rows
