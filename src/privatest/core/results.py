@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.estimate_text import EstimateTable, estimate_table
 from privatest.core.privacy import Adjacency, Budget
 
-__all__ = ["Decision", "Outcome", "html_table"]
+__all__ = ["Decision", "Outcome", "Released", "html_table", "privacy_sentence", "read_only"]
 
-_ONE_SAMPLE_WORDS = "one {unit} replaced; the number of rows is public"
 _ADJACENCY_WORDS: Mapping[str, str] = {
     "one": "one {unit} replaced within its group; group sizes are public",
     "both": "one {unit} replaced in each group; group sizes are public",
@@ -28,8 +28,38 @@ _ADJACENCY_WORDS: Mapping[str, str] = {
 }
 
 
+class Released:
+    """What a frozen dataclass of released facts shares: it is read-only, and it is JSON."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        """Freeze arrays and mappings too."""
+        for name, value in _values(self).items():
+            object.__setattr__(self, name, _frozen(value))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy as plain values: read-only mappings can do neither."""
+        values = _values(self)
+        for name, value in values.items():
+            if isinstance(value, MappingProxyType):
+                values[name] = dict(value)
+        return _rebuild, (type(self), values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        found: dict[str, Any] = {}
+        for name, value in _values(self).items():
+            found |= _cost(value) if isinstance(value, Budget) else {name: _plain(value)}
+        return found
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return :meth:`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Released):
     """A private decision: reject the null hypothesis or not.
 
     Attributes
@@ -67,19 +97,6 @@ class Decision:
     unit: str = "row"
     simulated: bool = False
 
-    def __post_init__(self) -> None:
-        """Freeze the mappings too."""
-        object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
-        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy as plain values: read-only mappings can do neither."""
-        values = {name: getattr(self, name) for name in (f.name for f in fields(self))}
-        for name, value in values.items():
-            if isinstance(value, MappingProxyType):
-                values[name] = dict(value)
-        return _rebuild, (type(self), values)
-
     @property
     def verdict(self) -> str:
         """The sentence a statistician would write."""
@@ -89,11 +106,8 @@ class Decision:
     @property
     def guarantee(self) -> str:
         """The sentence on privacy."""
-        if self.simulated:
-            return "Simulated noise: this result is NOT private and must not be published."
-        two_groups = set(self.sizes) != {"n"}
-        words = _ADJACENCY_WORDS[self.adjacency] if two_groups else _ONE_SAMPLE_WORDS
-        return f"Privacy spent: {self.spent} ({words.format(unit=self.unit)})."
+        words = None if set(self.sizes) == {"n"} else _ADJACENCY_WORDS[self.adjacency]
+        return privacy_sentence(self.spent, self.unit, self.simulated, neighbours=words)
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table."""
@@ -134,8 +148,7 @@ class Decision:
         return {
             "reject": self.reject,
             "alpha": self.alpha,
-            "epsilon": float(self.spent.epsilon),
-            "delta": float(self.spent.delta),
+            **_cost(self.spent),
             "adjacency": self.adjacency,
             "unit": self.unit,
             "method": self.method,
@@ -144,10 +157,6 @@ class Decision:
             "parameters": {key: _plain(value) for key, value in self.parameters.items()},
             "simulated": self.simulated,
         }
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return :meth:`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +177,6 @@ class Outcome(Decision):
     pvalue: float = 1.0
     statistic: float | None = None
     estimates: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Freeze the estimates too."""
-        Decision.__post_init__(self)
-        values = {name: _frozen(value) for name, value in self.estimates.items()}
-        object.__setattr__(self, "estimates", MappingProxyType(values))
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
@@ -207,15 +210,51 @@ def html_table(rows: Iterable[Sequence[str]], caption: str = "") -> str:
     return f"<table>{head}{body}</table>"
 
 
-def _rebuild(kind: type[Decision], values: dict[str, Any]) -> Decision:
+def privacy_sentence(
+    spent: Budget,
+    unit: str,
+    simulated: bool,
+    *,
+    what: str = "result",
+    neighbours: str | None = None,
+) -> str:
+    """Say what was spent and what it hides, or that nothing is hidden.
+
+    ``neighbours`` are the words for two samples; by default there is one.
+    """
+    if simulated:
+        return f"Simulated noise: this {what} is NOT private and must not be published."
+    words = neighbours or "one {unit} replaced; the number of rows is public"
+    return f"Privacy spent: {spent} ({words.format(unit=unit)})."
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy that nobody can change."""
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _rebuild(kind: type[Released], values: dict[str, Any]) -> Released:
     return kind(**values)
 
 
+def _values(released: Any) -> dict[str, Any]:
+    return {each.name: getattr(released, each.name) for each in fields(released)}
+
+
+def _cost(spent: Budget) -> dict[str, float]:
+    return {"epsilon": float(spent.epsilon), "delta": float(spent.delta)}
+
+
 def _frozen(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        value = value.copy()
-        value.flags.writeable = False
-    return value
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _frozen_item(item) for key, item in value.items()})
+    return _frozen_item(value)
+
+
+def _frozen_item(value: Any) -> Any:
+    return read_only(value) if isinstance(value, np.ndarray) else value
 
 
 def _plain(value: Any) -> Any:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from privatest.core.estimate_text import numbered
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import html_table
+from privatest.core.results import Released, html_table, privacy_sentence
 from privatest.core.validation import Rng, number, printable, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Box
@@ -36,7 +35,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanEstimate:
+class MeanEstimate(Released):
     """A private mean, with a confidence region for the population mean.
 
     Attributes
@@ -76,10 +75,6 @@ class MeanEstimate:
     unit: str = "row"
     simulated: bool = False
 
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        _freeze(self)
-
     def __str__(self) -> str:
         """Print a line for each column, and the guarantee."""
         width = max(len(name) for name, _, _ in self._rows)
@@ -108,10 +103,6 @@ class MeanEstimate:
             (name, f"{mean:.6g}", f"({low:.6g} to {high:.6g})") for name, mean, low, high in values
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the released facts as plain Python values."""
-        return _plain(self)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> MeanEstimate:
         """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
@@ -123,13 +114,9 @@ class MeanEstimate:
         }
         return cls(**read, spent=spent, columns=None if columns is None else tuple(columns))
 
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return :meth:`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CovarianceEstimate:
+class CovarianceEstimate(Released):
     """A private covariance, with confidence intervals for that of the population.
 
     Attributes
@@ -154,10 +141,6 @@ class CovarianceEstimate:
     columns: tuple[str, ...] | None = None
     unit: str = "row"
     simulated: bool = False
-
-    def __post_init__(self) -> None:
-        """Make the arrays read-only."""
-        _freeze(self)
 
     def __str__(self) -> str:
         """Print the matrix and the guarantee."""
@@ -188,34 +171,6 @@ class CovarianceEstimate:
     def _head(self) -> str:
         return f"Private covariance of {self.n:,} rows"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the released facts as plain Python values."""
-        return _plain(self)
-
-    def to_json(self, *, indent: int | None = None) -> str:
-        """Return :meth:`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-
-def _freeze(estimate: Any) -> None:
-    for each in fields(estimate):
-        value = getattr(estimate, each.name)
-        if isinstance(value, np.ndarray):
-            copy = value.copy()
-            copy.flags.writeable = False
-            object.__setattr__(estimate, each.name, copy)
-
-
-def _plain(estimate: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for name in (each.name for each in fields(estimate)):
-        value = getattr(estimate, name)
-        if isinstance(value, Budget):
-            plain |= {"epsilon": float(value.epsilon), "delta": float(value.delta)}
-        else:
-            plain[name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return plain
-
 
 def _names(estimate: MeanEstimate | CovarianceEstimate) -> list[str]:
     names = estimate.columns
@@ -223,12 +178,7 @@ def _names(estimate: MeanEstimate | CovarianceEstimate) -> list[str]:
 
 
 def _guarantee(estimate: MeanEstimate | CovarianceEstimate) -> str:
-    if estimate.simulated:
-        return "Simulated noise: this result is NOT private and must not be published."
-    return (
-        f"Privacy spent: {estimate.spent} (one {estimate.unit} replaced; the number of rows is "
-        "public)."
-    )
+    return privacy_sentence(estimate.spent, estimate.unit, estimate.simulated)
 
 
 def private_mean(

@@ -13,6 +13,7 @@ from privatest.core.documents import fingerprint
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount
+from privatest.core.results import privacy_sentence
 from privatest.core.validation import Rng, reject
 from privatest.data.bounds import schema_of
 from privatest.data.samples import encode_sample
@@ -55,13 +56,10 @@ class Share:
     @property
     def guarantee(self) -> str:
         """The sentence on privacy."""
-        if self.simulated:
-            return "Simulated noise: this share is NOT private and must not be published."
-        unit = self.plan.schema.unit
-        return (
-            f"Privacy spent: {self.plan.budget} (one {unit} replaced; the number of rows is "
-            "public). Comparing the share costs nothing more, however often."
-        )
+        plan = self.plan
+        sentence = privacy_sentence(plan.budget, plan.schema.unit, self.simulated, what="share")
+        more = " Comparing the share costs nothing more, however often."
+        return sentence + more * (not self.simulated)
 
     @property
     def checksum(self) -> str:

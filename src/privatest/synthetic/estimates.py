@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget
+from privatest.core.results import privacy_sentence, read_only
 from privatest.data.domain import Domain
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, gram
@@ -126,11 +127,7 @@ class Facts:
     @property
     def guarantee(self) -> str:
         """The sentence on privacy."""
-        if self.simulated:
-            return "Simulated noise: this release is NOT private and must not be published."
-        return (
-            f"Privacy spent: {self.spent} (one {self.unit} replaced; the number of rows is public)."
-        )
+        return privacy_sentence(self.spent, self.unit, self.simulated, what="release")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,9 +140,8 @@ class Weighting:
     def __post_init__(self) -> None:
         """Freeze copies."""
         for name in ("weights", "draws"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            array = np.asarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, read_only(array))
 
     @property
     def fits(self) -> bool:
