@@ -67,6 +67,14 @@ def hsic_sensitivity(spread_x: float, spread_y: float, n: int) -> PermutationSen
     **Sensitivity** With C = c_x c_y (n-1)/n²: sqrt(3/2) C for the observed statistic, where
     both parts of the pair change in one row; 2 C for permuted ones, where a permutation parts
     them. Proof: docs/proofs/hsic-sensitivity.md.
+
+    Examples
+    --------
+    Without bounds that of permuted statistics is 4 (n-1)/n², lemma 6 of Kim and Schrab (2023).
+
+    >>> unbounded = Kernel("gaussian", 1.0).spread(Domain((0,), bounded=False))
+    >>> round(hsic_sensitivity(unbounded, unbounded, 4).permuted, 6)
+    0.75
     """
     step = spread_x * spread_y * (n - 1) / n**2
     return PermutationSensitivity(math.sqrt(1.5) * step * (1 + 1e-15), 2 * step)

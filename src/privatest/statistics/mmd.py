@@ -66,6 +66,16 @@ def mmd_sensitivity(
     **Sensitivity** "one": c/min(n, m), attained. "both": c (1/n + 1/m) for the observed
     statistic, but 2c/min(n, m) for permuted ones, where both replaced records may land in the
     smaller sample (attained). Proof: docs/proofs/mmd-sensitivity.md.
+
+    Examples
+    --------
+    Without bounds it is sqrt(2)/min(n, m), lemma 5 of Kim and Schrab (2023); less on [0, 1].
+
+    >>> kernel = Kernel("gaussian", 1.0)
+    >>> round(mmd_sensitivity(kernel.spread(Domain((0,), bounded=False)), 3, 2).observed, 6)
+    0.707107
+    >>> round(mmd_sensitivity(kernel.spread(Domain((0,))), 3, 2).observed, 6)
+    0.562192
     """
     smaller = min(n, m)
     if adjacency == "both":
