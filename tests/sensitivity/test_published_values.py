@@ -12,6 +12,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.features import fourier, nystrom
 from privatest.kernels.kernels import Kernel
 from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import (
     mmd,
     mmd_sensitivity,
@@ -25,7 +26,6 @@ from privatest.statistics.private_groups import (
     permuted_groups_features,
     private_groups_sensitivity,
 )
-from privatest.statistics.reference import null_moments
 
 LINE = Domain((0,))
 X = np.array([[0.0], [0.5], [1.0]])

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, budgets and sensitivities, results, secret randomness."""
+"""The foundation: errors, budgets and sensitivities, results, documents, secret randomness."""

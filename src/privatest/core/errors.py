@@ -5,7 +5,7 @@
     PrivatestError
     ├── ParameterError   (also ValueError)   a public parameter cannot be used
     ├── DataError        (also ValueError)   data does not fit its public description
-    ├── PrivacyError                         going on would break the guarantee
+    ├── PrivacyError                         continuing would break the guarantee
     ├── BudgetError                          a request costs more than what is left
     └── LedgerError                          the ledger cannot be used, or was changed
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class PrivatestError(Exception):
-    """Base of everything privatest raises on purpose.
+    """Base class of the errors that privatest raises.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class BudgetError(PrivatestError):
     ----------
     asked, left : mapping of str to Decimal or int
         What the request costs and what there is, by the names of the sums that decide:
-        ``epsilon`` and ``delta``, or those of another composition. Empty where it is not told.
+        ``epsilon`` and ``delta``, or those of another composition. Empty if unknown.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class BudgetError(PrivatestError):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The names of the sums of which too little is left."""
+        """Names of the sums that the request would exceed."""
         return tuple(name for name, cost in self.asked.items() if cost > self.left.get(name, cost))
 
 
 class LedgerError(PrivatestError):
-    """The ledger cannot be read or written, or is not what was written; release nothing."""
+    """The ledger cannot be read or written, or was altered; nothing may be released."""

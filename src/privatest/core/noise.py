@@ -77,7 +77,7 @@ class SecureNoise:
         return secrets.randbelow(limit)
 
     def permutation(self, size: int) -> NDArray[np.intp]:
-        """Return the order of random 64-bit keys; equal keys are drawn anew, so it is uniform."""
+        """Return the order of random 64-bit keys; equal keys are redrawn, so it is uniform."""
         while True:
             keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
             order = np.argsort(keys)
@@ -107,12 +107,12 @@ class SimulatedNoise:
 
     @property
     def simulated(self) -> bool:
-        """True, and it cannot be set: results say that they are not private."""
+        """True, and read-only: results say that they are not private."""
         return True
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
         root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        # a branch of its own: default_rng(seed), the public randomness, must not be its stream
+        # spawned: it must not be the stream of default_rng(seed), the public randomness
         branch = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _NOISE_BRANCH))
         self._rng = np.random.default_rng(branch)
 
@@ -127,8 +127,8 @@ class SimulatedNoise:
         return noisy
 
     def discrete_laplace(self, scale: float) -> int:
-        """Return the difference of two geometric draws, or of a wide law a rounded draw."""
-        if scale > _WIDE:  # the two laws differ by less than a float shows
+        """Return the difference of two geometric draws; a rounded draw if the scale is large."""
+        if scale > _WIDE:  # the two laws agree to the precision of a float
             return round(self._rng.laplace(scale=scale))
         success = -np.expm1(-1.0 / scale)
         first, second = self._rng.geometric(success, size=2)
@@ -152,22 +152,21 @@ def noise_source(noise: NoiseSource | None) -> NoiseSource:
     """Return the given source, or :class:`SecureNoise` for None."""
     if noise is None:
         return SecureNoise()
-    # not isinstance: a subclass could say of itself that it is not simulated
+    # not isinstance: a subclass could claim that it is not simulated
     if type(noise) not in (SecureNoise, SimulatedNoise):
         raise ParameterError("noise must be None, SecureNoise() or SimulatedNoise(seed).")
     return noise
 
 
 def secret_coins(noise: NoiseSource, count: int) -> NDArray[np.bool_]:
-    """Return fair, independent coins: which one of each of ``count`` couples comes first."""
+    """Return ``count`` fair, independent coins: whether the first of two keys is the smaller."""
     places = noise.permutation(2 * count)
     first: NDArray[np.bool_] = places[:count] < places[count:]
     return first
 
 
 def _opendp() -> Any:
-    # The names one by one: the prelude would import scikit-learn, and none of it is needed
-    # to import privatest.
+    # Module by module, and only when needed: the prelude would import scikit-learn.
     from types import SimpleNamespace  # noqa: PLC0415
 
     from opendp import domains, measurements, metrics, mod  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """What a release costs, what counts as a neighbour, and how far a statistic can move.
 
-Numbers here are public. Everything is rounded so that the promise is kept: budgets are
+Numbers here are public. Everything is rounded so that the guarantee holds: budgets are
 exact decimals, the epsilon given to a mechanism is rounded down, noise is rounded up.
 """
 
@@ -106,7 +106,7 @@ class Budget:
         object.__setattr__(self, "delta", delta_)
 
     def __add__(self, other: Budget) -> Budget:
-        """Compose two releases by plain addition, which never understates."""
+        """Compose two releases by plain addition, which never understates the cost."""
         with localcontext() as context:
             context.prec = 60
             epsilon, delta = self.epsilon + other.epsilon, self.delta + other.delta
@@ -115,7 +115,7 @@ class Budget:
         return Budget(epsilon, delta)
 
     def __str__(self) -> str:
-        """Write the budget as a reader would: epsilon = 1, or epsilon = 1, delta = 1e-6."""
+        """Write the budget for a reader: epsilon = 1, or epsilon = 1, delta = 1e-6."""
         text = f"epsilon = {float(self.epsilon):g}"
         return f"{text}, delta = {float(self.delta):g}" if self.delta else text
 
@@ -237,7 +237,7 @@ def _mills_sum(middle: float, half: float) -> float:
 
 @lru_cache(maxsize=1)
 def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of a quadrature: finding them takes longer than using them."""
+    """Return Gauss–Legendre nodes and weights: computing them takes longer than using them."""
     nodes, weights = np.polynomial.legendre.leggauss(24)
     return nodes, weights
 
@@ -260,7 +260,7 @@ def gaussian_scale(sensitivity: float, budget: Budget) -> float:
 
 @lru_cache(maxsize=256)
 def _unit_gaussian_scale(epsilon: float, delta: float) -> float:
-    """Return the standard deviation for a sensitivity of 1; tests ask for the same one often."""
+    """Return the standard deviation for a sensitivity of 1; cached, as tests often repeat it."""
     low, high = 1e-8, 1.0
     while gaussian_delta(high, epsilon) > delta:
         low, high = high, 2 * high

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.estimate_text import EstimateTable, estimate_table
+from privatest.core.estimate_table import EstimateTable, estimate_table
 from privatest.core.privacy import Adjacency, Budget
 
 __all__ = ["Decision", "Outcome", "Released", "html_table", "privacy_sentence", "read_only"]
@@ -29,7 +29,7 @@ _ADJACENCY_WORDS: Mapping[str, str] = {
 
 
 class Released:
-    """What a frozen dataclass of released facts shares: it is read-only, and it is JSON."""
+    """Base of frozen dataclasses of released facts: read-only, and written as JSON."""
 
     __slots__ = ()
 
@@ -183,11 +183,11 @@ class Outcome(Decision):
         rows = {"p-value": f"{self.pvalue:g}"}
         if self.statistic is not None:
             rows["statistic"] = f"{self.statistic:.6g}"
-        # not super(): a slotted dataclass is made anew, which breaks the zero-argument form
+        # not super(): slots=True makes a new class, which breaks the zero-argument form
         return rows | Decision.facts(self)
 
     def estimate_table(self) -> EstimateTable | None:
-        """Return the released means or differences for a reader, if there are some."""
+        """Return the released means or differences for a reader, if there are any."""
         return estimate_table(self.estimates, self.parameters, self.alpha)
 
     def to_dict(self) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class Outcome(Decision):
 
 
 def html_table(rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return rows as an HTML table: the first of each is its heading, all of it is escaped."""
+    """Return rows as an HTML table, escaped; the first cell of each row is its heading."""
     body = "".join(
         f"<tr><th>{html.escape(first)}</th>"
         + "".join(f"<td>{html.escape(text)}</td>" for text in rest)
@@ -220,7 +220,7 @@ def privacy_sentence(
 ) -> str:
     """Say what was spent and what it hides, or that nothing is hidden.
 
-    ``neighbours`` are the words for two samples; by default there is one.
+    ``neighbours`` describes those of two samples; by default there is one sample.
     """
     if simulated:
         return f"Simulated noise: this {what} is NOT private and must not be published."

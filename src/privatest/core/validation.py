@@ -30,12 +30,12 @@ _LONGEST_QUOTE = 60
 
 
 def reject(name: str, expected: str, got: object) -> NoReturn:
-    """Raise the one parameter error: what was expected of which parameter, and what came."""
+    """Raise a ParameterError that says what was expected and what was passed."""
     raise ParameterError(f"{name} must be {expected}; got {_shown(got)}.")
 
 
 def printable(text: str) -> str:
-    r"""Write what a terminal would act on, or not show, as an escape: "\x1b" for example.
+    r"""Escape what a terminal would act on or not show: "\x1b" for example.
 
     For names that come from a file: whoever wrote it must not be able to move the cursor.
     """
@@ -50,7 +50,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Quote a plain value; of anything else, which may be data passed by mistake, the type."""
+    """Quote a plain value; name only the type of what may be data passed by mistake."""
     if value is None or isinstance(value, (bool, int, float, Decimal, np.number)):
         return repr(value)
     if isinstance(value, str) and len(value) <= _LONGEST_QUOTE:
@@ -77,7 +77,7 @@ def number(
         reject(name, expected, value)
     try:
         result = float(value)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # too large for a float
         reject(name, expected, "a huge integer")
     if (
         not math.isfinite(result)

@@ -24,7 +24,7 @@ from privatest.statistics.hsic import (
     permuted_hsic_exact,
     permuted_hsic_features,
 )
-from privatest.statistics.reference import null_moments
+from privatest.statistics.kernel_moments import null_moments
 
 __all__ = ["hsic_test"]
 

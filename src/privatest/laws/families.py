@@ -47,7 +47,7 @@ class QuantileTable:
     quantiles: Floats
 
     def covers(self, n: int) -> bool:
-        """Whether the table speaks of n: it is interpolated above its smallest size."""
+        """Whether the table covers n: it is interpolated above its smallest size."""
         return n >= int(self.sizes[0])
 
     def upper_law(self, n: int, most: float) -> Law:
@@ -81,7 +81,7 @@ def _between(first: Floats, second: Floats, share: float) -> Floats:
 def upper_quantiles(draws: Floats) -> Floats:
     """Return upper confidence limits of the quantiles at SURVIVALS from independent draws.
 
-    The probability to exceed the r-th largest of B draws is at most that of a Beta(r, B + 1 - r)
+    The probability of exceeding the r-th largest of B draws is at most that of a Beta(r, B + 1 - r)
     variable in law, so P(T > quantile) <= s with confidence 99% for the largest r with
     P(Beta > s) <= 1%.
     """

@@ -1,7 +1,7 @@
 """Laws of n · T for one sample from a known continuous law: KS, Kuiper, CvM, Wasserstein.
 
-Values are in units of the sensitivity 1/n. Where a law is not exact, a bound on its error goes
-into the p-value. Proofs and measured errors: docs/proofs/ks-type.md.
+Values are in units of the sensitivity 1/n. Where a law is not exact, a bound on its error is
+added to the p-value. Proofs and measured errors: docs/proofs/ks-type.md.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _wasserstein(x: Floats, n: int) -> tuple[Floats, float]:
     above = min(int(np.searchsorted(sizes, n)), len(sizes) - 1)
     below = above if sizes[above] <= n else above - 1
     larger = np.maximum(survival[above], survival[below])
-    # 0 is never reached: beyond the last point what it says there still holds
+    # never 0: beyond the last point the value there is still a bound
     return np.interp(x, points, larger), float(larger[-1]) + _INTERPOLATION_ERROR
 
 

@@ -1,6 +1,6 @@
 """Laws of KS and Kuiper statistics of two samples from one continuous law.
 
-They do not depend on that law, so they are public, and are kept once computed. With ties the
+They do not depend on that law, so they are public and can be cached. With ties the
 statistics are smaller, so that p-values remain valid. Proofs: docs/proofs/ks-type.md.
 """
 
@@ -25,7 +25,7 @@ _MOST_THRESHOLDS = 250
 # p-value near .05 is too large by about 3% of itself.
 _ZONES = ((0.3, 0.05), (0.8, 0.01), (2.6, 0.1), (4.6, math.inf))
 _MOST_WORK = 1e8  # cells of walks; beyond, thresholds are further apart
-_CHUNK = 24  # thresholds that walk together, so that narrow bands are not carried by wide ones
+_CHUNK = 24  # thresholds that walk together, so that narrow bands are not padded to wide ones
 _LIMIT_ERROR = 0.3  # over max(n, m): of KS with n = m; otherwise the limit law is above the exact
 
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.estimate_text import numbered
+from privatest.core.estimate_table import numbered
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Released, html_table, privacy_sentence

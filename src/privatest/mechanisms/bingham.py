@@ -1,7 +1,7 @@
 """Random axes: Bingham's law on the sphere, and chains of orthogonal axes drawn by it.
 
-The sampler is the rejection of Kent, Ganeiban and Mardia (2018) from the angular central
-Gaussian law, for stacks of matrices at once. Randomness comes in as functions, so that the same
+The rejection sampler of Kent, Ganeiban and Mardia (2018), with angular central Gaussian
+proposals, for stacks of matrices at once. Randomness comes in as functions, so that the same
 code draws secret axes (:mod:`privatest.mechanisms.covariance`) and public replicates of a
 bootstrap. Proof: docs/proofs/covariance.md.
 """
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Draw = Callable[[int], Floats]
 """Returns so many independent numbers."""
 
-_TRIES = 4  # proposals at a time for each axis that is still to be drawn; about half are taken
+_TRIES = 4  # proposals at a time for each axis that is still to be drawn; about half are accepted
 _NEWTON_STEPS = 60  # converges in about ten; more do no harm
 _FLAT = 3.0  # up to this logarithm of largest over smallest density, uniform proposals will do
 
@@ -99,10 +99,10 @@ def _rejection(
     normals: Draw,
     uniforms: Draw,
 ) -> Floats:
-    """Propose directions of normal vectors, times roots, until each matrix has one taken.
+    """Propose directions of normal vectors, times roots, until one is accepted for each matrix.
 
-    ``log_ratio`` gives the log of the probability to take points with quadratic forms u'Au, for
-    some of the matrices.
+    ``log_ratio`` gives the log of the acceptance probability of points with quadratic forms u'Au,
+    for some of the matrices.
     """
     count, size = matrices.shape[:2]
     drawn, waiting = np.empty((count, size)), np.arange(count)

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EdScales:
-    """What is public of an ED release.
+    """The public scales of an ED release.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ def covariance_ed(
     values = np.linalg.eigvalsh(symmetric)[::-1]
     noisy = np.array([noise.laplace(float(value), scales.eigenvalues) for value in values])
     released = _assemble(symmetric[None], noisy[None], scales, *secret_draws(noise))[0]
-    # low bits of axes, which are not float-safe, do not leave
+    # the low bits of the axes, which are not float-safe, are not released
     grid = math.ldexp(1.0, math.floor(math.log2(scales.eigenvalues)) - _GRID_BITS)
     rounded: Floats = np.rint(released / grid) * grid
     return (rounded + rounded.T) / 2

@@ -1,4 +1,4 @@
-"""The smoothed permutation test: what a private null distribution allows to be released.
+"""The smoothed permutation test: what can be released if the null distribution is private.
 
 Noise goes on the observed statistic only; the noisy value is ranked among all statistics,
 each smoothed by the law of the noise. Under the null hypothesis the p-value is exactly
@@ -52,7 +52,7 @@ _MOST_HALVINGS = 4096  # a tail below 2^-4096 decides by its sign only
 
 
 def pvalue_loss(observed: float, permuted: float) -> float:
-    """Privacy loss of the smoothed p-value when statistics move by these many noise scales.
+    """Privacy loss of the smoothed p-value when statistics move by that many noise scales.
 
     max over 0 <= t <= permuted of t + observed + log1p(2pq/(p+q)), p = expm1(permuted - t),
     q = expm1(permuted + t): a concave function of t, so a ternary search finds its maximum.
@@ -116,8 +116,8 @@ def strongest(
     """Reduce kernels × permutations to one statistic each, max_k (T_k - o_k)/v_k.
 
     ``null`` holds a mean and a standard deviation of each T_k under a public law, or None. Then
-    v_k is the standard deviation of T_k with its noise, so that each kernel is weighed by what
-    it can see at this size and epsilon.
+    v_k is the standard deviation of T_k with its noise, so that each kernel counts by what
+    it can detect at this size and epsilon.
 
     Notes
     -----
@@ -200,7 +200,7 @@ def _lattice(
 ) -> tuple[list[int], float]:
     """Round statistics down to integers; return them and the noise's scale in lattice steps.
 
-    What is not finite becomes 0, a public value: to refuse it would tell of the data.
+    What is not finite becomes 0, a public value: refusing it would reveal something about the data.
 
     Notes
     -----

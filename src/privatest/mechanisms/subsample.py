@@ -2,7 +2,7 @@
 
 A replaced row lies in one subset, so it changes one rejection, whatever the test is. The test
 of tests (Kazan et al. 2023) adds Tulap noise to the number of rejections. SARRM (Peña and
-Barrientos 2022) turns each rejection over with a small probability and takes the majority.
+Barrientos 2022) flips each rejection with a small probability and takes the majority.
 Proofs: docs/proofs/subsample.md.
 """
 
@@ -31,9 +31,9 @@ __all__ = [
     "sarrm_rejects",
 ]
 
-COIN = 1 << 53  # a coin turns over with probability flips/COIN, exactly
+COIN = 1 << 53  # a decision is flipped with probability flips/COIN, exactly
 LEAST_SUB_ALPHA = 0.0025  # of SARRM's sub-tests, as in Peña and Barrientos
-MOST_SUB_ALPHA = 0.4  # that may be asked for: 1/2 is never reached
+MOST_SUB_ALPHA = 0.4  # that may be required: 1/2 is never reached
 
 
 def rejections_width(n_subsets: int, adjacency: Adjacency, rows_per_person: int = 1) -> int:
@@ -58,9 +58,9 @@ class SarrmParameters:
     Parameters
     ----------
     k : int
-        2k + 1 subsets; more than k turned-over rejections reject.
+        2k + 1 subsets; the test rejects if more than k of them do after flipping.
     flips : int
-        A rejection is turned over with probability flips/2^53.
+        A sub-test's decision is flipped with probability flips/2^53.
     sub_alpha : float
         Level of the sub-tests.
     """
@@ -76,7 +76,7 @@ class SarrmParameters:
 
     @property
     def truth(self) -> float:
-        """Probability that a rejection is left as it is."""
+        """Probability that a decision is not flipped."""
         return 1 - self.flips / COIN
 
 
@@ -145,7 +145,7 @@ def _sarrm(k: int, epsilon: float, alpha: float) -> SarrmParameters:
 def sarrm_rejects(
     rejections: Sequence[bool], parameters: SarrmParameters, noise: NoiseSource
 ) -> bool:
-    """Release the majority of the sub-tests' rejections, each turned over by a coin.
+    """Release the majority of the sub-tests' rejections, each flipped with a small probability.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def sarrm_rejects(
     uniform integer below 2^53 compared with ``flips``: its probability is exact.
     """
     if len(rejections) != parameters.n_subsets:
-        raise ParameterError("rejections must be as many as there are subsets; nothing drawn.")
-    # every coin is thrown, whatever the rejections are
-    turned = [noise.below(COIN) < parameters.flips for _ in rejections]
-    return sum(a != b for a, b in zip(rejections, turned, strict=True)) > parameters.k
+        raise ParameterError("rejections must be as many as there are subsets; nothing was drawn.")
+    # every coin is tossed, whatever the rejections are
+    flipped = [noise.below(COIN) < parameters.flips for _ in rejections]
+    return sum(a != b for a, b in zip(rejections, flipped, strict=True)) > parameters.k

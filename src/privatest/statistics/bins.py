@@ -114,7 +114,7 @@ def two_sample_bins(
     size: int | None,
     max_bins: int,
 ) -> TwoSampleBins:
-    """Cut two samples into bins of one size, in the given (secret) orders, which are used up."""
+    """Cut two samples into bins of one size, in the given (secret) orders; overwrites them."""
     n, m = len(x), len(y)
     if size is None:
         size = max(1, min(n, m) // _BINS_PER_SAMPLE, -(-(n + m) // max_bins))
@@ -190,7 +190,7 @@ def euclidean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def summation_depth(size: int) -> float:
-    """Most additions in a row behind the sum over a bin: within a tile, then over tiles."""
+    """Longest chain of additions in the sum over a bin: within a tile, then over tiles."""
     return min(size, _ROWS_PER_TILE) + (size / 512) ** 2
 
 
@@ -204,13 +204,13 @@ def feature_rounding(maps: FeatureMaps, additions: float) -> NDArray[np.float64]
 def parallel(
     function: Callable[[Item], Value], items: Iterable[Item], work: int
 ) -> Iterator[Value]:
-    """Map over items in order; with threads where the work is worth them (NumPy lets go)."""
+    """Map over items in order, with threads if it is worth it (NumPy releases the GIL)."""
     workers = os.cpu_count() or 1
     if workers == 1 or work < _PARALLEL_WORK:
         yield from map(function, items)
         return
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 -- not needed to import privatest
 
-    # Threads of ours that each start threads of BLAS would stand in each other's way.
+    # Our threads and those of BLAS would compete for the same cores.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
         yield from pool.map(function, items)

@@ -1,6 +1,6 @@
 """Location-scale families by the quantile function of their standard member.
 
-Quantiles are wanted on a grid: q(m / total) for integers m. What the fits rely on is said and
+Quantiles are needed on a grid: q(m / total) for integers m. What the fits rely on is stated and
 proved in docs/proofs/location-scale.md: computed quantiles lie within one grid step of a
 nondecreasing function.
 """
@@ -155,7 +155,7 @@ def _of_scipy(name: str) -> Family:
 
 
 def _known() -> str:
-    """List what there is; only an error message needs it, so the slow import may happen."""
+    """List the families; only for an error message, so the slow import is acceptable."""
     from scipy import stats  # noqa: PLC0415
 
     others = sorted(

@@ -2,7 +2,7 @@
 
 The distance does not change if all records are shifted and scaled, so its law under the null
 hypothesis is that of the standard member: it is public. Many samples are fitted side by side, in
-floats, which is enough here: no guarantee of privacy hangs on it. What comes out is the
+floats, which is enough here: privacy does not depend on it. What comes out is the
 Kolmogorov-Smirnov distance up to about 1e-9, and an upper bound of Kuiper's (a search over
 first levels that a hidden second minimum may escape): p-values are then too large, not too small.
 """

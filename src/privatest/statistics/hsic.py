@@ -1,4 +1,4 @@
-"""Hilbert-Schmidt independence criterion: the statistic, how far it moves, permuted values.
+"""Hilbert-Schmidt independence criterion: the statistic, its sensitivity, permuted values.
 
 T = |(1/n) sum_i (phi(x_i) - mean) (x) (psi(y_i) - mean)|, the norm of a cross-covariance.
 Kim and Schrab (2023), section 4.2, with the sharper constants of
@@ -65,7 +65,7 @@ def hsic_sensitivity(spread_x: float, spread_y: float, n: int) -> PermutationSen
     Notes
     -----
     **Sensitivity** With C = c_x c_y (n-1)/n²: sqrt(3/2) C for the observed statistic, where
-    both parts of the pair change in one row; 2 C for permuted ones, where a permutation parts
+    both parts of the pair change in one row; 2 C for permuted ones, where a permutation separates
     them. Proof: docs/proofs/hsic-sensitivity.md.
 
     Examples

@@ -109,9 +109,9 @@ def first_feasible(
     """Return the smallest k for which (k, k) is feasible, or (first, k) if ``first`` is given.
 
     ``search`` is (least, first guess, most); ``most`` is feasible. An exact certificate at k
-    excludes all levels before its root, and is tight at k: two to seven programs are enough as
-    a rule. Every step makes the interval of integers shorter, and halving it makes sure that
-    there are never more than about a hundred.
+    excludes all levels before its root, and is tight at k: two to seven programs usually
+    suffice. Every step shortens the interval of integers, and halving it makes sure that there
+    are never more than about a hundred.
     """
     low, guess, high = search
     certificate: Certificate | None = None

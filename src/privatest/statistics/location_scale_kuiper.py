@@ -1,8 +1,8 @@
 """Kuiper's distance of a sample to a location-scale family, within a declared slack.
 
 The distance is the minimum of k1 + k2 over feasible levels (k1, k2) of
-:mod:`privatest.statistics.location_scale`. It is not convex in k1, so that a local search would
-not do: [0, best) is cut into cells of k1, and each cell gets a lower bound from every certificate
+:mod:`privatest.statistics.location_scale`. It is not convex in k1, so a local search is not
+enough: [0, best) is cut into cells of k1, and each cell gets a lower bound from every certificate
 found so far. The smallest k2 falls as k1 grows; in the cell (l, u] the sum is at least
 l + k2(u). Proof: docs/proofs/location-scale.md.
 """

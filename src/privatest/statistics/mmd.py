@@ -1,4 +1,4 @@
-"""Maximum mean discrepancy: the statistic, how far it moves, and its permuted values.
+"""Maximum mean discrepancy: the statistic, its sensitivity, and its permuted values.
 
 T = |sum_i v_i phi(z_i)| in the kernel's RKHS, v = 1/n on the first sample and -1/m on the
 second. Kim and Schrab (2023), section 4.1, with the sharper constants of

@@ -1,4 +1,4 @@
-"""Test two samples by noisy means and second moments: what a tester does with what was released.
+"""Test two samples by noisy means and second moments: what a tester does with the releases.
 
 Everything here is post-processing of private releases: no data, no budget. The trusted curator's
 test and the comparison of two owners' shares both come down to :class:`PooledMoments`. Raj et
@@ -155,7 +155,7 @@ def moment_pvalue(
     null : {"corrected", "asymptotic"}
         "corrected" redraws the statistic with all of its noise. "asymptotic" is chi² without
         a regulariser, the law of the test without noise: it rejects far too often where noise
-        matters, and is here to show that.
+        matters, and is offered to show that.
     n_bootstrap : int
         Draws of the corrected null.
     rng : Generator

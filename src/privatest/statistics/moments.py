@@ -53,7 +53,7 @@ def moments_rounding(n: int, radius: float, feature_error: float = 0.0) -> tuple
     """Bound the rounding errors, in l2, of the mean and of the second moment.
 
     ``feature_error`` is the l2 error of one row. A sum of blocks has at most BLOCK + n/BLOCK
-    roundings on the way of each term, and the terms of a row have l2 norm ``radius``.
+    roundings in each term, and the terms of a row have l2 norm ``radius``.
     """
     steps = (BLOCK + n / BLOCK + 4) * _UNIT_ROUNDOFF * 1.01
     mean = feature_error + steps * (radius + feature_error)
@@ -81,7 +81,7 @@ def joint_sensitivity(
     -----
     **Sensitivity** With P = radius² and d the distance of the two rows the movement squared is
     at most alpha² d² + beta² max(2 P d² - d⁴/2, d² (2 radius - d)²), and the second form is the
-    larger only for d < 2 radius/3 (docs/proofs/moments.md). Without ``spread`` this is raj.md's
+    larger only for d < 2 radius/3 (docs/proofs/moments.md). Without ``spread`` this is
     4 alpha² P if alpha² >= 2 beta² P, else 2 alpha² P + 2 beta² P² + alpha⁴/(2 beta²).
 
     Examples

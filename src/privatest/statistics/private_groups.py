@@ -1,4 +1,4 @@
-"""MMD where the group is part of a person's own row and group sizes are private.
+"""Two-sample statistics where a person's group is part of the row and group sizes are private.
 
 T = |(1/N) sum_i (g_i - mean g) phi(x_i)| = (n m / N²) MMD with g_i in {0, 1}: only the total N
 is public, and an empty group gives T = 0. The null is made by permuting labels.
@@ -35,7 +35,7 @@ def private_groups_sensitivity(diameter: float, total: int) -> PermutationSensit
     Notes
     -----
     **Sensitivity** Replacing (x, g) by any (x', g') moves the observed statistic by at most
-    diameter (N-1)/N². A permutation parts the replaced value from the replaced label, so that
+    diameter (N-1)/N². A permutation separates the replaced value from the replaced label, so that
     two rows change, and a permuted statistic can move by twice that (nearly attained).
     Proof: docs/proofs/private-groups.md.
     """

@@ -1,9 +1,9 @@
-"""Rank and sign statistics as integers, each with how far it moves (its width) beside it.
+"""Rank and sign statistics as integers, each beside its width: the most that it moves.
 
-All of them look at the order of values only, so they need no bounds. Ties are broken by
-``labels``, a permutation, and zeros get a sign from ``coins``: with labels and
-coins drawn in secret, apart from the data, the laws of ``rank_laws`` hold exactly. Without them
-midranks are used. The widths hold both ways. Proofs: docs/proofs/rank-tests.md.
+They depend on the order of values only, so they need no bounds. Ties are broken by ``labels``, a
+permutation, and zeros get a sign from ``coins``: if both are drawn in secret, independently of the
+data, the laws of :mod:`privatest.laws` hold exactly. Without them midranks are used. The widths
+hold both ways. Proofs: docs/proofs/rank-tests.md.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def symmetry(z: Values, statistic: Symmetry) -> int:
 
 
 def symmetry_width() -> int:
-    """Return how far :func:`symmetry` moves: 2, a sign may turn."""
+    """Return how far :func:`symmetry` moves: 2, as a sign may change."""
     return 2
 
 
@@ -212,5 +212,5 @@ def signed_rank(
 
 
 def signed_rank_width(n: int) -> int:
-    """Return how far :func:`signed_rank` moves: 4n, the largest difference turns its sign."""
+    """Return how far :func:`signed_rank` moves: 4n, as the largest difference may change sign."""
     return 4 * n

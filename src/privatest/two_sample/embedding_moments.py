@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError, PrivacyError
-from privatest.core.estimate_text import places_of
+from privatest.core.estimate_table import places_of
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome

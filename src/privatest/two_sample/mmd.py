@@ -19,6 +19,7 @@ from privatest.kernels.features import FeatureMaps, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
 from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import (
     mmd_sensitivity,
     mmd_u_sensitivity,
@@ -30,7 +31,6 @@ from privatest.statistics.private_groups import (
     permuted_groups_features,
     private_groups_sensitivity,
 )
-from privatest.statistics.reference import null_moments
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
 
 __all__ = ["mmd_test"]

@@ -1,4 +1,4 @@
-"""Released estimates as a table for readers: means and differences with what they may be off by."""
+"""Released means and differences as a table, with their intervals or errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def estimate_table(
 ) -> EstimateTable | None:
     """Return the means or differences among released estimates, or None if there are none.
 
-    Covariances and regions are left out: they are for computing, and stay in ``estimates``.
+    Covariances and regions are for computing: they stay in ``estimates`` and are left out here.
     """
     if "lower" in estimates:
         return _intervals(estimates, parameters, alpha)
@@ -73,7 +73,7 @@ def _intervals(
 
 
 def numbered(count: int, single: str = "column 1") -> list[str]:
-    """Name columns that have no names; ``single`` is what a lone one is called."""
+    """Label columns that have no names by number; ``single`` is the label of an only column."""
     return [single] if count == 1 else [f"column {place}" for place in range(1, count + 1)]
 
 
