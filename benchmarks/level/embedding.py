@@ -29,7 +29,7 @@ from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
 from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import location_features
-from privatest.two_sample.embedding_moments import read_question
+from privatest.two_sample.embedding_moments import read_inputs
 from privatest.two_sample.embedding_permutation import me_permutation_test
 
 DIMENSION, DELTA, BOX = 50, 1e-5, (-4.0, 4.0)
@@ -93,7 +93,7 @@ def shares(
 ) -> float:
     """Return the p-value of two owners' releases."""
     noise = SimulatedNoise(1_000_000 + seed)
-    question = read_question(
+    inputs = read_inputs(
         x,
         y,
         bounds=BOX,
@@ -103,7 +103,7 @@ def shares(
         paired=False,
         noise=noise,
     )
-    embedding = location_features(me["locations"], question.samples.x, "gaussian", WIDTH)
+    embedding = location_features(me["locations"], inputs.samples.x, "gaussian", WIDTH)
     released = [
         release_moments(
             moments(feature_blocks(embedding, sample.rows), embedding.dimension),
@@ -113,7 +113,7 @@ def shares(
             noise=noise,
             feature_error=embedding.rounding,
         )
-        for sample in question.samples
+        for sample in inputs.samples
     ]
     pooled = pool_releases(*released)
     return moment_pvalue(pooled, n_bootstrap=BOOTSTRAP, rng=np.random.default_rng(seed))[1]

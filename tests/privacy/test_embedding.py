@@ -20,7 +20,7 @@ from privatest.noise import SimulatedNoise
 from privatest.statistics.correlation import two_sample_scale
 from privatest.two_sample import embedding_statistic
 from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
-from privatest.two_sample.embedding_moments import read_question
+from privatest.two_sample.embedding_moments import read_inputs
 from privatest.two_sample.embedding_permutation import me_permutation_test
 from privatest.two_sample.embedding_statistic import select_privately
 from tests.privacy.harness import audit
@@ -107,7 +107,7 @@ def choice(draw):
     """Release which of two locations is chosen."""
 
     def release(data):
-        question = read_question(
+        inputs = read_inputs(
             *data,
             bounds=(0, 1),
             budget=(EPSILON, 0),
@@ -116,7 +116,7 @@ def choice(draw):
             paired=False,
             noise=draw(),
         )
-        return select_privately(question, [CLOSE, FAR])[0]
+        return select_privately(inputs, [CLOSE, FAR])[0]
 
     return release
 
@@ -140,7 +140,7 @@ def test_loses_no_more_than_epsilon(name):
 
 def test_a_choice_loses_no_more_than_epsilon(monkeypatch):
     """All rows choose here, so that the replaced one always counts."""
-    monkeypatch.setattr(embedding_statistic, "_split", lambda question: (question, question))
+    monkeypatch.setattr(embedding_statistic, "_split", lambda inputs: (inputs, inputs))
     first = np.full(5, 0.5), np.full(5, 0.5)
     neighbours = [(np.append(first[0], end), np.append(first[1], 0.5)) for end in (0.0, 1.0)]
     assert audit(choice(seeds()), *neighbours, runs=RUNS) <= EPSILON

@@ -22,7 +22,7 @@ from privatest.plots.features import plot_features
 from privatest.statistics.correlation import straightened, two_sample_scale
 from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import PrivateChoice
-from privatest.two_sample.embedding_moments import distinguishing_features, read_question
+from privatest.two_sample.embedding_moments import distinguishing_features, read_inputs
 from privatest.two_sample.embedding_permutation import (
     me_permutation_test,
     relabelled,
@@ -143,11 +143,11 @@ def test_noise_of_estimates_is_what_is_said():
 def test_permuted_statistics_are_those_of_permuted_rows():
     x, y = X[:6], Y[:4]  # bins of one row
     features = mean_embedding(Kernel("gaussian", 0.5), Domain((0, 0)).points(3), Domain((0, 0)))
-    question = read_question(
+    inputs = read_inputs(
         x, y, bounds=(0, 1), budget=(1, 0), alpha=0.05, adjacency="one", paired=False, noise=noise()
     )
     scale = two_sample_scale(6, 4, radius=1.0, spread=features.spread, condition=2.0)
-    found, error = relabelled(question, features, scale, 50, np.random.default_rng(1))
+    found, error = relabelled(inputs, features, scale, 50, np.random.default_rng(1))
     psi = features(np.vstack([x, y]))
     values = set()
     rng = np.random.default_rng(2)

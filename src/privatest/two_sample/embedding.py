@@ -21,10 +21,10 @@ from privatest.two_sample.embedding_locations import (
     location_features,
 )
 from privatest.two_sample.embedding_moments import (
-    Question,
+    Inputs,
     embedding_estimates,
     embedding_facts,
-    read_question,
+    read_inputs,
     released_moments,
 )
 from privatest.two_sample.embedding_statistic import released_statistic, select_privately
@@ -159,7 +159,7 @@ def me_test(
     >>> found.reject
     True
     """
-    question = read_question(
+    inputs = read_inputs(
         x,
         y,
         bounds=bounds,
@@ -171,13 +171,13 @@ def me_test(
     )
     choice = isinstance(locations, PrivateChoice)
     embeddings = [
-        location_features(candidate, question.samples.x, kernel, bandwidth)
+        location_features(candidate, inputs.samples.x, kernel, bandwidth)
         for candidate in (locations.candidates if choice else [locations])
     ]
     chosen = 0
     if choice:
-        chosen, question = select_privately(question, embeddings)
-    return _outcome(question, embeddings[chosen], "mean embedding test", release, rng)
+        chosen, inputs = select_privately(inputs, embeddings)
+    return _outcome(inputs, embeddings[chosen], "mean embedding test", release, rng)
 
 
 def scf_test(
@@ -238,7 +238,7 @@ def scf_test(
     >>> scf_test(x, y, frequencies=[2.0, 4.0], bounds=(0, 1), epsilon=1, delta=1e-6).reject
     True
     """
-    question = read_question(
+    inputs = read_inputs(
         x,
         y,
         bounds=bounds,
@@ -248,37 +248,37 @@ def scf_test(
         paired=paired,
         noise=noise,
     )
-    embedding = characteristic_features(frequencies, question.samples.x, bandwidth)
-    return _outcome(question, embedding, "smooth characteristic function test", release, rng)
+    embedding = characteristic_features(frequencies, inputs.samples.x, bandwidth)
+    return _outcome(inputs, embedding, "smooth characteristic function test", release, rng)
 
 
 def _outcome(
-    question: Question, embedding: Embedding, test: str, release: Release | None, rng: Rng
+    inputs: Inputs, embedding: Embedding, test: str, release: Release | None, rng: Rng
 ) -> Outcome:
     if release is None:
-        release = "moments" if question.budget.delta else "statistic"
+        release = "moments" if inputs.budget.delta else "statistic"
     if not isinstance(release, (MomentsRelease, StatisticRelease)):
         one_of("release", release, ("moments", "statistic"))
         release = MomentsRelease() if release == "moments" else StatisticRelease()
     generator = public_generator(rng)
-    facts = embedding_facts(question, embedding, test)
+    facts = embedding_facts(inputs, embedding, test)
     estimates: dict[str, Any] = {}
     if isinstance(release, StatisticRelease):
-        statistic, pvalue, ridge = released_statistic(question, embedding, release.condition)
+        statistic, pvalue, ridge = released_statistic(inputs, embedding, release.condition)
         facts["parameters"] |= {"release": "statistic", "ridge": ridge}
     else:
-        pooled = released_moments(question, embedding)
+        pooled = released_moments(inputs, embedding)
         draws: dict[str, Any] = {"null": release.null, "n_bootstrap": release.n_bootstrap}
         statistic, pvalue = moment_pvalue(pooled, **draws, rng=generator)
         facts["parameters"] |= {"release": "moments"} | draws
         estimates = embedding_estimates(pooled, embedding)
     return Outcome(
-        reject=pvalue <= question.alpha,
-        alpha=question.alpha,
+        reject=pvalue <= inputs.alpha,
+        alpha=inputs.alpha,
         pvalue=pvalue,
         statistic=statistic,
-        spent=question.budget,
-        simulated=question.noise.simulated,
+        spent=inputs.budget,
+        simulated=inputs.noise.simulated,
         estimates=estimates,
         **facts,
     )

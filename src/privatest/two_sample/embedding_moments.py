@@ -36,12 +36,12 @@ from privatest.two_sample.embedding_locations import in_own_units
 
 __all__ = [
     "DistinguishingFeature",
-    "Question",
+    "Inputs",
     "distinguishing_features",
     "embedding_estimates",
     "embedding_facts",
     "pair_moments",
-    "read_question",
+    "read_inputs",
     "released_moments",
     "sample_moments",
 ]
@@ -50,7 +50,7 @@ _PAIRED_NULL = "the two members of a pair can be exchanged"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
-class Question:
+class Inputs:
     """Two encoded samples, what is to be hidden, and what may be spent."""
 
     samples: TwoSamples
@@ -74,7 +74,7 @@ class Question:
         return each * self.samples.rows_per_person
 
 
-def read_question(
+def read_inputs(
     x: Any,
     y: Any,
     *,
@@ -84,7 +84,7 @@ def read_question(
     adjacency: Adjacency,
     paired: bool,
     noise: NoiseSource | None,
-) -> Question:
+) -> Inputs:
     """Check and read what all embedding tests take."""
     spend = Budget(*budget)
     alpha = number("alpha", alpha, above=0, below=1)
@@ -103,53 +103,53 @@ def read_question(
     check_sizes(samples, adjacency)
     if paired and len(samples.x) != len(samples.y):
         raise DataError("x and y must have the same number of rows: row i of each is one pair.")
-    return Question(samples, spend, alpha, adjacency, paired, source)
+    return Inputs(samples, spend, alpha, adjacency, paired, source)
 
 
-def sample_moments(question: Question, embedding: Embedding) -> tuple[Moments, Moments]:
+def sample_moments(inputs: Inputs, embedding: Embedding) -> tuple[Moments, Moments]:
     """Mean and second moment of each sample's features, in one pass."""
     x, y = (
         moments(feature_blocks(embedding, sample.rows), embedding.dimension)
-        for sample in question.samples
+        for sample in inputs.samples
     )
     return x, y
 
 
-def difference_blocks(question: Question, embedding: Embedding) -> Iterator[NDArray[np.float64]]:
+def difference_blocks(inputs: Inputs, embedding: Embedding) -> Iterator[NDArray[np.float64]]:
     """Features of x minus those of y, for paired rows."""
-    x, y = (sample.rows for sample in question.samples)
+    x, y = (sample.rows for sample in inputs.samples)
     for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)
         yield embedding(x[part]) - embedding(y[part])
 
 
-def pair_moments(question: Question, embedding: Embedding) -> Moments:
+def pair_moments(inputs: Inputs, embedding: Embedding) -> Moments:
     """Mean and second moment of the differences of paired rows."""
-    return moments(difference_blocks(question, embedding), embedding.dimension)
+    return moments(difference_blocks(inputs, embedding), embedding.dimension)
 
 
-def released_moments(question: Question, embedding: Embedding) -> PooledMoments:
+def released_moments(inputs: Inputs, embedding: Embedding) -> PooledMoments:
     """Release the difference of mean features, the pooled mean and second moment."""
-    if not question.paired:
-        x, y = sample_moments(question, embedding)
+    if not inputs.paired:
+        x, y = sample_moments(inputs, embedding)
         return release_difference(
             x,
             y,
             radius=embedding.radius,
             spread=embedding.spread,
-            budget=question.budget,
-            noise=question.noise,
-            adjacency=question.adjacency,
-            rows_per_person=question.samples.rows_per_person,
+            budget=inputs.budget,
+            noise=inputs.noise,
+            adjacency=inputs.adjacency,
+            rows_per_person=inputs.samples.rows_per_person,
             feature_error=embedding.rounding,
         )
     # a difference of features is at most the spread long, and two are at most twice that apart
     released = release_moments(
-        pair_moments(question, embedding),
+        pair_moments(inputs, embedding),
         radius=embedding.spread,
-        budget=question.budget,
-        noise=question.noise,
-        rows_per_person=question.samples.rows_per_person,
+        budget=inputs.budget,
+        noise=inputs.noise,
+        rows_per_person=inputs.samples.rows_per_person,
         feature_error=2 * embedding.rounding,
     )
     # Two samples of 2n rows have H = n; the mean difference is that of means +w/2 and -w/2.
@@ -184,15 +184,15 @@ def embedding_estimates(pooled: PooledMoments, embedding: Embedding) -> dict[str
     }
 
 
-def embedding_facts(question: Question, embedding: Embedding, test: str) -> dict[str, Any]:
+def embedding_facts(inputs: Inputs, embedding: Embedding, test: str) -> dict[str, Any]:
     """Return the public fields of a result; ``test`` is the name of the test."""
-    parameters: dict[str, Any] = {"paired": question.paired}
+    parameters: dict[str, Any] = {"paired": inputs.paired}
     if isinstance(embedding, MeanEmbedding):
         test = f"{test} ({embedding.kernel.family} kernel)"
         parameters |= {
             "kernel": embedding.kernel.family,
             "bandwidth": embedding.kernel.bandwidth,
-            "locations": in_own_units(embedding.locations, question.samples.x.schema),
+            "locations": in_own_units(embedding.locations, inputs.samples.x.schema),
         }
     elif isinstance(embedding, SmoothCharacteristic):
         parameters |= {
@@ -200,12 +200,12 @@ def embedding_facts(question: Question, embedding: Embedding, test: str) -> dict
             "frequencies": embedding.frequencies.T.tolist(),  # per unit of the box
         }
     return {
-        "adjacency": question.adjacency,
-        "method": f"{'paired' if question.paired else 'two-sample'} {test}",
-        "null_hypothesis": _PAIRED_NULL if question.paired else NULL_HYPOTHESIS,
-        "sizes": question.sizes,
+        "adjacency": inputs.adjacency,
+        "method": f"{'paired' if inputs.paired else 'two-sample'} {test}",
+        "null_hypothesis": _PAIRED_NULL if inputs.paired else NULL_HYPOTHESIS,
+        "sizes": inputs.sizes,
         "parameters": parameters,
-        "unit": question.samples.unit,
+        "unit": inputs.samples.unit,
     }
 
 

@@ -27,7 +27,7 @@ from privatest.statistics.correlation import (
 )
 from privatest.statistics.moments import Moments, moments_rounding
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
-from privatest.two_sample.embedding_moments import Question, embedding_facts, read_question
+from privatest.two_sample.embedding_moments import Inputs, embedding_facts, read_inputs
 from privatest.two_sample.embedding_statistic import embedding_scale
 
 __all__ = ["me_permutation_test", "relabelled", "scf_permutation_test"]
@@ -138,7 +138,7 @@ def me_permutation_test(
     >>> me_permutation_test(x, y, locations=[0.25, 0.75], bounds=(0, 1), epsilon=1).reject
     True
     """
-    question = read_question(
+    inputs = read_inputs(
         x,
         y,
         bounds=bounds,
@@ -148,9 +148,9 @@ def me_permutation_test(
         paired=paired,
         noise=noise,
     )
-    embedding = location_features(locations, question.samples.x, kernel, bandwidth)
+    embedding = location_features(locations, inputs.samples.x, kernel, bandwidth)
     name = "mean embedding permutation test"
-    return _permuted_result(question, embedding, name, release, condition, n_permutations, rng)
+    return _permuted_result(inputs, embedding, name, release, condition, n_permutations, rng)
 
 
 @overload
@@ -221,7 +221,7 @@ def scf_permutation_test(
     >>> scf_permutation_test(x, y, frequencies=[2.0, 4.0], bounds=(0, 1), epsilon=1).reject
     True
     """
-    question = read_question(
+    inputs = read_inputs(
         x,
         y,
         bounds=bounds,
@@ -231,13 +231,13 @@ def scf_permutation_test(
         paired=paired,
         noise=noise,
     )
-    embedding = characteristic_features(frequencies, question.samples.x, bandwidth)
+    embedding = characteristic_features(frequencies, inputs.samples.x, bandwidth)
     name = "smooth characteristic function permutation test"
-    return _permuted_result(question, embedding, name, release, condition, n_permutations, rng)
+    return _permuted_result(inputs, embedding, name, release, condition, n_permutations, rng)
 
 
 def _permuted_result(
-    question: Question,
+    inputs: Inputs,
     embedding: Embedding,
     test: str,
     release: Release,
@@ -248,36 +248,36 @@ def _permuted_result(
     """Release a p-value or a decision; see :func:`me_permutation_test`."""
     one_of("release", release, RELEASES)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
-    scale = embedding_scale(question, embedding, condition, _CONDITION)
+    scale = embedding_scale(inputs, embedding, condition, _CONDITION)
     generator = public_generator(rng)
-    if question.paired:
-        statistics, error = _flipped(question, embedding, scale, n_permutations, generator)
+    if inputs.paired:
+        statistics, error = _flipped(inputs, embedding, scale, n_permutations, generator)
     else:
-        statistics, error = relabelled(question, embedding, scale, n_permutations, generator)
-    moved = question.steps * scale.sensitivity
-    facts = embedding_facts(question, embedding, test)
+        statistics, error = relabelled(inputs, embedding, scale, n_permutations, generator)
+    moved = inputs.steps * scale.sensitivity
+    facts = embedding_facts(inputs, embedding, test)
     facts["parameters"] |= {"ridge": scale.ridge, "n_permutations": n_permutations}
     return permutation_result(
         statistics,
         sensitivity=PermutationSensitivity(moved, moved).widened(error),
-        budget=question.budget,
-        alpha=question.alpha,
+        budget=inputs.budget,
+        alpha=inputs.alpha,
         release=release,
-        noise=question.noise,
+        noise=inputs.noise,
         facts=facts,
     )
 
 
 def relabelled(
-    question: Question,
+    inputs: Inputs,
     embedding: Embedding,
     scale: Scale,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed labels and for permuted ones: one pass, then sums over bins."""
-    x, y = question.samples.x.rows, question.samples.y.rows
-    orders = question.noise.permutation(len(x)), question.noise.permutation(len(y))
+    x, y = inputs.samples.x.rows, inputs.samples.y.rows
+    orders = inputs.noise.permutation(len(x)), inputs.noise.permutation(len(y))
     bins = two_sample_bins(x, y, *orders, size=None, max_bins=_MAX_BINS)
     edges, total = bins.edges, bins.n + bins.m
 
@@ -302,15 +302,15 @@ def relabelled(
 
 
 def _flipped(
-    question: Question,
+    inputs: Inputs,
     embedding: Embedding,
     scale: Scale,
     n_permutations: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed differences and for bins of them with flipped signs."""
-    x, y = question.samples.x.rows, question.samples.y.rows
-    order = question.noise.permutation(len(x))
+    x, y = inputs.samples.x.rows, inputs.samples.y.rows
+    order = inputs.noise.permutation(len(x))
     edges = np.linspace(0, len(x), min(len(x), _PAIR_BINS) + 1).astype(np.intp)
     size = embedding.dimension
     sums, second = np.zeros((len(edges) - 1, size)), np.zeros((size, size))

@@ -30,7 +30,7 @@ from privatest.statistics.correlation import (
     two_sample_scale,
 )
 from privatest.statistics.moments import Moments, moments_rounding
-from privatest.two_sample.embedding_moments import Question, pair_moments, sample_moments
+from privatest.two_sample.embedding_moments import Inputs, pair_moments, sample_moments
 
 __all__ = [
     "embedding_scale",
@@ -48,18 +48,18 @@ _BAKIROV = 1.5365  # above it no weights of sum 1 have a larger tail than a sing
 
 
 def embedding_scale(
-    question: Question, embedding: Embedding, condition: float | None, default: float
+    inputs: Inputs, embedding: Embedding, condition: float | None, default: float
 ) -> Scale:
     """Return the public constants of S; by default K is small enough for the sizes."""
-    n, m = len(question.samples.x), len(question.samples.y)
-    total = n if question.paired else n + m
+    n, m = len(inputs.samples.x), len(inputs.samples.y)
+    total = n if inputs.paired else n + m
     if condition is None:
         chosen = min(default, total / 4)
     else:
         chosen = number("condition", condition, above=0)
         if chosen > total / 2:
             raise ParameterError("condition must be at most half the number of rows.")
-    if question.paired:
+    if inputs.paired:
         return paired_scale(n, reach=embedding.spread, condition=chosen)
     return two_sample_scale(
         n, m, radius=embedding.radius, spread=embedding.spread, condition=chosen
@@ -67,15 +67,15 @@ def embedding_scale(
 
 
 def embedding_statistic(
-    question: Question, embedding: Embedding, scale: Scale
+    inputs: Inputs, embedding: Embedding, scale: Scale
 ) -> tuple[float, int, float, float]:
     """Return S, the number of labelled rows, S's rounding error and the largest variance."""
-    if question.paired:
-        pairs = pair_moments(question, embedding)
+    if inputs.paired:
+        pairs = pair_moments(inputs, embedding)
         products, pooled, reach = pairs.mean, pairs, embedding.spread
         variance, feature_error = reach**2, 2 * embedding.rounding
     else:
-        x, y = sample_moments(question, embedding)
+        x, y = sample_moments(inputs, embedding)
         total = x.n + y.n
         pooled = Moments(
             total,
@@ -94,23 +94,23 @@ def embedding_statistic(
 
 
 def released_statistic(
-    question: Question, embedding: Embedding, condition: float | None
+    inputs: Inputs, embedding: Embedding, condition: float | None
 ) -> tuple[float, float, float]:
     """Release S with Laplace noise; return it with its p-value and the ridge."""
-    scale = embedding_scale(question, embedding, condition, _CONDITION)
-    value, total, error, variance = embedding_statistic(question, embedding, scale)
+    scale = embedding_scale(inputs, embedding, condition, _CONDITION)
+    value, total, error, variance = embedding_statistic(inputs, embedding, scale)
     bound = Sensitivity(
-        (question.steps * scale.sensitivity + 2 * error) * (1 + 1e-12),
-        adjacency=question.adjacency,
+        (inputs.steps * scale.sensitivity + 2 * error) * (1 + 1e-12),
+        adjacency=inputs.adjacency,
     )
-    noisy = laplace(value, sensitivity=bound, budget=question.budget, noise=question.noise)
+    noisy = laplace(value, sensitivity=bound, budget=inputs.budget, noise=inputs.noise)
     pvalue = statistic_pvalue(
         noisy,
         size=total,
         dimension=embedding.dimension,
         variance=variance,
         scale=scale,
-        noise_scale=bound.value / question.budget.pure_epsilon,
+        noise_scale=bound.value / inputs.budget.pure_epsilon,
     )
     return noisy, pvalue, scale.ridge
 
@@ -164,7 +164,7 @@ def _correlation_tail(
     return tail
 
 
-def select_privately(question: Question, candidates: Sequence[Embedding]) -> tuple[int, Question]:
+def select_privately(inputs: Inputs, candidates: Sequence[Embedding]) -> tuple[int, Inputs]:
     """Return the chosen candidate's index and the rows that did not choose.
 
     Notes
@@ -176,12 +176,12 @@ def select_privately(question: Question, candidates: Sequence[Embedding]) -> tup
     data. A row is seen by the choice or by the test, never by both: together they cost the larger
     of the two budgets, not the sum. That needs one row per person; a pair is one row.
     """
-    if question.steps > 1:
+    if inputs.steps > 1:
         raise PrivacyError(
             "PrivateChoice needs one row per person and adjacency='one': a person with rows in "
             "both parts would be used twice."
         )
-    choosing, testing = _split(question)
+    choosing, testing = _split(inputs)
     scales = [
         embedding_scale(choosing, embedding, None, _CHOICE_CONDITION) for embedding in candidates
     ]
@@ -191,22 +191,22 @@ def select_privately(question: Question, candidates: Sequence[Embedding]) -> tup
         values.append(value)
         widest = max(widest, (scale.sensitivity + 2 * error) * (1 + 1e-12))
     chosen = noisy_argmax(
-        values, sensitivity=Sensitivity(widest), budget=question.budget, noise=question.noise
+        values, sensitivity=Sensitivity(widest), budget=inputs.budget, noise=inputs.noise
     )
     return chosen, testing
 
 
-def _split(question: Question) -> tuple[Question, Question]:
+def _split(inputs: Inputs) -> tuple[Inputs, Inputs]:
     """Cut rows in a secret order; pairs stay together."""
-    x, y = question.samples
+    x, y = inputs.samples
     first_x, first_y = len(x) // _CHOOSING, len(y) // _CHOOSING
     if min(first_x, first_y) < 2:
         raise DataError(f"PrivateChoice needs at least {2 * _CHOOSING} rows in each sample.")
-    order_x, order_y = question.samples.secret_orders(question.noise, paired=question.paired)
+    order_x, order_y = inputs.samples.secret_orders(inputs.noise, paired=inputs.paired)
 
-    def part(rows_x: slice, rows_y: slice) -> Question:
+    def part(rows_x: slice, rows_y: slice) -> Inputs:
         samples = TwoSamples(x.part(order_x[rows_x]), y.part(order_y[rows_y]))
-        return replace(question, samples=samples)
+        return replace(inputs, samples=samples)
 
     return (
         part(slice(first_x), slice(first_y)),
