@@ -153,7 +153,7 @@ def test_public_points_are_in_the_release(cli):
     asked = ["release", path, *VISITS, *BUDGET, "-o", "s.parquet", "--public-points"]
     refused(cli(*asked, write("p.csv", pa.table({"visits": [1, 2]}))), "p.csv has no column 'age'")
     twice = write("t.csv", pa.table({"visits": [1, 1], "age": [2, 2]}))
-    refused(cli(*asked, twice), "different from each other")
+    refused(cli(*asked, twice), "must be distinct")
     given = pa.table({"visits": [1, 30, 60, 79, 11], "age": [2, 70, 50, 20, 33]})
     assert cli(*asked, write("g.csv", given)).code == 0
     assert sorted(SyntheticData.load("s.parquet").columns["visits"]) == [1, 11, 30, 60, 79]

@@ -206,7 +206,7 @@ def test_shares_that_are_refused(site):
     refused(site("compare", "a.json", "plan.json"), "plan.json is refused", "not a privatest share")
     refused(site("compare", "a.json", "b.json", "--alpha", "2"), "alpha must be")
     shutil.copy("a.json", "copy.json")
-    refused(site("compare", "a.json", "copy.json"), "one and the same")
+    refused(site("compare", "a.json", "copy.json"), "the two shares are the same")
     text = Path("b.json").read_text()
     Path("b.json").write_text(text.replace('"n": 80', '"n": 81'))
     refused(site("compare", "a.json", "b.json"), "b.json is refused", "checksum")

@@ -123,7 +123,7 @@ def test_picture(synthetic, tmp_path):
     assert "NOT private" in figure.get_supxlabel()
     real = replace(synthetic, facts=replace(synthetic.facts, simulated=False))
     words = plot_marginals(real).get_supxlabel().replace("\n", " ")
-    assert "two error bars each way, for the privacy noise and" in words
+    assert "plus or minus two standard errors, for the privacy noise and" in words
     assert "does not cover" in words
     figure.savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 0

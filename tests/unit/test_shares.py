@@ -321,7 +321,7 @@ def test_shares_of_different_plans_are_refused_by_name():
     other = plan_share((0, 1), epsilon=1, delta="1e-6", locations=4, kernel="imq")
     with pytest.raises(ParameterError, match="differ in kernel, locations"):
         compare(made(0), made(1, plan=other))
-    with pytest.raises(ParameterError, match="one and the same"):
+    with pytest.raises(ParameterError, match="the two shares are the same"):
         compare(made(0), made(0))
 
 

@@ -348,7 +348,7 @@ def test_public_randomness_does_not_move_the_weights():
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "delta is 0": ({"delta": 0}, "delta must be above 0: synthetic data needs Gaussian noise"),
     "epsilon": ({"epsilon": -1}, "epsilon"),
-    "duplicate points": ({"public_points": X[[0, 1, 0]]}, "different from each other"),
+    "duplicate points": ({"public_points": X[[0, 1, 0]]}, "public_points must be distinct"),
     "clipped to the same": ({"public_points": [[2, 2], [3, 3]]}, "clipping to the bounds"),
     "no points": ({"public_points": np.empty((0, 2))}, "at least one row"),
     "M > N": ({"n_points": 5000}, "n_points must be at most the number of rows of x, 3000"),

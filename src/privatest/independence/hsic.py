@@ -185,7 +185,7 @@ def hsic_test(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Everything that is decided before the data is looked at, and the data."""
+    """What is decided before looking at the data, and the data."""
 
     sides: TwoSamples
     kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
@@ -268,7 +268,7 @@ def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None
     if plan.estimator == "u":
         return np.zeros(len(squares)), np.sqrt(2 * squares) / n
     means = np.sqrt(np.outer(first[:, 0], second[:, 0]).ravel() / n)
-    # a kernel that is 1 everywhere, as floats go, has neither
+    # a kernel that rounds to 1 everywhere has neither
     return means, np.sqrt(squares / 2) / (n * np.where(means > 0, means, np.inf))
 
 

@@ -87,11 +87,10 @@ class NystromFeatures:
 def resolved(
     kernels: tuple[Kernel, ...], landmarks: NDArray[np.float64], domain: Domain
 ) -> tuple[Kernel, ...]:
-    """Leave out kernels so narrow that the landmarks hardly see each other.
+    """Leave out kernels so narrow that they are nearly zero between the landmarks.
 
-    Their features are nearly zero for rows between the landmarks. The effective number of
-    directions, (tr K)²/tr K², tells: it is close to the number of landmarks. The widest kernel
-    always stays.
+    For these the effective number of directions, (tr K)²/tr K², is close to the number of
+    landmarks. The widest kernel always stays.
     """
     count = len(landmarks)
     energies = [

@@ -37,7 +37,7 @@ _GRID = (4.0, 1.0, 1 / 2, 1 / 4, 1 / 8, 1 / 16)  # default bandwidths, in box di
 _DIRECT_DIMENSION = 3  # up to here differences are cheaper than a matrix product
 _NARROWEST, _WIDEST = 1e-100, 1e100  # bandwidths whose squares are floats
 # A kernel that could become subnormal somewhere in its box is kept above e^-150: for tiny numbers
-# processors and exp take longer, and time would tell that a row is far from the others. An error
+# processors and exp take longer, and timing would show that a row is far from the others. An error
 # of e^-150 vanishes in the roundings that are paid for.
 _FAINT, _LEAST_EXPONENT = 300.0, -150.0
 _MOST_SQUARINGS = 12  # from one exponential: each doubles its relative error
@@ -195,7 +195,7 @@ def gram_roundings(kernels: Sequence[Kernel], domain: Domain) -> tuple[float, ..
 
 
 def _squaring_plan(kernels: Sequence[Kernel]) -> list[int]:
-    """How often to square the previous kernel's matrix to get each one; 0 means afresh."""
+    """How often to square the previous kernel's matrix to get each one; 0: evaluate it afresh."""
     plan, total = [0], 0
     for previous, kernel in pairwise(kernels):
         steps = _squarings(previous, kernel)
@@ -251,7 +251,7 @@ def _radial(
 ) -> None:
     """Evaluate the kernel at ``distance``, which is at most ``furthest``.
 
-    Without bounds a distance may pass all floats: the kernel is 0 there, and no warning says so.
+    Without bounds a distance may overflow: the kernel is 0 there, and no warning is given.
     """
     with np.errstate(over="ignore"):
         _evaluate(kernel, distance, furthest, out)

@@ -23,12 +23,12 @@ __all__ = ["Marginal", "marginals", "plot_marginals", "strained"]
 _BINS = 20
 _TAIL = 0.01  # share at either end that may be left out of a narrow column's bins
 _NARROW = 0.5  # of the bounds: below this the rest would be empty
-_CATEGORIES = 12  # more of them are too many to name
+_CATEGORIES = 12  # more are too many to label
 _FILL, _LINE, _BAND = "#cfe0f1", "#1f5c99", "#e0913a"
-_NOTICED = 0.01  # of a column's range; less is no matter, however short the bar
+_NOTICED = 0.01  # of a column's range; a smaller misfit does not matter
 _EXPLAINED = (
-    "Orange: two error bars each way, for the privacy noise and for what weights that are not "
-    "negative cannot follow. It does not cover what no synthetic row can show."
+    "Orange: plus or minus two standard errors, for the privacy noise and for what non-negative "
+    "weights cannot fit. It does not cover what no synthetic row can represent."
 )
 _POOR = " Columns with * are poorly represented."
 
@@ -63,8 +63,8 @@ def marginals(release: SyntheticData) -> list[Marginal]:
     """Return the shares of every column of a release: post-processing.
 
     Numbers are put in at most 20 bins of the public bounds; where all but 2% of the released
-    weight lies in less than half of them, of that part. The weights are the nearest ones that
-    are not negative, since shares are not.
+    weight lies in less than half of them, of that part. The weights are the nearest
+    non-negative ones, since shares are not negative.
     """
     if release.facts.kernel is not None:
         release = release.nonnegative()
@@ -110,7 +110,7 @@ def plot_marginals(release: SyntheticData) -> Figure:
     Returns
     -------
     matplotlib Figure
-        Heights are shares of rows in percent. The band is two error bars each way (see
+        Heights are shares of rows in percent. The band is two error bars wide on either side (see
         :class:`privatest.synthetic.Estimate`).
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
@@ -134,7 +134,7 @@ def plot_marginals(release: SyntheticData) -> Figure:
         f"{len(release):,} synthetic rows for {facts.n:,} private ones: {facts.spent}", fontsize=11
     )
     note = facts.guarantee if facts.simulated else _EXPLAINED + _POOR * bool(poor)
-    letters = int(15 * figure.get_figwidth())  # of this size that fit in a line
+    letters = int(15 * figure.get_figwidth())  # that fit in a line at this size
     figure.supxlabel(textwrap.fill(note, letters), fontsize=8)
     return figure
 

@@ -80,7 +80,7 @@ def compare(
     _check_plans(a, b)
     marks = a.checksum, b.checksum
     if marks[0] == marks[1]:
-        raise ParameterError("the two shares are one and the same: compare those of two owners.")
+        raise ParameterError("the two shares are the same: compare those of two owners.")
     first, second = (a, b) if marks[0] < marks[1] else (b, a)
     generator = public_generator(_seed(marks) if rng is None else rng)
     statistic, pvalue = moment_pvalue(
@@ -110,14 +110,14 @@ def compare_all(
     n_bootstrap: int | None = None,
     rng: Rng = None,
 ) -> dict[tuple[str, str], Outcome]:
-    """Compare each two of some shares; p-values are corrected for their number by Holm's method.
+    """Compare every pair of shares; p-values are corrected by Holm's method.
 
     Parameters
     ----------
     shares : mapping of str to Share
-        At least two shares of one plan, by the names of their owners.
+        At least two shares of one plan, keyed by owner.
     alpha : float
-        Probability of rejecting any true hypothesis among all pairs.
+        Familywise error rate: the probability of rejecting any true hypothesis.
     n_bootstrap : int, optional
         Draws of each null law; by default enough for the smallest corrected p-value to be
         a tenth of ``alpha``, at least 999.
@@ -127,7 +127,7 @@ def compare_all(
     Returns
     -------
     dict of (str, str) to Outcome
-        Of each pair: ``pvalue`` is corrected, ``parameters["raw_pvalue"]`` is not.
+        For each pair: ``pvalue`` is corrected, ``parameters["raw_pvalue"]`` is not.
 
     Notes
     -----
@@ -160,7 +160,7 @@ def compare_all(
 
 
 def holm(pvalues: list[float]) -> list[float]:
-    """Return p-values that are valid for all hypotheses together (Holm, 1979).
+    """Correct p-values for multiple testing (Holm, 1979).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Public points: spread over a schema's box or brought by the user, and back to table columns."""
+"""Public points: spread over a schema's box, or given by the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
     "snapping",
 ]
 
-_MOST_TRIED = 8  # times the wanted number, where rows of integers repeat
+_MOST_TRIED = 8  # times the number wanted, where integer rows repeat
 
 
 def box_points(schema: Schema, count: int) -> NDArray[np.float64]:
@@ -64,14 +64,14 @@ def snapping(schema: Schema | None) -> Callable[[NDArray[np.float64]], NDArray[n
 
 
 def check_points(points: NDArray[np.float64], n: int) -> None:
-    """Refuse public points that are no use."""
+    """Refuse unusable public points."""
     if len(points) < 1:
         raise ParameterError("public_points must have at least one row.")
     check_size(len(points), n)
     if len(np.unique(points, axis=0)) < len(points):
         raise ParameterError(
-            "public_points must be different from each other; some rows are equal after "
-            "clipping to the bounds. Remove the repeats."
+            "public_points must be distinct; some rows are equal after clipping to the bounds. "
+            "Remove the duplicates."
         )
 
 
@@ -79,8 +79,8 @@ def check_size(count: int, n: int) -> None:
     """Refuse more points than rows."""
     if count > n:
         raise ParameterError(
-            f"n_points must be at most the number of rows of x, {n}: each public point takes "
-            "noise, and more of them than rows cannot say more than the rows."
+            f"n_points must be at most the number of rows of x, {n}: each public point costs "
+            "noise, and more points than rows carry no more information."
         )
 
 

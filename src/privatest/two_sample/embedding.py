@@ -92,7 +92,7 @@ def me_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
-    """Test privately whether two samples are alike, by kernel means at public locations.
+    """Test privately whether two samples differ, by mean kernel values at public locations.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def scf_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
-    """Test privately whether two samples are alike, by their smooth characteristic functions.
+    """Test privately whether two samples differ, by their smooth characteristic functions.
 
     Parameters
     ----------

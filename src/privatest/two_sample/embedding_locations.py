@@ -34,7 +34,7 @@ __all__ = [
     "public_kernel",
 ]
 
-_MOST_FEATURES = 500  # a second moment of more would drown in noise
+_MOST_FEATURES = 500  # the second moment of more would be lost in noise
 
 
 class ChosenLocations(NamedTuple):

@@ -34,7 +34,7 @@ __all__ = [
     "wave_criterion",
 ]
 
-_TRIED = 300  # frequencies that are looked at before a search
+_TRIED = 300  # frequencies tried before a search
 _NARROWEST, _WIDEST = np.log(0.02), np.log(50.0)  # of the bandwidth, in diameters of the box
 
 
@@ -56,8 +56,8 @@ def optimise_locations(
     Parameters
     ----------
     public_x, public_y : array, data frame or Arrow table
-        Two samples that are public, of the kind that is to be told apart: simulated, or of
-        another study. Numeric columns.
+        Two PUBLIC samples that differ as the private ones may: simulated, or from another
+        study. Numeric columns.
     n_locations : int
         How many locations.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
@@ -69,7 +69,7 @@ def optimise_locations(
     bandwidth : float, optional
         Where the search starts; half of the box's diameter by default.
     n_starts : int
-        Searches from different starts, of which the best is kept.
+        Searches from different starting points; the best result is kept.
     rng : None, int or Generator
         Public randomness, for the starts.
 
@@ -153,7 +153,7 @@ def optimise_frequencies(
         return wave_criterion(point.reshape(count, -1), x, y, ridge)
 
     def start() -> NDArray[np.float64]:
-        # waves have many summits: start from the best of many, each looked at alone
+        # there are many local maxima: start from the best of many single frequencies
         drawn = generator.uniform(-fastest, fastest, size=(_TRIED, domain.dimension))
         alone = [wave_criterion(wave[None], x, y, ridge)[0] for wave in drawn]
         return drawn[np.argsort(alone)[-count:]].ravel()
@@ -181,7 +181,7 @@ def _climb(
 
     def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         value, slope = criterion(point)
-        # the logarithm: slopes of one size, however far the samples are apart
+        # the logarithm: gradients of similar size, however far apart the samples are
         return -float(np.log(value + 1e-12)), -slope / (value + 1e-12)
 
     found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits) for start in starts]

@@ -32,7 +32,7 @@ from privatest.two_sample.embedding_statistic import embedding_scale
 
 __all__ = ["me_permutation_test", "relabelled", "scf_permutation_test"]
 
-_CONDITION = 2.0  # K: less noise; a permutation test needs no law that K would have to serve
+_CONDITION = 2.0  # K: small for less noise; only a null law would need a larger one
 _PAIR_BINS = 256
 _MAX_BINS = 16_384
 
@@ -94,12 +94,12 @@ def me_permutation_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
-    """Test privately whether two samples are alike, by a permutation test at public locations.
+    """Test privately whether two samples differ, by a permutation test at public locations.
 
     Parameters
     ----------
     x, y, locations, bounds, kernel, bandwidth, adjacency, paired
-        As in :func:`me_test`. With ``paired`` signs of differences are flipped in place of labels.
+        As in :func:`me_test`. With ``paired`` the signs of differences are flipped instead.
     epsilon, delta : float, int, str or Decimal
         The privacy budget; delta may be 0.
     alpha : float
@@ -107,8 +107,8 @@ def me_permutation_test(
     release : {"pvalue", "decision"}
         A p-value with its decision, or the decision alone with less noise.
     condition : float, optional
-        K, a public constant: large looks at all directions of the features alike, small needs
-        less noise; 2 by default.
+        K, a public constant: a large one weighs all directions of the features alike, a small
+        one needs less noise; 2 by default.
     n_permutations : int
         Number of random permutations.
     rng : None, int or Generator
@@ -193,7 +193,7 @@ def scf_permutation_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
-    """Test privately whether two samples are alike, by permuting labels of waves.
+    """Test privately whether two samples differ, by permuting characteristic functions.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The straightened correlation of features and labels: one number to release, or to choose by.
 
 Pure epsilon: Laplace noise, and a null law that needs no data (Raj et al.'s TCS, corrected).
-Locations are bought with it too: one part of the rows chooses among public candidates, the other
-tests. Proofs: docs/proofs/embedding-tests.md.
+A private choice of locations uses it too: one part of the rows chooses among public candidates,
+the other tests. Proofs: docs/proofs/embedding-tests.md.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def ipm_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
-    """Test privately whether two samples are alike, by a distance that is easy to explain.
+    """Test privately whether two samples differ, by a distance that is easy to explain.
 
     Parameters
     ----------
@@ -98,12 +98,12 @@ def ipm_test(
         directions for several); total variation of categories; largest difference of
         distribution functions (exact for one column, over fixed public thresholds for several).
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
-        Public bounds of the columns, which distances are measured in: each column is mapped to
+        Public bounds of the columns. Distances are in their units: each column is mapped to
         [0, 1]. Data outside is clipped.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     norm : {"l1", "l2", "linf"}
-        Of the difference of means.
+        Norm of the difference of means.
     alpha : float
         Level of the decision.
     release : {"pvalue", "decision"}

@@ -1,4 +1,4 @@
-"""The kernel two-sample test."""
+"""The kernel two-sample test, by the maximum mean discrepancy."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def mmd_test(
     if bin_size is not None:
         bin_size = integer_at_least("bin_size", bin_size, 1)
         if adjacency == "row":
-            raise ParameterError("bin_size does not go with adjacency='row'.")
+            raise ParameterError("bin_size cannot be used with adjacency='row'.")
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)
@@ -202,7 +202,7 @@ def mmd_test(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Everything that is decided before the data is looked at, and the data."""
+    """What is decided before looking at the data, and the data."""
 
     samples: TwoSamples
     kernels: tuple[Kernel, ...]
@@ -224,7 +224,7 @@ def _plan(
     estimator: Literal["v", "u"],
     method: Method,
 ) -> _Plan:
-    """Choose the way of computing from public quantities only."""
+    """Decide how to compute, from public quantities only."""
     domain, total = samples.domain, len(samples.x) + len(samples.y)
     if estimator == "u" and method not in ("auto", "exact"):
         raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
@@ -321,7 +321,7 @@ def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None
     moments = np.array(null_moments(plan.kernels, plan.samples.domain))
     if plan.estimator == "u":
         return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
-    # a kernel that is 1 everywhere, as floats go, has neither
+    # a kernel that rounds to 1 everywhere has neither
     means = np.sqrt(rate * moments[:, 0])
     deviations = rate * np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
     share = n * m / (n + m) ** 2 if plan.adjacency == "row" else 1.0  # T is (nm/N²) MMD
