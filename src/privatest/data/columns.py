@@ -5,15 +5,21 @@ Messages name the column and the rule that was broken, never a value or a row.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
-from privatest.data.categories import LABEL_TYPES, category_codes, is_number, spelling
+from privatest.data.categories import (
+    LABEL_TYPES,
+    MISSING,
+    UNKNOWN,
+    Categories,
+    is_number,
+    spelling,
+)
 from privatest.data.schema import CategoricalColumn, NumericColumn
 
 if TYPE_CHECKING:
@@ -21,9 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
-    "MISSING_TEXT",
+    "MISSING_RULE",
     "Units",
     "as_floats",
+    "category_blocks",
     "check_finite",
     "fill_codes",
     "fill_numbers",
@@ -34,13 +41,7 @@ __all__ = [
 
 BLOCK = 16_384  # rows converted at a time
 
-# How missing values are spelled in text; a declared category of the same spelling wins.
-MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
-
 Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or only clipped
-
-_UNKNOWN, _MISSING = -1, -2
-_NUMERAL = re.compile(r"[+-]?(\d{1,30}\.?\d{0,30}|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def one_column(values: Any, label: str) -> Any:
@@ -104,6 +105,21 @@ def fill_codes(
     out: NDArray[np.float64], values: Any, column: CategoricalColumn, label: str
 ) -> None:
     """Write the codes of a categorical column."""
+    categories, end = Categories.declared(column.categories), 0
+    for codes in category_blocks(values, categories, label):
+        start, end = end, end + len(codes)
+        if (codes == UNKNOWN).any():
+            raise DataError(f"{label} has a value outside its declared categories.")
+        if column.missing != "refuse":
+            counted = categories.codes[spelling(column.missing)]
+            codes = np.where(codes == MISSING, counted, codes)  # noqa: PLW2901
+        elif (codes == MISSING).any():
+            refuse_missing(label)
+        out[start:end] = codes
+
+
+def category_blocks(values: Any, categories: Categories, label: str) -> Iterator[NDArray[np.intp]]:
+    """Yield the code of each value, UNKNOWN or MISSING."""
     import pyarrow as pa  # noqa: PLC0415
 
     if isinstance(values, np.ndarray):  # Arrow takes neither extended floats nor swapped bytes
@@ -111,40 +127,14 @@ def fill_codes(
         floats = values.dtype.kind == "f"
         values = pa.array(as_floats(values) if floats else values.astype(native, copy=False))
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if str(kind) != "null" and str(kind) not in LABEL_TYPES and not is_number(kind):
+    if str(kind) not in (*LABEL_TYPES, "null") and not is_number(kind):
         raise DataError(f"{label} must hold text, numbers or true and false.")
-    known, end = category_codes(column.categories), 0
     for block in _blocks(values):
-        start, end = end, end + len(block)
         chunk = block if pa.types.is_dictionary(block.type) else block.dictionary_encode()
-        codes = [_code(value, column, known) for value in chunk.dictionary.to_pylist()]
+        codes = [categories.code(value) for value in chunk.dictionary.to_pylist()]
         # missing values point behind the dictionary; its own index type may be too short
         indices = chunk.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()
-        found = np.array([*codes, _MISSING])[indices]
-        if (found == _UNKNOWN).any():
-            raise DataError(f"{label} has a value outside its declared categories.")
-        if column.missing != "refuse":
-            found = np.where(found == _MISSING, known[spelling(column.missing)], found)
-        elif (found == _MISSING).any():
-            refuse_missing(label)
-        out[start:end] = found
-
-
-def _code(value: Any, column: CategoricalColumn, codes: Mapping[str, int]) -> int:
-    """Return the code of the category that a value of the data means."""
-    if value is None or value != value:  # noqa: PLR0124 - NaN
-        return _MISSING
-    code = codes.get(spelling(value), _UNKNOWN)
-    if code != _UNKNOWN or not isinstance(value, str):
-        return code
-    if value in MISSING_TEXT:
-        return _MISSING
-    text = value.strip()
-    if not _NUMERAL.fullmatch(text):
-        return _UNKNOWN
-    code = codes.get(spelling(float(text) if set(text) & set(".eE") else int(text)), _UNKNOWN)
-    # only a category that is a number may be spelled in several ways
-    return code if code != _UNKNOWN and not isinstance(column.categories[code], str) else _UNKNOWN
+        yield np.array([*codes, MISSING])[indices]
 
 
 def placed(values: Any, lower: Any, upper: Any, units: Units, out: NDArray[np.float64]) -> None:

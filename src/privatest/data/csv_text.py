@@ -7,7 +7,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-from privatest.data.columns import MISSING_TEXT
+from privatest.data.categories import MISSING_TEXT
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -292,12 +292,14 @@ def _placed_array(
     array: NDArray[Any], box: Box, labels: Sequence[str], units: Units
 ) -> NDArray[np.float64]:
     """Fit the columns of an array to their bounds, a block of rows at a time."""
-    rows = np.empty(array.shape)
+    rows, lower, upper = np.empty(array.shape), box.lower, box.upper
+    if np.ptp(lower) == np.ptp(upper) == 0:  # twice as fast
+        lower, upper = lower[0], upper[0]
     for start in range(0, len(array), BLOCK):
         block = as_floats(array[start : start + BLOCK])
         if np.isnan(block).any():
             refuse_missing(labels[int(np.argmax(np.isnan(block).any(axis=0)))])
-        placed(block, box.lower, box.upper, units, rows[start : start + BLOCK])
+        placed(block, lower, upper, units, rows[start : start + BLOCK])
     return rows
 
 

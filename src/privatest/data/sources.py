@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import DataError
 from privatest.core.validation import listed, printable, reject
-from privatest.data.columns import MISSING_TEXT
+from privatest.data.categories import MISSING_TEXT
 from privatest.data.csv_text import count_rows, has_quotes, is_numeral, typed
 
 if TYPE_CHECKING:

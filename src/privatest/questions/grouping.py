@@ -5,16 +5,15 @@ The two groups are public: they come from the schema or from the request, never 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.categories import LABEL_TYPES, category_codes, is_number, spelling
-from privatest.data.columns import MISSING_RULE, MISSING_TEXT
+from privatest.data.categories import MISSING, UNKNOWN, Categories, label_spelling, spelling
+from privatest.data.columns import category_blocks, refuse_missing
 from privatest.data.schema import CategoricalColumn, Schema
 
 if TYPE_CHECKING:
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Grouping"]
 
 _REST = "rest"
-_FIRST, _SECOND, _NEITHER, _MISSING = 0, 1, 2, 3
-# Numbers as people write them. "01" is a code, not a number: it must not match "1".
-_NUMERAL = re.compile(r"-?(0|[1-9]\d{0,17})(\.\d{1,9})?", re.ASCII)
+_FIRST, _SECOND = 0, 1  # their codes as labels; any other row is UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ class Grouping:
                     "the data would leak it."
                 ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
             first, second = groups
-            if _key(first) == _key(second) or first == _REST:
+            if label_spelling(first) == label_spelling(second) or first == _REST:
                 raise ParameterError("groups must be two different values, the first not rest.")
             return cls(column, groups, second == _REST, membership or "private")
         if not isinstance(entry, CategoricalColumn):
@@ -127,51 +124,22 @@ class Grouping:
         """Return which group each row is in."""
         if self.described is not None:
             codes = self.described.encode(table.select([self.column]))[:, 0]
-            others = _SECOND if self.has_rest else _NEITHER
+            others = _SECOND if self.has_rest else UNKNOWN
             second = np.where(codes == self.codes[1], _SECOND, others)
             return np.where(codes == self.codes[0], _FIRST, second)
-        sides = self._labelled_sides(table.column(self.column))
-        if (sides == _MISSING).any():
-            raise DataError(f"column {self.column!r} has a missing value; {MISSING_RULE}")
+        labels = Categories.labelled(self.labels[:1] if self.has_rest else self.labels)
+        blocks = category_blocks(table.column(self.column), labels, f"column {self.column!r}")
+        sides = np.concatenate(list(blocks))
+        if (sides == MISSING).any():
+            refuse_missing(f"column {self.column!r}")
         if self.has_rest:
-            sides[sides == _NEITHER] = _SECOND
-        elif self.membership == "private" and (sides == _NEITHER).any():
+            sides[sides == UNKNOWN] = _SECOND
+        elif self.membership == "private" and (sides == UNKNOWN).any():
             raise DataError(
                 f"column {self.column!r} has a third group: where membership is private, "
                 f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
             ).with_flags("Or pass --membership public.")
         return sides
-
-    def _labelled_sides(self, values: pa.ChunkedArray) -> NDArray[np.intp]:
-        import pyarrow as pa  # noqa: PLC0415
-
-        kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-        if str(kind) not in (*LABEL_TYPES, "null") and not is_number(kind):
-            raise DataError(f"column {self.column!r} must hold text, numbers or true and false.")
-        wanted = {_key(self.labels[0]): _FIRST}
-        if not self.has_rest:
-            wanted[_key(self.labels[1])] = _SECOND
-        parts = [np.empty(0, dtype=np.intp)]
-        for chunk in values.chunks:
-            coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-            sides = [_side(value, wanted) for value in coded.dictionary.to_pylist()]
-            indices = coded.indices.cast(pa.int64()).fill_null(len(sides)).to_numpy()
-            parts.append(np.array([*sides, _MISSING])[indices])
-        return np.concatenate(parts)
-
-
-def _key(value: Any) -> str:
-    """Spell a value so that 1, 1.0, "1" and "1.0" are the same, and "01" is not."""
-    if isinstance(value, str) and _NUMERAL.fullmatch(value):
-        return spelling(float(value) if "." in value else int(value))
-    return spelling(value)
-
-
-def _side(value: Any, wanted: dict[str, int]) -> int:
-    if value is None or value != value:  # noqa: PLR0124 - NaN
-        return _MISSING
-    side = wanted.get(_key(value), _NEITHER)
-    return _MISSING if side == _NEITHER and value in MISSING_TEXT else side
 
 
 def _declared(
@@ -204,5 +172,5 @@ def _declared(
 
 
 def _category_code(entry: CategoricalColumn, label: str) -> int | None:
-    codes = category_codes(entry.categories)
-    return codes.get(spelling(label), codes.get(_key(label)))
+    code = Categories.declared(entry.categories).code(label)
+    return None if code in (UNKNOWN, MISSING) else code
