@@ -19,6 +19,7 @@ from privatest.mechanisms.moments import NoisyMoments
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.shares.comparing import holm
+from privatest.two_sample.embedding_locations import ChosenFrequencies, ChosenLocations
 from privatest.two_sample.embedding_moments import distinguishing_features
 
 MIXED = Schema(
@@ -67,6 +68,18 @@ def test_drawn_frequencies_are_public_and_repeatable():
     assert again.digest == first.digest
     other = plan_share([(0, 1)] * 3, epsilon=1, delta=1e-6, frequencies=4, rng=1)
     assert other.digest != first.digest
+
+
+def test_a_plan_takes_what_was_optimised():
+    places = ChosenLocations(np.array([[2.0], [7.0]]), 0.3, 1.0)
+    options: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+    by_hand = plan_share((0, 10), locations=places.locations, bandwidth=0.3, **options)
+    assert plan_share((0, 10), locations=places, **options).digest == by_hand.digest
+    with pytest.raises(ParameterError, match="bandwidth must be left out"):
+        plan_share((0, 10), locations=places, bandwidth=0.2, **options)
+    waves = ChosenFrequencies(np.array([[0.5]]), 1.0)
+    by_hand = plan_share((0, 10), frequencies=waves.frequencies, **options)
+    assert plan_share((0, 10), frequencies=waves, **options).digest == by_hand.digest
 
 
 PLANS = {

@@ -30,6 +30,7 @@ from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel
 from privatest.mechanisms.moments import moment_scale
 from privatest.shares import document
 from privatest.shares.columns import read_columns, written_columns
+from privatest.two_sample.embedding_locations import unpacked_frequencies, unpacked_locations
 
 __all__ = ["SharePlan", "plan_share"]
 
@@ -187,12 +188,13 @@ def plan_share(
         The public columns. Data outside is clipped.
     epsilon, delta : float, int, str or Decimal
         The budget of each share; delta must be above 0.
-    locations : int or table, optional
-        How many points, spread evenly over the box; or public points of your own in the units
-        of the data: from public data, never from the private ones. 10 by default.
-    frequencies : int or (count, d) array, optional
-        In place of locations, waves: how many to draw, or the frequencies, in radians per unit
-        of the data. Numeric columns only.
+    locations : int, table or ChosenLocations, optional
+        How many points to spread evenly over the box; public points in the units of the data,
+        never those of private data; or what :func:`privatest.optimise_locations` found, with its
+        bandwidth. 10 points by default.
+    frequencies : int, (count, d) array or ChosenFrequencies, optional
+        Instead of locations: how many frequencies to draw, or the frequencies, in radians per
+        unit of the data. Numeric columns only.
     kernel : {"gaussian", "laplace", "imq"}
         Kernel at the locations.
     bandwidth : float, optional
@@ -222,9 +224,10 @@ def plan_share(
     if frequencies is not None:
         if locations is not None:
             raise ParameterError("pass locations or frequencies, not both.")
-        waves = _frequencies(frequencies, schema, rng)
+        waves = _frequencies(unpacked_frequencies(frequencies), schema, rng)
         width = None if bandwidth is None else number("bandwidth", bandwidth, above=0)
         return SharePlan(schema, "characteristic function", waves, None, width, budget, scale)
+    locations, bandwidth = unpacked_locations(locations, kernel, bandwidth)
     width = _default_bandwidth(kernel, schema) if bandwidth is None else bandwidth
     width = number("bandwidth", width, above=0)
     points = _locations(DEFAULT_LOCATIONS if locations is None else locations, schema)

@@ -32,6 +32,8 @@ __all__ = [
     "in_own_units",
     "location_features",
     "public_kernel",
+    "unpacked_frequencies",
+    "unpacked_locations",
 ]
 
 _MOST_FEATURES = 500  # the second moment of more would be lost in noise
@@ -87,18 +89,32 @@ def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain)
     return kernel
 
 
+def unpacked_locations(
+    locations: Any, family: str, bandwidth: float | None
+) -> tuple[Any, float | None]:
+    """Return locations and bandwidth; locations that were optimised have one of their own."""
+    if not isinstance(locations, ChosenLocations):
+        return locations, bandwidth
+    if bandwidth is not None or family != "gaussian":
+        raise ParameterError(
+            "kernel and bandwidth must be left out: they come with the chosen locations."
+        )
+    return locations.locations, locations.bandwidth
+
+
+def unpacked_frequencies(frequencies: Any) -> Any:
+    """Return frequencies as an array if they were optimised, else as they were given."""
+    chosen = isinstance(frequencies, ChosenFrequencies)
+    return frequencies.frequencies if chosen else frequencies
+
+
 def location_features(
     locations: Any, sample: Sample, family: KernelFamily, bandwidth: float | None
 ) -> MeanEmbedding:
     """Build the mean embedding at public ``locations``: see :func:`me_test`."""
     if isinstance(locations, PrivateChoice):
         raise ParameterError("locations must not be a PrivateChoice here: only me_test takes one.")
-    if isinstance(locations, ChosenLocations):
-        if bandwidth is not None or family != "gaussian":
-            raise ParameterError(
-                "kernel and bandwidth must be left out: they come with the chosen locations."
-            )
-        locations, bandwidth = locations.locations, locations.bandwidth
+    locations, bandwidth = unpacked_locations(locations, family, bandwidth)
     domain = sample.domain
     kernel = public_kernel(family, bandwidth, domain)
     if isinstance(locations, Integral) and not isinstance(locations, bool):
@@ -125,8 +141,7 @@ def characteristic_features(frequencies: Any, sample: Sample, bandwidth: float |
         width = math.sqrt(domain.dimension) / 2  # exp(-t²/w²) is the cf of N(0, 2/w²)
         drawn = public_generator(0).normal(size=(count, domain.dimension)) * math.sqrt(2) / width
         return smooth_characteristic(drawn, bandwidth, domain)
-    chosen = isinstance(frequencies, ChosenFrequencies)
-    waves = np.asarray(frequencies.frequencies if chosen else frequencies)
+    waves = np.asarray(unpacked_frequencies(frequencies))
     if waves.ndim == 1 and domain.dimension == 1:
         waves = waves[:, None]
     shaped = waves.ndim == 2 and waves.shape[1] == domain.dimension
