@@ -1,4 +1,4 @@
-"""SARRM: a majority of subsets, each turned over by a coin."""
+"""SARRM: a majority vote of subsets, each vote flipped with a small probability."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def sarrm_test(
 ) -> Decision:
     """Make any test private by a noisy majority of subsets (SARRM).
 
-    Each subset's rejection is turned over with a small probability, and the hypothesis is
-    rejected if most of them then reject. The subsets are few and large: this is stronger than
+    Each subset's decision is flipped with a small probability, and the hypothesis is rejected
+    if most of them then reject. The subsets are few and large: this is stronger than
     :func:`test_of_tests` at a large epsilon and impossible at a small one.
 
     Parameters
@@ -59,7 +59,7 @@ def sarrm_test(
     x, y, pvalue, epsilon, delta, alpha, scheme
         As in :func:`test_of_tests`.
     n_subsets : int, optional
-        Number of subsets, odd; by default the smallest that serves.
+        Number of subsets, odd; by default the smallest that works.
     min_sub_alpha : float
         Least level of the sub-tests. The level itself follows from epsilon, alpha and the
         number of subsets.

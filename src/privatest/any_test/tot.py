@@ -73,16 +73,16 @@ def test_of_tests(
     alpha : float
         Level of the decision.
     n_subsets : int, optional
-        Number of subsets; by default the root of the smaller sample's size.
+        Number of subsets; by default the square root of the smaller sample's size.
     sub_alpha : float, optional
         A subset rejects if its p-value is at most this; by default 5 alpha, at most 1/2.
     scheme : {"two-sample", "independence"}, optional
-        What a function tests; "two-sample" by default. A name says it itself.
+        What a function tests; "two-sample" by default. A name implies it.
     adjacency : {"one", "both"}
         Two samples: one record is replaced, or one in each. Independence: one pair, always.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema, optional
         Public bounds of two samples. A function sees values clipped to them, in their own
-        units; categories as 0, 1, ... Without bounds data is taken as it is.
+        units; categories as 0, 1, ... Without bounds the data is used as it is.
     bounds_x, bounds_y : pair, (d, 2) array, mapping of names to pairs, or Schema, optional
         The same for each side, for independence.
     bandwidth : float or pair of float, optional

@@ -1,10 +1,10 @@
 """Distribution functions in closed form: the same few steps for every value.
 
-What SciPy's distributions do depends on the value they meet. Some sum a series for seconds just
-above their location and return at once elsewhere, some allocate memory by the value. Who names
-such a distribution and watches the clock learns about single rows, without paying. The ones here
-shift and scale a value, clip it to where nothing overflows or becomes subnormal, and evaluate a
-few elementary functions: no loop, no branch, no memory beyond one array.
+The running time of SciPy's distributions depends on the values. Some sum a series for seconds
+just above their location and return at once elsewhere, some allocate memory by the value. Whoever
+names such a distribution and watches the clock learns about single rows without paying for it.
+The ones here shift and scale a value, clip it to where nothing overflows or becomes subnormal, and
+evaluate a few elementary functions: no loop, no branch, no memory beyond one array.
 """
 
 from __future__ import annotations

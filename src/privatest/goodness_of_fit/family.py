@@ -59,20 +59,20 @@ def ks_family(
         continuous distribution of ``scipy.stats`` without shape parameters.
     bounds : (lower, upper) or Schema
         Public bounds. Values outside are clipped, values at a bound count as "there or beyond",
-        so that the test is valid for all bounds; wide ones see the tails. Between the bounds
+        so that the test is valid for all bounds; wide ones include the tails. Between the bounds
         values are rounded to 40 bits.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
         Level of the decision.
     statistic : {"ks", "kuiper"}
-        Distance to the nearest member of the family: Kolmogorov-Smirnov, or Kuiper, which sees
-        more of tails and shapes and takes longer.
+        Distance to the nearest member of the family: Kolmogorov-Smirnov, or Kuiper, which is
+        more sensitive to tails and shape, and slower.
     mechanism : {"auto", "tulap", "laplace"}
         The noise. "auto" is Tulap, or Laplace where epsilon >= 4.16 and delta = 0.
     n_simulations : int, optional
-        Simulate the law of the distance under the null hypothesis anew that many times. By default
-        it comes from a table, or from 999 simulations if there is none for this family.
+        Number of simulations of the distance under the null hypothesis. By default its law comes
+        from a table, or from 999 simulations if there is none for this family.
     rng : None, int or Generator
         Public randomness, for these simulations.
     noise : NoiseSource, optional
@@ -163,7 +163,7 @@ def _law(
     n_simulations: int | None,
     rng: np.random.Generator,
 ) -> Law:
-    """Return a law of what is computed, not below the true one: a table, or simulations."""
+    """Return an upper bound on the law of the computed statistic: a table, or simulations."""
     table = law_table(family.name, statistic) if n_simulations is None else None
     if table is not None and table.covers(n):
         law = table.upper_law(n, _LARGEST[statistic])

@@ -58,8 +58,8 @@ def ks_1samp(
         The sample.
     cdf : callable, frozen scipy distribution, str or (str, parameters)
         The distribution function: of an array, value by value; ``scipy.stats.norm(0, 1)``;
-        ``"norm(0, 1)"``, ``"gamma(a=2, scale=3)"``; or ``("norm", (0, 1))``. It is tried out on
-        public numbers before the data is touched. It may have jumps.
+        ``"norm(0, 1)"``, ``"gamma(a=2, scale=3)"``; or ``("norm", (0, 1))``. It is checked on
+        public numbers before the data is read. It may have jumps.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
@@ -83,14 +83,14 @@ def ks_1samp(
 
     Notes
     -----
-    **Sensitivity** 1/n, times the rows of a person, for every statistic, with ties too.
+    **Sensitivity** 1/n, times the rows of a person, for every statistic, ties included.
     Proof: docs/proofs/ks-type.md.
 
     **Privacy** n T in steps of 2^-20 is released with noise at (epsilon, delta); the p-value
-    follows from it by the law of T. This holds if ``cdf`` treats every value by itself.
+    follows from it by the law of T. This holds if ``cdf`` evaluates each value on its own.
 
     **Validity** Each value becomes u, uniform between the left limit of the cdf there and the
-    cdf, so that u is uniform under the null hypothesis, jumps and clipping or not. KS and
+    cdf, so that u is uniform under the null hypothesis, with or without jumps and clipping. KS and
     Kuiper laws are exact for n <= 1000 and n <= 400; otherwise, and for the others, a bound on
     the law's error is added to the p-value.
 
@@ -138,7 +138,7 @@ def encode_one_column(x: Any, bounds: Bounds, *, units: Units = "box") -> Sample
     """Read a sample of one numeric column and at least two rows."""
     sample = encode_sample(x, bounds, units=units)
     if sample.domain.levels != (0,):
-        raise DataError("x must have one numeric column: its values are put in order.")
+        raise DataError("x must have one numeric column: its values are ranked.")
     if len(sample.rows) < 2:
         raise DataError("x must have at least 2 rows.")
     return sample
@@ -153,7 +153,7 @@ def _probabilities(
     """Return u between F(x-) and F(x), by a label for each record.
 
     Labels are public randomness, but which record gets which label is secret: otherwise the
-    order of rows, which may depend on values, would tie labels to values.
+    order of rows, which may depend on values, would link labels to values.
     """
     values, box = sample.rows[:, 0], sample.box
     left, right = reference.limits(values)

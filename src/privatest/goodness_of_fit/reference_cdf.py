@@ -1,4 +1,4 @@
-"""A distribution function that a user names or writes, tried out before it meets data."""
+"""A distribution function that a user names or supplies, checked before it sees data."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class ReferenceCdf:
     name: str
 
     def limits(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return F(x-) and F(x) for private values; what is no probability becomes one.
+        """Return F(x-) and F(x) for private values; anything else is replaced by a probability.
 
-        Nothing is raised, whatever the function does: failing would tell a value.
+        Nothing is raised, whatever the function does: an error would reveal a value.
         """
         left = _call(self.function, np.nextafter(values, -np.inf))
         right = _call(self.function, values)
@@ -53,7 +53,7 @@ class ReferenceCdf:
 
 
 def read_cdf(cdf: object) -> ReferenceCdf:
-    """Find the function that is meant, and refuse it if it is no distribution function."""
+    """Find the function that is meant; refuse what is not a distribution function."""
     if isinstance(cdf, str):
         found = _named(*_parse(cdf))
     elif isinstance(cdf, tuple) and len(cdf) == 2 and isinstance(cdf[0], str):
@@ -108,7 +108,7 @@ def _named(name: str, plain: Sequence[float], named: dict[str, float]) -> Refere
 
     family = getattr(scipy.stats, name, None)
     if not isinstance(family, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
-        raise ParameterError(f"cdf must name a distribution of scipy.stats; {name!r} is none.")
+        raise ParameterError(f"cdf must name a distribution of scipy.stats; {name!r} is not one.")
     try:
         frozen = family(*plain, **named)
     except (TypeError, ValueError):
@@ -130,8 +130,8 @@ def _frozen_name(frozen: Any) -> str:
 def _call(function: Callable[[Floats], Any], values: Floats) -> Floats:
     """Return a probability for each value, also where the function fails.
 
-    A function that fails on an array may do so because of one record. Then each value is tried
-    by itself, so that the others keep theirs: one record moves one probability.
+    A function that fails on an array may do so because of one record. Then each value is evaluated
+    on its own, so that the others keep theirs: one record moves one probability.
     """
     try:
         return _probabilities(function, values)
@@ -176,4 +176,4 @@ def _probe(function: Callable[[Floats], Any]) -> None:
     if np.diff(values).min() < -_TOLERANCE:
         raise ParameterError("cdf must not decrease anywhere.")
     if not np.allclose(values, np.concatenate(parts), rtol=0, atol=_TOLERANCE):
-        raise ParameterError("cdf must treat each number by itself, whatever comes with it.")
+        raise ParameterError("cdf must evaluate each number on its own, not by its neighbours.")

@@ -71,7 +71,7 @@ def symmetry_test(
     Returns
     -------
     Outcome
-        With the private distance and its exact p-value; ties and zeros make it larger.
+        With the private distance and its p-value: exact, or conservative with ties and zeros.
 
     Notes
     -----
@@ -142,8 +142,8 @@ def sign_test(
 
     Notes
     -----
-    A zero counts as positive or negative by a secret coin of its own, so that the number is
-    binomial under the null hypothesis, and none is dropped: that would change n.
+    A zero counts as positive or negative by its own secret coin, so the number is binomial under
+    the null hypothesis. None is dropped: that would change n.
 
     **Sensitivity** 1, times the rows of a person. Proof: docs/proofs/rank-tests.md.
 
@@ -209,8 +209,8 @@ def wilcoxon(
 
     **Sensitivity** 2n, times the rows of a person. Proof: docs/proofs/rank-tests.md.
 
-    **Privacy** 2W or 2|W| is released with Tulap noise of width 4n at (epsilon, delta); the
-    p-value follows from it.
+    **Privacy** 2W or 2|W| is released at (epsilon, delta) with Tulap noise of width 4n, or Laplace
+    noise where epsilon >= 4.16 and delta = 0; the p-value follows from it.
 
     Examples
     --------
@@ -254,7 +254,7 @@ _SHIFTS = {
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class _Pairs:
-    """Differences, and whom they are to hide."""
+    """Differences, and the unit of privacy."""
 
     differences: NDArray[np.float64]
     unit: str
@@ -262,7 +262,7 @@ class _Pairs:
 
     @property
     def n(self) -> int:
-        """How many there are."""
+        """Number of differences."""
         return len(self.differences)
 
     def facts(

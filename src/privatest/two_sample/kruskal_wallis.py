@@ -38,7 +38,7 @@ def kruskal(
 ) -> Outcome:
     """Test privately whether several samples have the same distribution (Kruskal–Wallis).
 
-    The absolute version of Couch et al. (2019): it moves far less than the sum of squares.
+    The absolute version of Couch et al. (2019): it is far less sensitive than the sum of squares.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def kruskal(
     4 ((k-1) N - k(k-1)/2) ("both"), times the rows of a person. Private groups ("row") are
     refused: the law needs their sizes. Proof: docs/proofs/rank-tests.md.
 
-    **Privacy** That sum is released with Tulap noise at (epsilon, delta); the p-value follows
-    from it.
+    **Privacy** That sum is released at (epsilon, delta) with Tulap noise, or Laplace noise where
+    epsilon >= 4.16 and delta = 0; the p-value follows from it.
 
     Examples
     --------

@@ -112,11 +112,11 @@ def ks_2samp(
     one_of("mechanism", mechanism, MECHANISMS)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     if adjacency == "row" and mechanism != "auto":
-        raise ParameterError("mechanism must be 'auto' for adjacency='row': it is a permutation.")
+        raise ParameterError("mechanism must be 'auto' for adjacency='row', a permutation test.")
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds, units="own")
     if samples.domain.levels != (0,):
-        raise DataError("x and y must have one numeric column: their values are put in order.")
+        raise DataError("x and y must have one numeric column: their values are ranked.")
     check_sizes(samples, adjacency)
     facts = {
         "adjacency": adjacency,

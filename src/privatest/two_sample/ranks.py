@@ -83,13 +83,13 @@ def mannwhitneyu(
     **Sensitivity** max(n, m) ("one"), n + m - 1 ("both"), times the rows of a person. Private
     groups ("row") are refused: the law needs their sizes. Proof: docs/proofs/rank-tests.md.
 
-    **Privacy** 2U - nm or its absolute value is released with Tulap noise at (epsilon, delta);
-    the p-value follows from it.
+    **Privacy** 2U - nm or its absolute value is released at (epsilon, delta) with Tulap noise, or
+    Laplace noise where epsilon >= 4.16 and delta = 0; the p-value follows from it.
 
     References
     ----------
     Couch, Kazan, Shi, Bray and Groce (2019), Differentially private nonparametric hypothesis
-    testing; the statistic is theirs made right for n ≠ m.
+    testing; the statistic is theirs, corrected for n ≠ m.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def median_test(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Groups:
-    """Samples of one column, and whom they are to hide."""
+    """Samples of one column, and the unit of privacy."""
 
     samples: tuple[NDArray[np.float64], ...]
     adjacency: Adjacency
