@@ -33,9 +33,10 @@ from numpy.typing import NDArray
 from benchmarks.measure import save, start
 from benchmarks.report import print_table
 from privatest import ks_1samp, ks_family, test_of_tests
-from privatest.curator import Curator, Inquiry, answering
+from privatest.curator import Curator, answering
+from privatest.curator.admission import admit
 from privatest.curator.config import DatasetConfig
-from privatest.curator.inquiry import admit
+from privatest.questions import Request
 
 RUNS = 200
 SWAPS = 9999
@@ -119,9 +120,9 @@ def requests() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def offered(dataset: DatasetConfig, document: dict[str, Any]) -> Run:
     """Return how a curator answers a request."""
-    inquiry = Inquiry.from_dict({"dataset": "people", "epsilon": 0.001, **document})
-    admitted = admit(inquiry, dataset)
-    return lambda table: answering.quietly(admitted, dataset.schema, table)
+    request = Request.from_dict({"dataset": "people", "epsilon": 0.001, **document})
+    admitted = admit(request, dataset)
+    return lambda table: answering.quietly(admitted, table)
 
 
 def controls() -> Iterator[tuple[str, Run]]:

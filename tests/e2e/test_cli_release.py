@@ -352,7 +352,7 @@ def test_people_see_bars_one_at_a_time(made, monkeypatch):
         (["mean", "plan", "--weights", "nonnegative"], "plan == 'A'"),
         (["probability", "gone > 1"], "'gone'"),
         (["probability", "visits >"], "not a condition"),
-        (["probability", "plan > 'a'"], "texts"),
+        (["probability", "plan > 'a'"], "strings"),
         (["compare", "gone.csv", "--weights", "nonnegative"], "does not exist"),
         (["about", "--weights", "released"], "does not go with about"),
     ],

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from privatest.cli import curator as commands
-from privatest.curator.example import EXAMPLE
+from privatest.curator.config import EXAMPLE
 from privatest.ledger import Ledger
 from tests.curators import CONFIG, SCHEMA, opened, request, write
 from tests.e2e.command_line import Cli, Run, refused

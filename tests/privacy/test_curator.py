@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from privatest.core.errors import DataError, PrivatestError
-from privatest.curator import Curator, Inquiry, RequestFailed, answering
-from privatest.curator.failures import log_failure
-from privatest.curator.inquiry import admit
-from privatest.questions import Prepared
+from privatest.curator import Curator, RequestFailed, answering
+from privatest.curator.admission import admit
+from privatest.curator.answers import log_failure
+from privatest.questions import Prepared, Request, prepare
 from tests.curators import opened, request, table, write
 from tests.privacy.harness import audit
 
@@ -184,10 +184,10 @@ def released(run: Any) -> float:
 def test_an_empty_private_group_is_hidden(tmp_path):
     with opened(tmp_path) as curator:
         dataset = curator.config.datasets["people"]
-    admitted = admit(Inquiry.from_dict(ASKED), dataset)
+    admitted = admit(Request.from_dict(ASKED), dataset)
 
     def mechanism(changes: dict[str, Any]) -> float:
-        return released(lambda: answering.quietly(admitted, dataset.schema, table(**changes)))
+        return released(lambda: answering.quietly(admitted, table(**changes)))
 
     assert audit(mechanism, ALONE, NOBODY, runs=300) <= 1
 
@@ -196,7 +196,7 @@ def test_refusing_an_empty_group_would_be_caught(tmp_path):
     # as the command line does for its user, who holds the data
     with opened(tmp_path) as curator:
         dataset = curator.config.datasets["people"]
-    prepared: Prepared = admit(Inquiry.from_dict(ASKED), dataset).prepared
+    prepared = prepare(Request.from_dict(ASKED), dataset.schema)
 
     def mechanism(changes: dict[str, Any]) -> float:
         return released(lambda: prepared.run(table(**changes).select(prepared.names)))

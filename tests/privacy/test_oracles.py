@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 
 from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
-from privatest.curator import Inquiry, answering, config
-from privatest.curator.inquiry import admit
+from privatest.curator import answering, config
+from privatest.curator.admission import admit
 from privatest.curator.registration import made_up_rows
 from privatest.data.domain import Domain
 from privatest.data.schema import Schema
@@ -29,9 +29,9 @@ from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
 from privatest.goodness_of_fit.reference_cdf import read_cdf
 from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.noise import SimulatedNoise
-from privatest.questions import METHODS
+from privatest.questions import METHODS, Request
 from privatest.statistics.families import BUILT_IN
-from tests.curators import CONFIG, SCHEMA, opened, request, table
+from tests.curators import CONFIG, opened, request, table
 
 pytestmark = pytest.mark.privacy
 
@@ -170,13 +170,13 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     """
     monkeypatch.setattr(answering, "SecureNoise", lambda: SimulatedNoise(7))
     dataset = curator.config.datasets["people"]
-    admitted = admit(Inquiry.from_dict(offered(question, method)), dataset)
+    admitted = admit(Request.from_dict(offered(question, method)), dataset)
     counts = []
     for visits, age, plan in ((80.0, 120, "plus"), (0.0, 0, "basic")):
         own: dict[str, list[Any]] = {"visits": [visits], "age": [age], "plan": [plan]}
         rows = table(**{name: own[name] + rest for name, rest in SAME.items()})
         pieces = pa.concat_tables([rows.slice(0, 10), rows.slice(10)])  # as large files come
-        counts.append(calls(partial(answering.quietly, admitted, dataset.schema, pieces)))
+        counts.append(calls(partial(answering.quietly, admitted, pieces)))
     first, second = counts
     assert {k: (first.get(k), second.get(k)) for k in first.keys() ^ second.keys()} == {}
     assert {k: (v, second[k]) for k, v in first.items() if v != second[k]} == {}
@@ -257,7 +257,7 @@ def outcomes(admitted: Any) -> set[str]:
     found = set()
     for changes in EXTREMES:
         try:
-            answering.quietly(admitted, Schema.from_text(SCHEMA), table(**changes))
+            answering.quietly(admitted, table(**changes))
             found.add("answered")
         except Exception as error:
             found.add(type(error).__name__)
@@ -273,9 +273,9 @@ def words(document: dict[str, Any]) -> str:
 def test_no_parameter_makes_failing_depend_on_values(curator, document):
     dataset = curator.config.datasets["people"]
     try:
-        admitted = admit(Inquiry.from_dict(document), dataset)
-        schema = dataset.schema.select(admitted.names)
-        answering.quietly(admitted, schema, made_up_rows(curator._registrations["people"], schema))
+        admitted = admit(Request.from_dict(document), dataset)
+        schema = dataset.schema.select(admitted.reads)
+        answering.quietly(admitted, made_up_rows(curator._registrations["people"], schema))
     except PrivatestError:
         return  # refused, for all data
     assert outcomes(admitted) == {"answered"}
@@ -286,7 +286,7 @@ def test_not_all_hostile_parameters_are_refused(curator):
     dataset, admitted = curator.config.datasets["people"], 0
     for document in HOSTILE:
         with suppress(PrivatestError):
-            admit(Inquiry.from_dict(document), dataset)
+            admit(Request.from_dict(document), dataset)
             admitted += 1
     assert admitted > 30
 

@@ -22,12 +22,11 @@ from privatest.core.errors import (
     PrivatestError,
 )
 from privatest.core.privacy import Budget
-from privatest.curator import Curator, Inquiry, Policy, RequestFailed, answering
+from privatest.curator import Curator, Policy, RequestFailed, answering
 from privatest.curator import curator as curator_module
+from privatest.curator.admission import admit
 from privatest.curator.config import ALL_TESTS
-from privatest.curator.inquiry import admit
 from privatest.curator.registration import load_registrations, made_up_rows, register
-from privatest.data.schema import Schema
 from privatest.ledger import Ledger
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.questions import METHODS, Prepared, Request
@@ -150,7 +149,7 @@ def test_a_guess_of_the_data_cannot_be_checked_against_the_ledger(tmp_path):
         (tmp_path / name).mkdir()
         with opened(tmp_path / name) as curator:
             curator.run(request(), analyst="ada")
-            digests.append(curator._case(request(), "ada").digest)
+            digests.append(curator._admitted(request(), "ada").digest)
             contents = curator._registrations["people"].contents
         with Ledger.open(tmp_path / name / "ledger.db") as ledger:
             bodies = [entry.body for entry in ledger.history("people")]
@@ -314,11 +313,11 @@ def test_means_are_offered_only_by_name(curator):
     curator.price(RELEASE, analyst="bob")
 
 
-def test_an_inquiry_comes_back_from_its_document():
-    asked = Inquiry.from_dict(request(where={"region": ["south", "north", "north"]}))
+def test_a_request_comes_back_from_its_document():
+    asked = Request.from_dict(request(where={"region": ["south", "north", "north"]}))
     assert asked.where == {"region": ("north", "south")}
-    assert Inquiry.from_dict(json.loads(json.dumps(asked.to_dict()))).to_dict() == asked.to_dict()
-    assert "where" not in Inquiry.from_dict(request()).to_dict()
+    assert Request.from_dict(json.loads(json.dumps(asked.to_dict()))).to_dict() == asked.to_dict()
+    assert "where" not in Request.from_dict(request()).to_dict()
 
 
 # --- what is refused before data is touched ---------------------------------------------------
@@ -451,10 +450,11 @@ def test_code_is_refused(curator, options):
         curator.run(request("two-sample", "tot", **PUBLIC, **options), analyst="ada")
 
 
-def test_code_in_a_ready_request_is_refused():
-    asked = Request("two-sample", "tot", Budget(1), options={"subtest": len})
+def test_code_in_a_ready_request_is_refused(curator):
+    code: dict[str, Any] = {"options": {"subtest": len}, "parts": PUBLIC}
+    asked = Request("two-sample", "tot", Budget("0.1"), **code, dataset="people")
     with pytest.raises(ParameterError, match="runs no code of others"):
-        Inquiry("people", asked)
+        curator.run(asked, analyst="ada")
 
 
 def test_noise_is_no_parameter(curator, tmp_path):
@@ -785,7 +785,7 @@ EXTREMES = {
 }
 
 
-def asked(question: str, method: str) -> Inquiry:
+def asked(question: str, method: str) -> Request:
     entry = METHODS[question][method]
     private = {"group": "plan", "columns": ["region" if method == "tv" else "visits"]}
     parts: dict[str, dict[str, Any]] = {
@@ -800,7 +800,7 @@ def asked(question: str, method: str) -> Inquiry:
     few = {"permutations": 19} if "permutations" in entry.options else {}
     few |= {"locations": 3} if "locations" in entry.needed else {}
     few |= {"points": 5} if "points" in entry.options else {}
-    return Inquiry.from_dict(
+    return Request.from_dict(
         {"dataset": "people", "question": question, "method": method, "epsilon": 1}
         | parts[question]
         | few
@@ -813,6 +813,5 @@ def test_no_data_makes_a_test_fail(curator, question, method):
     # whether a request fails would tell something: an empty private group, for example
     dataset = replace(curator.config.datasets["people"], policy=Policy(ALL_TESTS))
     admitted = admit(asked(question, method), dataset)
-    schema = Schema.from_text(SCHEMA)
     for changes in EXTREMES.values():
-        answering.quietly(admitted, schema, table(**changes))
+        answering.quietly(admitted, table(**changes))

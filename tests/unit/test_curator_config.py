@@ -9,10 +9,9 @@ import pytest
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.curator import CuratorConfig
-from privatest.curator.config import ALL_TESTS
-from privatest.curator.example import EXAMPLE
-from privatest.curator.lines import line_of, lines_of_keys, syntax_error_line
-from privatest.curator.reading import read_config
+from privatest.curator.config import ALL_TESTS, EXAMPLE
+from privatest.curator.config_file import read_config
+from privatest.curator.toml_lines import line_of, lines_of_keys, syntax_error_line
 from tests.curators import CONFIG, SCHEMA, write
 
 # --- where a key stands ----------------------------------------------------------------------

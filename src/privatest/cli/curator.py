@@ -54,7 +54,7 @@ def init(
     Example:
       privatest curator init
     """
-    from privatest.curator.example import EXAMPLE  # noqa: PLC0415
+    from privatest.curator.config import EXAMPLE  # noqa: PLC0415
 
     if config.exists() and not force:
         raise ParameterError(f"FILE must be a new file: {str(config)!r} exists; pass --force.")
@@ -77,7 +77,7 @@ def check(config: ConfigFile = _DEFAULT) -> None:
     """
     from privatest.curator import Curator  # noqa: PLC0415
     from privatest.curator.budgets import no_ledger  # noqa: PLC0415
-    from privatest.curator.reading import read_config  # noqa: PLC0415
+    from privatest.curator.config_file import read_config  # noqa: PLC0415
 
     settings, problems = read_config(config)
     for problem in problems:

@@ -1,10 +1,8 @@
 """Answers about data that the asker may not see, within a budget that cannot be overspent."""
 
-from privatest.curator.answers import Answer, Price
+from privatest.curator.answers import Answer, Price, RequestFailed
 from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig, Policy
 from privatest.curator.curator import Curator
-from privatest.curator.failures import RequestFailed
-from privatest.curator.inquiry import Inquiry
 
 __all__ = [
     "AnalystConfig",
@@ -12,7 +10,6 @@ __all__ = [
     "Curator",
     "CuratorConfig",
     "DatasetConfig",
-    "Inquiry",
     "Policy",
     "Price",
     "RequestFailed",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from privatest.accounting import event_of
 from privatest.core.errors import LedgerError
 from privatest.core.privacy import Budget
-from privatest.curator.inquiry import categories_of, schema_digest
+from privatest.curator.admission import categories_of, schema_digest
 from privatest.curator.registration import Registration, load_registrations
 from privatest.ledger import Ledger
 

@@ -12,7 +12,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.questions import METHODS
 
-__all__ = ["AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
+__all__ = ["EXAMPLE", "AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
 
 ALL_TESTS = frozenset((question, name) for question, names in METHODS.items() for name in names)
 USUAL_TESTS = frozenset((q, m) for q, m in ALL_TESTS if not METHODS[q][m].caution)
@@ -135,7 +135,7 @@ class CuratorConfig:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CuratorConfig:
         """Read the file; ParameterError with the first mistake and its line."""
-        from privatest.curator.reading import read_config  # noqa: PLC0415 - it imports this module
+        from privatest.curator.config_file import read_config  # noqa: PLC0415 - it imports this module
 
         config, problems = read_config(path)
         if config is None or problems:
@@ -144,3 +144,34 @@ class CuratorConfig:
                 f"{Path(path).name}, {problems[0]}{more} Run privatest curator check."
             )
         return config
+
+
+# What `privatest curator init` writes, to be changed by hand.
+EXAMPLE = """\
+# A curator answers questions about data that the asker may not see, within a budget that
+# cannot be overspent. Paths are relative to this file. Check it: privatest curator check
+
+ledger = "ledger.db"            # or postgresql://user@host/database
+log = "curator.log"             # what failed and where, without data; for the custodian only
+
+[datasets.visits]
+source = "visits.csv"           # .csv, .csv.gz, .tsv, .tsv.gz or .parquet
+schema = "visits.toml"          # public description of the columns: privatest schema visits.csv
+epsilon = 3                     # what all answers together may cost, for ever
+delta = 1e-6                    # 0 allows only tests without delta
+composition = "basic"           # costs are added up; "tight" is cheaper for many small requests
+# partition = "region"          # a public column whose parts hold different people: requests
+                                # about different parts are then charged side by side
+
+[datasets.visits.policy]
+tests = ["two-sample", "independence/hsic", "fit"]  # a question, or a question and its method
+largest_epsilon = 0.5           # the most that one request may cost
+largest_delta = 1e-7
+largest_permutations = 9999     # they cost your time
+largest_points = 500            # rows of a release: they cost time, and space in the ledger
+
+[analysts.ada]
+datasets = ["visits"]
+epsilon = 1                     # her share of each of them; leave it out for no limit of her own
+delta = 5e-7
+"""

@@ -13,41 +13,44 @@ from typing import Any, Self
 from privatest.accounting import Event, event_of
 from privatest.core.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
+from privatest.curator.admission import admit, categories_of, read_request, schema_digest
 from privatest.curator.answering import look, quietly
-from privatest.curator.answers import Answer, Price
+from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
-from privatest.curator.contents import fingerprinting
-from privatest.curator.failures import RequestFailed, log_failure
-from privatest.curator.inquiry import Admitted, Inquiry, admit, schema_digest
 from privatest.curator.registration import (
     Registration,
+    fingerprinting,
     load_registrations,
     made_up_rows,
     register,
     save_registration,
 )
 from privatest.ledger import Ledger, request_digest
-from privatest.questions import Request, Result, result_from_dict
+from privatest.questions import Prepared, Request, Result, result_from_dict
 
 __all__ = ["Curator"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """A request on its way: all of it is public."""
+class _Admitted:
+    """A request that its analyst may ask now.
 
+    **Invariant**: the policy allows it, the data set is registered as it is, and what it will be
+    charged, and recorded as, is known. All of it is public.
+    """
+
+    prepared: Prepared
     dataset: DatasetConfig
     analyst: str
-    admitted: Admitted
+    registration: Registration
     event: Event
     digest: str
-    registration: Registration
 
     @property
     def budget(self) -> Budget:
         """What the request costs under plain addition."""
-        return self.admitted.inquiry.request.budget
+        return self.prepared.request.budget
 
 
 class Curator:
@@ -138,9 +141,9 @@ class Curator:
             known = self._registrations.get(name)
         return not_ready(self._ledger, dataset, self.config.analysts.values(), known)
 
-    def price(self, request: Inquiry | Mapping[str, Any], *, analyst: str) -> Price:
+    def price(self, request: Request | Mapping[str, Any], *, analyst: str) -> Price:
         """Return what a request would cost; data is not touched, nothing is spent."""
-        case = self._case(request, analyst)
+        case = self._admitted(request, analyst)
         name = case.dataset.name
         return Price(
             dataset=name,
@@ -150,12 +153,12 @@ class Curator:
             recorded=self._ledger.recall(name, case.digest) is not None,
         )
 
-    def run(self, request: Inquiry | Mapping[str, Any], *, analyst: str) -> Answer:
+    def run(self, request: Request | Mapping[str, Any], *, analyst: str) -> Answer:
         """Answer a request, and charge it.
 
         Parameters
         ----------
-        request : Inquiry or mapping
+        request : Request or mapping
             What is asked, such as ``{"dataset": "visits", "question": "two-sample", ...}``.
         analyst : str
             Who asks.
@@ -174,7 +177,7 @@ class Curator:
         recorded answer is released again at no cost. Noise is always secret: there is no way
         to pass another.
         """
-        case = self._case(request, analyst)
+        case = self._admitted(request, analyst)
         with fingerprinting(case.dataset.source, case.registration.key) as contents:
             recorded = self._ledger.recall(case.dataset.name, case.digest)
             if recorded is None:
@@ -192,10 +195,10 @@ class Curator:
             analyst=analyst,
             request=case.digest,
             budget=case.budget,
-            asked=case.admitted.prepared.asked | case.admitted.inquiry.to_dict(),
+            asked=case.prepared.asked,
         )
         try:
-            result = look(case.admitted, case.dataset, case.registration)
+            result = look(case.prepared, case.dataset, case.registration)
             self._ledger.commit(reservation, released=result.to_dict())
             return _answer(case, result, reservation.id)
         except Exception as error:
@@ -208,32 +211,32 @@ class Curator:
             raise ParameterError(f"dataset must be one that the curator has; got {name!r}.")
         return self.config.datasets[name]
 
-    def _case(self, request: Inquiry | Mapping[str, Any], analyst: str) -> _Case:
+    def _admitted(self, request: Request | Mapping[str, Any], analyst: str) -> _Admitted:
         """Check a request against all that is public."""
         who = self.config.analysts.get(analyst)
         if who is None:
             raise ParameterError("analyst must be one that the curator knows.")
-        inquiry = request if isinstance(request, Inquiry) else Inquiry.from_dict(request)
-        if inquiry.dataset not in who.datasets:  # also for a data set that does not exist
-            raise ParameterError(f"analyst {who.name!r} has no data set {inquiry.dataset!r}.")
-        dataset = self._dataset(inquiry.dataset)
-        admitted = admit(inquiry, dataset)
+        asked = read_request(request)
+        if asked.dataset not in who.datasets:  # also for a data set that does not exist
+            raise ParameterError(f"analyst {who.name!r} has no data set {asked.dataset!r}.")
+        dataset = self._dataset(asked.dataset)
+        prepared = admit(asked, dataset)
         reason = self.not_ready(dataset.name)
         if reason is not None:
             raise ParameterError(reason)
         registration = self._registrations[dataset.name]
-        event = _event(inquiry.request, dataset, admitted.part)
         # whose: an analyst's budget bounds what that analyst has seen. which: other data, other
         # answer; without its key the fingerprint says nothing about the rows.
         words = {
-            **inquiry.to_dict(),
+            **asked.to_dict(),
             "analyst": who.name,
             "schema": schema_digest(dataset.schema),
             "contents": registration.contents,
         }
-        return _Case(dataset, who.name, admitted, event, request_digest(words), registration)
+        event, digest = _event(prepared, dataset), request_digest(words)
+        return _Admitted(prepared, dataset, who.name, registration, event, digest)
 
-    def _refuse_early(self, case: _Case) -> None:
+    def _refuse_early(self, case: _Admitted) -> None:
         """Find out what can be known beforehand: while nothing was spent yet."""
         if not self._affords(case):
             raise BudgetError(
@@ -241,8 +244,8 @@ class Curator:
                 f"set {case.dataset.name!r}. Nothing was spent."
             )
         try:
-            schema = case.dataset.schema.select(case.admitted.names)
-            quietly(case.admitted, schema, made_up_rows(case.registration, schema))
+            schema = case.dataset.schema.select(case.prepared.reads)
+            quietly(case.prepared, made_up_rows(case.registration, schema))
             return
         except PrivatestError:
             raise  # about the request and public sizes only: the rows were made up
@@ -251,29 +254,38 @@ class Curator:
             self._log(case, number, error, "nothing")
         raise RequestFailed(number, spent=False)
 
-    def _affords(self, case: _Case) -> bool:
+    def _affords(self, case: _Admitted) -> bool:
         return self._ledger.affords(
             case.dataset.name, case.event, analyst=case.analyst, budget=case.budget
         )
 
-    def _failed(self, case: _Case, number: str, error: Exception) -> None:
+    def _failed(self, case: _Admitted, number: str, error: Exception) -> None:
         """Record a failure; if even that fails, the reservation stays open, and spent."""
         self._log(case, number, error, str(case.budget))
         with suppress(PrivatestError):
             self._ledger.fail(number, reason=type(error).__name__)
 
-    def _log(self, case: _Case, number: str, error: Exception, spent: str) -> None:
+    def _log(self, case: _Admitted, number: str, error: Exception, spent: str) -> None:
         with suppress(OSError):  # a full disk must not turn into another message
             facts = {"dataset": case.dataset.name, "analyst": case.analyst, "spent": spent}
             log_failure(self.config.log, number, error, **facts)
 
 
-def _event(request: Request, dataset: DatasetConfig, part: str | None) -> Event:
-    """Return what will happen to the data, as far as the test promises it."""
-    gaussian = request.gaussian and dataset.composition == "tight"
-    return event_of(request.budget, gaussian=gaussian, part=part)
+def _event(prepared: Prepared, dataset: DatasetConfig) -> Event:
+    """Return what will happen to the data, as far as the method promises it."""
+    gaussian = prepared.request.gaussian and dataset.composition == "tight"
+    return event_of(prepared.request.budget, gaussian=gaussian, part=_part(prepared, dataset))
 
 
-def _answer(case: _Case, result: Result, number: str | None) -> Answer:
-    words, label = case.admitted.words, case.admitted.prepared.label
+def _part(prepared: Prepared, dataset: DatasetConfig) -> str | None:
+    """Return the part of the declared partition that a request is about; None is all."""
+    chosen = prepared.filters.get(dataset.partition or "")
+    if chosen is None or dataset.partition is None or len(chosen.codes) != 1:
+        return None
+    (code,) = chosen.codes
+    return categories_of(dataset.schema, dataset.partition)[code]
+
+
+def _answer(case: _Admitted, result: Result, number: str | None) -> Answer:
+    words, label = case.prepared.words, case.prepared.label
     return Answer(case.dataset.name, words, label, result, number, recorded=number is None)

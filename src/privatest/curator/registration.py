@@ -2,12 +2,20 @@
 
 The facts are the number of rows and, for columns whose membership is public, how many rows are
 in which categories. With them a request can be rehearsed on made-up rows of the same sizes.
+
+Which contents a file has is told by a fingerprint that only its custodian can check. A plain hash
+in the ledger would let anybody who knows all rows but one try out the last one; so the fingerprint
+has a secret key, which stays in the state file.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +24,7 @@ import numpy as np
 
 from privatest.core.documents import write_text
 from privatest.core.errors import ParameterError
-from privatest.curator.contents import fingerprinting
-from privatest.curator.inquiry import categories_of, schema_digest
+from privatest.curator.admission import categories_of, schema_digest
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions import rehearsal
 
@@ -28,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Registration",
+    "fingerprint",
+    "fingerprinting",
     "load_registrations",
     "made_up_rows",
     "register",
@@ -77,6 +86,23 @@ def stamp(source: Path) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return found.st_size, found.st_mtime_ns
+
+
+def fingerprint(source: Path, key: str) -> str:
+    """Return the keyed fingerprint of a file's bytes, or "" if it cannot be read."""
+    try:
+        with source.open("rb") as stream:
+            found = hashlib.file_digest(stream, lambda: hmac.new(key.encode(), digestmod="sha256"))
+    except OSError:
+        return ""
+    return found.hexdigest()
+
+
+@contextmanager
+def fingerprinting(source: Path, key: str) -> Iterator[Callable[[], str]]:
+    """Compute the fingerprint beside other work; hashing releases the GIL."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(fingerprint, source, key).result
 
 
 def register(dataset: DatasetConfig, key: str) -> Registration:

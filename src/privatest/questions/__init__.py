@@ -5,9 +5,9 @@ public schema, and what comes back is everything that can be done before data is
 """
 
 from privatest.questions.catalogue import METHODS, Method, Question
-from privatest.questions.prepare import Prepared, prepare
+from privatest.questions.prepare import prepare
 from privatest.questions.rehearsal import rehearse
-from privatest.questions.request import Request
+from privatest.questions.request import Prepared, Request
 from privatest.questions.results import Result, result_from_dict
 
 __all__ = [

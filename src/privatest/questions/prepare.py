@@ -2,92 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError, PrivacyError
-from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import integer_at_least, number
-from privatest.data.schema import Schema
+from privatest.data.categories import category_codes
+from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions.grouping import Grouping
-from privatest.questions.request import PARTS, Request
+from privatest.questions.request import Filter, Prepared, Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.questions.results import Result
 
-__all__ = ["Prepared", "chosen_columns", "prepare"]
+__all__ = ["chosen_columns", "prepare"]
 
 _WHY = "bounds or categories found from the data would leak it"
 _FEW_POINTS = 20  # of a quick rehearsal
 _PUBLIC = "Or pass --membership public, if everybody may know who is in which group."
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request that fits its schema.
-
-    Attributes
-    ----------
-    names : sequence of str
-        Columns to read.
-    text : sequence of str
-        Those to read as they are written.
-    words : str
-        What is compared with what.
-    label : str
-        What a printed result calls these words.
-    call : callable
-        From tables (one, or one for each sample) to the test's positional arguments.
-    arguments : mapping
-        The test's other arguments.
-    request : Request
-        Where it comes from.
-    schema : Schema or None
-        What is publicly known of the columns.
-    grouping : Grouping or None
-        How one table is split in two, if it is.
-    quick : callable or None
-        From a public size to a request that needs less time and fails by the same parameters,
-        for a rehearsal; None where the request itself is quick enough.
-    """
-
-    names: Sequence[str]
-    text: Sequence[str]
-    words: str
-    label: str
-    call: Callable[..., tuple[Any, ...]]
-    arguments: Mapping[str, Any]
-    request: Request
-    schema: Schema | None = None
-    grouping: Grouping | None = None
-    quick: Callable[[int], Prepared] | None = None
-
-    @property
-    def asked(self) -> dict[str, Any]:
-        """The request in full, with what the schema added: columns, groups and their membership."""
-        full = self.request.to_dict()
-        if "columns" in PARTS[self.request.question] and self.schema is not None:
-            full["columns"] = list(self.schema.columns)
-        if "adjacency" in self.arguments:
-            full["adjacency"] = self.arguments["adjacency"]
-        if self.grouping is not None:
-            grouping = self.grouping
-            full |= {"groups": list(grouping.labels), "membership": grouping.membership}
-        return full
-
-    def run(self, *tables: pa.Table, noise: NoiseSource | None = None, **more: Any) -> Result:
-        """Answer from the tables, which hold :attr:`names`; ``more`` goes to the function."""
-        request, entry = self.request, self.request.entry
-        arguments = dict(entry.preset) | dict(self.arguments) | more
-        cost = {"epsilon": request.budget.epsilon, "delta": request.budget.delta}
-        level = {"alpha": request.alpha} if entry.level else {}
-        call = entry.load()
-        result: Result = call(*self.call(*tables), **arguments, **cost, **level, noise=noise)
-        return result
 
 
 def prepare(request: Request, schema: Schema | None, *, samples: int = 1) -> Prepared:
@@ -110,7 +45,35 @@ def prepare(request: Request, schema: Schema | None, *, samples: int = 1) -> Pre
         "mean": lambda: _mean(request, schema),
         "release": lambda: _release(request, schema),
     }
-    return makers[request.question]()
+    return _filtered(makers[request.question](), schema)
+
+
+def _filtered(prepared: Prepared, schema: Schema | None) -> Prepared:
+    """Add the filter of a request."""
+    where = prepared.request.where
+    if not where:
+        return prepared
+    filters = {name: _filter(name, labels, schema) for name, labels in where.items()}
+    words = " and ".join(f"{name} = {' or '.join(labels)}" for name, labels in where.items())
+    return replace(prepared, filters=filters, words=f"{prepared.words}; where {words}")
+
+
+def _filter(name: str, labels: tuple[str, ...], schema: Schema | None) -> Filter:
+    """Return which categories pass; only a public column may decide that."""
+    column = None if schema is None else schema.columns.get(name)
+    if schema is None or column is None:
+        raise ParameterError(f"where: column {name!r} is not in the schema.")
+    if not isinstance(column, CategoricalColumn) or column.membership != "public":
+        raise PrivacyError(
+            f"where: column {name!r} is private, so it cannot choose rows: how many pass would "
+            "tell who does, and that number is not hidden. Only a categorical column with "
+            'membership = "public" in the schema can.'
+        )
+    codes = category_codes(column.categories)
+    unknown = next((label for label in labels if label not in codes), None)
+    if unknown is not None:
+        raise ParameterError(f"where: {unknown!r} is not a category of column {name!r}.")
+    return Filter(schema.select([name]), frozenset(codes[label] for label in labels))
 
 
 def chosen_columns(

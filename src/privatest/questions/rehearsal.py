@@ -21,7 +21,7 @@ from privatest.data.schema import NumericColumn, Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.questions.prepare import Prepared
+    from privatest.questions.request import Prepared
 
 __all__ = ["made_up_rows", "quiet", "rehearse", "rehearse_call"]
 

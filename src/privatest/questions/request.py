@@ -1,19 +1,33 @@
-"""What is asked: a frozen, public description that can be written as JSON and compared."""
+"""What is asked: as public words (Request), and checked against a schema (Prepared).
+
+A request is a frozen description that can be written as JSON and compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privatest.core.errors import ParameterError
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.validation import number
+from privatest.data.categories import spelling
+from privatest.data.schema import Schema
 from privatest.questions.catalogue import METHODS, Method, find
+from privatest.questions.grouping import Grouping
+from privatest.questions.results import Result
 
-__all__ = ["PARTS", "Request"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PARTS", "Filter", "Prepared", "Request"]
 
 # Which columns play which part, for each question.
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -46,6 +60,15 @@ class Request:
         Which columns play which part.
     options : mapping
         What the method takes besides.
+    dataset : str
+        The data set it is about, for a curator; a command is given files.
+    where : mapping of str to tuple of str
+        Which rows are meant, by categories of public columns; empty is all.
+
+    Notes
+    -----
+    **Invariant**: every word is known to the catalogue, and the budget and the level are valid.
+    Nothing is known of the data yet, not even its columns.
     """
 
     question: str
@@ -54,6 +77,8 @@ class Request:
     alpha: float | None = None
     parts: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    dataset: str = ""
+    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse what the method does not have; drop what was not given."""
@@ -84,6 +109,7 @@ class Request:
             )
         object.__setattr__(self, "parts", MappingProxyType(parts))
         object.__setattr__(self, "options", MappingProxyType(options))
+        object.__setattr__(self, "where", MappingProxyType(_labels(self.where)))
 
     @property
     def entry(self) -> Method:
@@ -115,6 +141,8 @@ class Request:
             raise ParameterError("request must be a table of names and values.")
         rest = {str(name): value for name, value in document.items()}
         question, method = rest.pop("question", None), rest.pop("method", None)
+        about = {name: rest.pop(name) for name in ("dataset", "where") if rest.get(name)}
+        rest = {name: value for name, value in rest.items() if name not in ("dataset", "where")}
         if "epsilon" not in rest:
             raise ParameterError("epsilon must be given: what may the answer cost?")
         budget = Budget(rest.pop("epsilon"), rest.pop("delta", 0))
@@ -128,7 +156,7 @@ class Request:
                 f"unknown key {next(iter(rest))!r}; a {question} request with method {method} "
                 f"has: {', '.join(known)}."
             )
-        return cls(str(question), method, budget, alpha, parts, options)
+        return cls(str(question), method, budget, alpha, parts, options, **about)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the flat document; :meth:`from_dict` reads it back."""
@@ -136,7 +164,109 @@ class Request:
         head |= {} if self.alpha is None else {"alpha": self.alpha}
         cost = {"epsilon": _plain(self.budget.epsilon), "delta": _plain(self.budget.delta)}
         rest = {name: _plain(value) for name, value in {**self.parts, **self.options}.items()}
-        return head | cost | rest
+        about: dict[str, Any] = {"dataset": self.dataset} if self.dataset else {}
+        about |= {"where": _plain(self.where)} if self.where else {}
+        return head | cost | rest | about
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rows pass, by the codes of one public column."""
+
+    column: Schema
+    codes: frozenset[int]
+
+    def passes(self, table: pa.Table) -> NDArray[np.bool_]:
+        """Return whether each row does."""
+        own = self.column.encode(table.select(list(self.column.columns)))[:, 0]
+        return np.isin(own, sorted(self.codes))
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that fits its schema.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Columns to read.
+    text : sequence of str
+        Those to read as they are written.
+    words : str
+        What is compared with what.
+    label : str
+        What a printed result calls these words.
+    call : callable
+        From tables (one, or one for each sample) to the test's positional arguments.
+    arguments : mapping
+        The test's other arguments.
+    request : Request
+        Where it comes from.
+    schema : Schema or None
+        What is publicly known of the columns.
+    grouping : Grouping or None
+        How one table is split in two, if it is.
+    quick : callable or None
+        From a public size to a request that needs less time and fails by the same parameters,
+        for a rehearsal; None where the request itself is quick enough.
+    filters : mapping of str to Filter
+        Which rows are meant, by public columns.
+
+    Notes
+    -----
+    **Invariant**: all that can be checked without data has been, against the public schema alone,
+    and a table is all that is missing.
+    """
+
+    names: Sequence[str]
+    text: Sequence[str]
+    words: str
+    label: str
+    call: Callable[..., tuple[Any, ...]]
+    arguments: Mapping[str, Any]
+    request: Request
+    schema: Schema | None = None
+    grouping: Grouping | None = None
+    quick: Callable[[int], Prepared] | None = None
+    filters: Mapping[str, Filter] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> list[str]:
+        """Columns to read: :attr:`names`, and those of the filter."""
+        return [*self.names, *(name for name in self.filters if name not in self.names)]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The request in full, with what the schema added: columns, groups and their membership."""
+        full = self.request.to_dict()
+        if "columns" in PARTS[self.request.question] and self.schema is not None:
+            full["columns"] = list(self.schema.columns)
+        if "adjacency" in self.arguments:
+            full["adjacency"] = self.arguments["adjacency"]
+        if self.grouping is not None:
+            grouping = self.grouping
+            full |= {"groups": list(grouping.labels), "membership": grouping.membership}
+        return full
+
+    def run(self, *tables: pa.Table, noise: NoiseSource | None = None, **more: Any) -> Result:
+        """Answer from the tables, which hold :attr:`reads`; ``more`` goes to the function."""
+        request, entry = self.request, self.request.entry
+        arguments = dict(entry.preset) | dict(self.arguments) | more
+        cost = {"epsilon": request.budget.epsilon, "delta": request.budget.delta}
+        level = {"alpha": request.alpha} if entry.level else {}
+        rows = self.call(*map(self._chosen, tables))
+        result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
+        return result
+
+    def _chosen(self, table: pa.Table) -> pa.Table:
+        keep = [each.passes(table) for each in self.filters.values()]
+        rows = table.select(list(self.names))
+        if not keep:
+            return rows
+        rows = rows.filter(np.logical_and.reduce(keep))
+        if rows.num_rows == 0:  # by public columns only
+            raise DataError("no row passes the filter where.")
+        return rows
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,6 +277,19 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
                 raise ParameterError(f"{name} must be a list of names.")
             kept[name] = tuple(map(str, kept[name]))
     return kept
+
+
+def _labels(where: object) -> dict[str, tuple[str, ...]]:
+    """Return the labels of a filter, sorted: one value for each column, or a list of them."""
+    if not isinstance(where, Mapping):
+        raise ParameterError('where must be a table, such as {"region": "north"}.')
+    found = {}
+    for name, value in sorted(where.items()):
+        values = value if isinstance(value, (list, tuple)) else [value]
+        if not values or not all(type(item) in (str, bool, int, float) for item in values):
+            raise ParameterError(f"where: {name!r} must be a category, or a list of categories.")
+        found[str(name)] = tuple(sorted({spelling(item) for item in values}))
+    return found
 
 
 def _plain(value: Any) -> Any:

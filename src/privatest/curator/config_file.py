@@ -25,7 +25,7 @@ from privatest.curator.config import (
     Policy,
     Problem,
 )
-from privatest.curator.lines import Key, line_of, lines_of_keys, syntax_error_line
+from privatest.curator.toml_lines import Key, line_of, lines_of_keys, syntax_error_line
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.ledger.accounts import COMPOSITIONS
 from privatest.questions import METHODS

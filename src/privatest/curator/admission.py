@@ -1,0 +1,198 @@
+"""Whether an analyst may ask what they ask. Nothing here touches data.
+
+An analyst writes only public words. What is private, and what is public, is the custodian's to
+say: in the schema, never in a request. Nor may a request take its time, its memory or its luck from
+the values it meets: an analyst can watch how long an answer takes and whether there is one, and
+neither is covered by noise. Measured: benchmarks/privacy/oracles.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
+from privatest.core.validation import integer_at_least
+from privatest.curator.config import MOST_POINTS, DatasetConfig
+from privatest.data.categories import spelling
+from privatest.data.schema import CategoricalColumn, Schema
+from privatest.questions import Prepared, Request, prepare
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["admit", "categories_of", "read_request", "schema_digest"]
+
+_LONGEST_TEXT, _LONGEST_LIST = 500, 100
+_WHY = "others take longer for some values than for others, or fail, and that would tell them"
+
+
+def read_request(asked: Request | Mapping[str, Any]) -> Request:
+    """Return a request of plain words about one data set; objects could be code."""
+    request = asked
+    if not isinstance(request, Request):
+        if not isinstance(asked, Mapping):
+            raise ParameterError("request must be a table of names and values.")
+        for name, value in asked.items():
+            if name not in ("epsilon", "delta", "where"):  # a Budget reads these, decimals too
+                _plain_words(str(name), value)
+        with _without_flags():
+            request = Request.from_dict(asked)
+    for name, value in {**request.parts, **request.options}.items():
+        _plain_words(name, value)
+    for name, labels in request.where.items():
+        _plain_words(f"where: {name}", labels)
+    about: object = request.dataset
+    if not isinstance(about, str) or not about:
+        raise ParameterError("dataset must be the name of a data set.")
+    return request
+
+
+def schema_digest(schema: Schema) -> str:
+    """Return a fingerprint of what a schema says, however its file is written."""
+    return hashlib.sha256(schema.to_toml().encode()).hexdigest()
+
+
+def admit(request: Request, dataset: DatasetConfig) -> Prepared:
+    """Check a request against the public schema and the policy."""
+    schema = dataset.schema
+    if "membership" in request.parts:
+        raise PrivacyError(
+            "membership is the custodian's to declare, in the schema; leave it out of the request."
+        )
+    _allow(request, dataset)
+    _refuse_unsteady(request)
+    group = request.parts.get("group")
+    if group is not None and group not in schema.columns:
+        raise ParameterError(
+            f"group column {group!r} is not in the schema, which has {', '.join(schema.columns)}."
+        )
+    if len(request.parts.get("groups", ("", ""))) != 2:
+        raise ParameterError("groups must be a list of two.")
+    prepared = _prepared(request, schema)
+    unknown = next((name for name in prepared.names if name not in schema.columns), None)
+    if unknown is not None:
+        raise ParameterError(f"column {unknown!r} is not in the schema of {dataset.name}.")
+    if group is None:
+        return prepared
+    return replace(prepared, call=_splitting(prepared))
+
+
+def _splitting(prepared: Prepared) -> Callable[..., tuple[Any, ...]]:
+    """Split by the schema's codes. A private group may be empty: failing then would tell so."""
+    grouping = prepared.grouping
+    assert grouping is not None
+    assert grouping.described is not None
+    described, column = grouping.described, grouping.column
+
+    def split(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+        codes = described.encode(table.select([column]))[:, 0]
+        first = codes == grouping.codes[0]
+        second = ~first if grouping.has_rest else codes == grouping.codes[1]
+        # in one piece: how many pieces have a row of a private group would show in the time
+        rows = table.drop_columns([column]).combine_chunks()
+        return rows.filter(first), rows.filter(second)
+
+    return split
+
+
+@contextmanager
+def _without_flags() -> Iterator[None]:
+    """Drop what an error says about the command line: an analyst writes a request."""
+    try:
+        yield
+    except PrivatestError as error:
+        error.with_flags("")
+        raise
+
+
+def _prepared(request: Request, schema: Schema) -> Prepared:
+    try:
+        with _without_flags():
+            return prepare(request, schema)
+    except PrivatestError:
+        raise
+    except Exception as error:  # a value of a wrong type; no data was touched
+        raise ParameterError(
+            f"the request cannot be read ({type(error).__name__}): is each value of its kind?"
+        ) from None
+
+
+def _allow(request: Request, dataset: DatasetConfig) -> None:
+    policy = dataset.policy
+    if (request.question, request.method) not in policy.tests:
+        offered = sorted({f"{question}/{method}" for question, method in policy.tests})
+        raise ParameterError(
+            f"{request.question}/{request.method} is not offered for {dataset.name}; "
+            f"offered are {', '.join(offered)}."
+        )
+    for name in ("epsilon", "delta"):
+        asked = getattr(request.budget, name)
+        most = getattr(policy.largest or dataset.budget, name)
+        if asked > most:
+            raise ParameterError(
+                f"{name} must be at most {most:f} in one request for {dataset.name}."
+            )
+    if dataset.each is not None and request.budget != dataset.each:
+        raise ParameterError(f"every request for {dataset.name} must cost {dataset.each}.")
+    usual = {"permutations": 1, "points": MOST_POINTS}  # where nobody says
+    for name, number in usual.items():
+        most = getattr(policy, name)
+        if name not in request.entry.options:
+            continue
+        if integer_at_least(name, request.options.get(name, number), 1) > most:
+            given = "" if name in request.options else "given, and "
+            raise ParameterError(f"{name} must be {given}at most {most}.")
+
+
+def categories_of(schema: Schema, name: str) -> list[str]:
+    """Return how the categories of a column are written."""
+    column = schema.columns[name]
+    assert isinstance(column, CategoricalColumn)
+    return [spelling(category) for category in column.categories]
+
+
+def _plain_words(name: str, value: object) -> None:
+    """Refuse what is not text, a number, true or false, or a list: objects could be code."""
+    items = value if isinstance(value, (list, tuple)) else [value]
+    if len(items) > _LONGEST_LIST:
+        raise ParameterError(f"{name} must have at most {_LONGEST_LIST} entries.")
+    for item in items:
+        if isinstance(item, str) and len(item) > _LONGEST_TEXT:
+            raise ParameterError(f"{name} must have at most {_LONGEST_TEXT} characters.")
+        finite = not isinstance(item, float) or math.isfinite(item)
+        if type(item) not in (str, int, float, bool, type(None)) or not finite:
+            raise ParameterError(
+                f"{name} must be text, numbers, true or false: a curator runs no code of others."
+            )
+
+
+def _refuse_unsteady(request: Request) -> None:
+    """Refuse a distribution, a family or a subtest that is not on a short list."""
+    from privatest.any_test.subtests import OWN_TESTS  # noqa: PLC0415 - only when it is needed
+    from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS  # noqa: PLC0415
+    from privatest.goodness_of_fit.reference_cdf import distribution_name  # noqa: PLC0415
+    from privatest.statistics.families import BUILT_IN, plain_name  # noqa: PLC0415
+
+    parts, options = request.parts, request.options
+    if "dist" in parts:
+        _require("dist", distribution_name(_text("dist", parts["dist"])), CLOSED_FORMS)
+    if "family" in parts:
+        _require("family", plain_name(_text("family", parts["family"])), BUILT_IN)
+    if "subtest" in options:
+        _require("subtest", _text("subtest", options["subtest"]), OWN_TESTS)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ParameterError(f"{name} must be text.")
+    return value
+
+
+def _require(name: str, value: str, steady: Collection[str]) -> None:
+    if value not in steady:
+        raise ParameterError(f"{name}: a curator takes {', '.join(steady)}; {_WHY}.")
