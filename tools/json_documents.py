@@ -86,14 +86,14 @@ _RESULT = {
 }
 _OUTCOME = {
     "pvalue": _number("The private p-value; absent where only a decision was released."),
-    "statistic": _of(["number", "null"], "The private statistic, or null where there is none."),
+    "statistic": _of(["number", "null"], "The private statistic, or null if there is none."),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
 }
 _COMPARED = {"compared": _text("What was compared with what.")}
 _PUBLISHED = {
     "rows": _count("Synthetic rows."),
     "columns": _list("Their columns."),
-    "n": _count("Private rows that they stand for; public."),
+    "n": _count("Number of private rows that they represent; public."),
     **_COST,
     **_HIDDEN,
     "method": _text("How they were made."),
@@ -108,7 +108,7 @@ _MEANS = {
     "covariance": _list("Private covariance.", _NUMBERS),
     "region_shape": _list("Shape of the elliptic confidence region.", _NUMBERS),
     "region_radius": _number("Its radius."),
-    "confidence": _number("Of all intervals together."),
+    "confidence": _number("Simultaneous confidence of the intervals."),
     **_COST,
     "n": _count("Rows; public."),
     "columns": _list("The columns, in the order of the means."),
@@ -230,7 +230,7 @@ ESTIMATES = {
             "words": _list("What it was about."),
             "value": _number("The estimate."),
             "error": _of(["number", "null"], "Standard deviation of the noise; null if unknown."),
-            "misfit": _number("Part of the error: how badly the rows can stand for the data."),
+            "misfit": _number("Part of the error: how badly the rows represent the data."),
             "poor": _true("Whether that is most of it."),
             "weights": _text("Weights that were used.", "released", "nonnegative"),
             "release": _part("published"),

@@ -1,4 +1,4 @@
-"""Cut, test each subset, count: what the test of tests and SARRM share."""
+"""Split the rows and test each subset: common to the test of tests and SARRM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAME = "the two samples come from the same distribution"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How subsets are tested; all public."""
+    """How subsets are tested; all of it public."""
 
     test: SubTest
     n_subsets: int
@@ -30,7 +30,7 @@ class Plan:
 
 
 def most_subsets(sides: TwoSides, test: SubTest) -> int:
-    """Return how many subsets have room, each with the rows that the test needs."""
+    """Return the largest number of subsets that each have the rows that the test needs."""
     needed = max(4, test.least_rows)
     if min(sides.sizes) < needed:
         which = "x and y" if sides.paired else "each sample"
@@ -39,7 +39,7 @@ def most_subsets(sides: TwoSides, test: SubTest) -> int:
 
 
 def check_rows(sides: TwoSides, test: SubTest, n_subsets: int) -> None:
-    """Refuse subsets that are larger than the test can take."""
+    """Refuse subsets that are too large for the test."""
     rows = max(sides.sizes)
     if test.most_rows is not None and rows > n_subsets * test.most_rows:
         least = -(-rows // test.most_rows)
@@ -51,7 +51,7 @@ def rejections(
 ) -> list[bool]:
     """Return which subsets reject; private.
 
-    Every subset has its own generator: what is drawn for one says nothing about the rows of
+    Every subset has its own generator, so that draws for one do not depend on the rows of
     another.
     """
     probe(plan.test, sides, plan.n_subsets)

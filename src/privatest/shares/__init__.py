@@ -1,4 +1,4 @@
-"""Shares, for owners who trust nobody: each publishes private moments, anybody compares them."""
+"""Shares, without a trusted party: owners publish private moments, and anyone compares them."""
 
 from privatest.shares.comparing import compare, compare_all
 from privatest.shares.plan import SharePlan, plan_share

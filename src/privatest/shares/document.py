@@ -1,7 +1,7 @@
-"""JSON documents that notice when they were changed.
+"""JSON documents with a checksum.
 
-A checksum is against accidents: an edit, a file cut short, a faulty disk. It is no signature:
-whoever means harm can compute it anew.
+The checksum guards against accidents: an edit, a truncated file, a faulty disk. It is not a
+signature: an attacker can recompute it.
 """
 
 from __future__ import annotations
@@ -54,12 +54,14 @@ def open_document(text: str | bytes, kind: str) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is not int or version != VERSION:
         raise DataError(
-            f"it has another version than {VERSION}: use the privatest that it was written by, "
-            "or ask for it to be written anew."
+            f"its version is not {VERSION}: use the version of privatest that wrote it, or ask "
+            "for a new copy."
         )
     stated = document.pop("checksum", None)
     if stated != fingerprint(document):
-        raise DataError("its checksum does not match: it was edited or damaged. Ask for it anew.")
+        raise DataError(
+            "its checksum does not match: it was edited or damaged. Ask for a new copy."
+        )
     return {key: value for key, value in document.items() if key not in ("format", "version")}
 
 
@@ -73,7 +75,7 @@ def _parse(text: str | bytes, kind: str) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError):  # also text that is not UTF-8, and endless integers
         raise DataError(
-            f"it is not a complete JSON document of a {kind}: was it cut short or edited?"
+            f"it is not a complete JSON document of a {kind}: was it truncated or edited?"
         ) from None
     if not isinstance(document, dict):
         raise DataError(f"it is not a {kind}.")
@@ -96,7 +98,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def field(content: Mapping[str, Any], name: str, *kinds: type) -> Any:
-    """Return an entry of one of some types."""
+    """Return an entry of one of the given types."""
     value = content.get(name)
     if type(value) not in kinds:  # not isinstance: true is no number
         raise DataError(f"its {name!r} is missing or of another type.")
@@ -144,7 +146,7 @@ def positive(content: Mapping[str, Any], name: str) -> float:
 
 
 def read(path: str | os.PathLike[str], what: str) -> bytes:
-    """Read a file; ``what`` is what messages call it."""
+    """Read a file; ``what`` names it in messages."""
     file = Path(path)
     try:
         return file.read_bytes()
@@ -153,13 +155,13 @@ def read(path: str | os.PathLike[str], what: str) -> bytes:
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file at once or not at all: half a share would have cost a whole one."""
+    """Write a file completely or not at all: half a share would cost as much as a whole one."""
     with _naming(path):
         write_text(path, text)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a place that :func:`write` could not write to."""
+    """Refuse a path that :func:`write` could not write to."""
     with _naming(path):
         documents.check_writable(path)
 
@@ -177,7 +179,7 @@ def _reason(error: Exception) -> str:
 
 
 def named(path: str | os.PathLike[str], error: Exception) -> DataError:
-    """Put the file's name before a reason."""
+    """Return an error with the file's name before the reason."""
     return DataError(f"{Path(path).name} is refused: {error}")
 
 

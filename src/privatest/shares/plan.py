@@ -1,4 +1,4 @@
-"""The public parameters that all owners of shares agree on, before any of them looks at data."""
+"""The public parameters that all owners of shares agree on, before any data is read."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SharePlan:
     balance: float
 
     def __post_init__(self) -> None:
-        """Refuse a plan that no share could follow, before anybody looks at data."""
+        """Refuse a plan that no share could follow, before any data is read."""
         if len(self.points) > _MOST_POINTS:
             reject(_points_name(self.features), f"at most {_MOST_POINTS}", len(self.points))
         number("balance", self.balance, at_least=1e-3, below=1e3)
@@ -87,7 +87,7 @@ class SharePlan:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The public parameters as plain values, in the form that the digest is taken of."""
+        """The public parameters as plain values, in the form that is hashed."""
         return {
             "columns": written_columns(self.schema),
             "rows_per_person": self.schema.rows_per_person,
@@ -103,7 +103,7 @@ class SharePlan:
 
     @property
     def digest(self) -> str:
-        """The sha256 of :attr:`parameters`: shares can be compared if theirs are the same."""
+        """The SHA-256 of :attr:`parameters`: shares can be compared if theirs are equal."""
         return fingerprint(self.parameters)
 
     def embedding(self) -> Embedding:
@@ -121,7 +121,7 @@ class SharePlan:
         )
 
     def release(self, embedding: Embedding) -> dict[str, Any]:
-        """Return what the release of moments has to know, all of it public."""
+        """Return the parameters for releasing the moments, all of them public."""
         return {
             "radius": embedding.radius,
             "spread": embedding.spread,

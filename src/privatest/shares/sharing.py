@@ -1,4 +1,4 @@
-"""What an owner publishes: noisy moments of features, and all that is needed to use them."""
+"""What an owner publishes: noisy moments of features, and everything needed to use them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from privatest.statistics.moments import moments, svec_size
 __all__ = ["Share", "share"]
 
 KIND = "privatest share"
-_SIGMAS = 40.0  # no noise is this far out: a number beyond was not written by share()
+_SIGMAS = 40.0  # noise never gets this large: share() did not write a value beyond it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,16 +114,16 @@ class Share:
             raise document.named(path, error) from None
 
     def __str__(self) -> str:
-        """Say what the share is, and what it cost."""
+        """Describe the share, and what it cost."""
         return f"Share of {self.n:,} rows, plan {self.plan.digest[:12]}\n{self.guarantee}"
 
 
 def _check_scales(plan: SharePlan, released: NoisyMoments) -> None:
-    """Refuse noise that is not the plan's, and numbers that no noise explains."""
+    """Refuse noise that does not match the plan, and values that the noise cannot explain."""
     stated = released.sigma, released.sigma_second
     for value, expected in zip(stated, plan.scales(released.n), strict=True):
         if not math.isclose(value, expected, rel_tol=1e-6):
-            raise DataError("its noise is not the one that its plan and its n ask for.")
+            raise DataError("its noise does not match its plan and its n.")
     for values, sigma in ((released.mean, stated[0]), (released.second, stated[1])):
         if np.abs(values).max() > 1 + _SIGMAS * sigma:  # features have length 1 at most
             raise DataError("it has a number that its noise cannot explain.")
@@ -153,9 +153,9 @@ def share(
     plan : SharePlan, optional
         From :func:`plan_share` or ``SharePlan.load(path)``; all owners use the same.
     epsilon, delta, bounds, locations, frequencies, kernel, bandwidth, balance, rng
-        In place of a plan, as in :func:`plan_share`.
+        Instead of a plan, as in :func:`plan_share`.
     noise : NoiseSource, optional
-        Secret randomness; leave it out except in simulations.
+        Secret randomness; omit it except in simulations.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def share(
     -----
     **Sensitivity** Features have length at most 1 and are at most ``spread`` apart; mean and
     second moment of n of them, each divided by its noise, move together by at most
-    :func:`privatest.statistics.moments.joint_sensitivity`, times the rows of a person. Proofs:
+    :func:`privatest.statistics.moments.joint_sensitivity`, times the rows per person. Proofs:
     docs/proofs/moments.md and docs/proofs/shares.md.
 
     **Privacy** Mean and second moment together are (epsilon, delta)-private by one Gaussian
