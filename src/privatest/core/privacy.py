@@ -139,8 +139,8 @@ class Budget:
         return _largest_float_not_above(self.epsilon), _largest_float_not_above(self.delta)
 
 
-def _usable(name: str, value: object) -> float:
-    value = number(name, value, above=0, below=LARGEST_SENSITIVITY)
+def _usable(value: object) -> float:
+    value = number("sensitivity", value, above=0, below=LARGEST_SENSITIVITY)
     return max(value, SMALLEST_SENSITIVITY)
 
 
@@ -164,7 +164,7 @@ class Sensitivity:
 
     def __post_init__(self) -> None:
         """Refuse a bound that no mechanism could use, and raise a tiny one."""
-        object.__setattr__(self, "value", _usable("sensitivity", self.value))
+        object.__setattr__(self, "value", _usable(self.value))
         one_of("norm", self.norm, ("absolute", "l1", "l2"))
         one_of("adjacency", self.adjacency, ADJACENCIES)
 
@@ -187,10 +187,10 @@ class PermutationSensitivity:
 
     def __post_init__(self) -> None:
         """Refuse bounds that no mechanism could use, and raise tiny ones."""
-        observed = _usable("sensitivity", self.observed)
+        observed = _usable(self.observed)
         number("sensitivity", self.permuted, at_least=self.observed)
         object.__setattr__(self, "observed", observed)
-        object.__setattr__(self, "permuted", _usable("sensitivity", self.permuted))
+        object.__setattr__(self, "permuted", _usable(self.permuted))
 
     def __mul__(self, factor: float) -> PermutationSensitivity:
         """Scale both bounds."""

@@ -7,7 +7,7 @@ is a sum: p(z) = sum over values t of P(T = t) · P(noise >= z - t). Nothing is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from privatest.laws.tulap import LatticeTulap
 __all__ = ["ALTERNATIVES", "ROUNDING", "Alternative", "Law", "continuous_law", "simulated_law"]
 
 Alternative = Literal["two-sided", "greater", "less"]
-ALTERNATIVES: tuple[str, ...] = ("two-sided", "greater", "less")
+ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
 ROUNDING = 1e-12  # sums of floats are no finer than this
 
 Floats = NDArray[np.float64]

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.validation import public_generator
 from privatest.data.domain import Box
+from privatest.laws.law import Alternative
 from privatest.means.bootstrap import Contrast, Replicates, replicate, scenarios, statistic
 from privatest.means.samples import covariance_in_units, in_units
 
 __all__ = [
-    "ALTERNATIVES",
-    "Alternative",
     "Calibration",
     "Finding",
     "estimates",
@@ -28,8 +27,6 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Calibration = Literal["bootstrap", "normal", "asymptotic"]
-Alternative = Literal["two-sided", "less", "greater"]
-ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

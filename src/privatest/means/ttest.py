@@ -12,8 +12,9 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.samples import Sample
+from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.means.bootstrap import Contrast
-from privatest.means.inference import ALTERNATIVES, Alternative, Calibration, infer_one_column
+from privatest.means.inference import Calibration, infer_one_column
 from privatest.means.samples import (
     check_bootstrap,
     compare_two,
