@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from privatest.noise import SimulatedNoise
-from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
+from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
 from privatest.two_sample.embedding_permutation import me_permutation_test
 
 pytestmark = pytest.mark.statistical
@@ -53,7 +53,7 @@ PERMUTED: dict[str, Any] = {"release": "decision", "n_permutations": 99}
         (me_test, MOMENTS | {"epsilon": 1, "paired": True}),
         (scf_test, MOMENTS | {"epsilon": 2}),
         (me_test, STATISTIC | {"epsilon": 1}),
-        (me_test, STATISTIC | {"epsilon": 20, "condition": 10.0}),
+        (me_test, {"release": StatisticRelease(condition=10.0), "epsilon": 20}),
         (me_test, STATISTIC | {"epsilon": 1, "paired": True}),
         (me_permutation_test, PERMUTED | {"epsilon": 1}),
         (me_permutation_test, PERMUTED | {"epsilon": 1, "paired": True}),
