@@ -8,13 +8,13 @@ neither is covered by noise. Measured: benchmarks/privacy/oracles.py.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from privatest.core.documents import digest
 from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.validation import integer_at_least
 from privatest.curator.config import MOST_POINTS, DatasetConfig
@@ -54,7 +54,7 @@ def read_request(asked: Request | Mapping[str, Any]) -> Request:
 
 def schema_digest(schema: Schema) -> str:
     """Return a fingerprint of what a schema says, however its file is written."""
-    return hashlib.sha256(schema.to_toml().encode()).hexdigest()
+    return digest(schema.to_toml())
 
 
 def admit(request: Request, dataset: DatasetConfig) -> Prepared:
