@@ -1,4 +1,4 @@
-"""``bounds={"age": (15, 45)}`` means the same as a schema, in every function that takes bounds."""
+"""``bounds`` in every form mean the same, in every function that takes them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ COLUMNS = {"visits": RNG.uniform(0, 80, 60), "age": RNG.uniform(15, 45, 60)}
 NAMED = {"age": (15, 45), "visits": (0, 80)}
 AGE = {"age": (15, 45)}
 TINY: dict[str, Any] = {"epsilon": 5, "delta": 1e-6}
+
+
+def _public(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "noise"}
+
 
 # all columns of a frame, and the bounds in every form
 SEVERAL: dict[str, Callable[..., Any]] = {
@@ -52,10 +57,20 @@ SEVERAL: dict[str, Callable[..., Any]] = {
     "permutation_test": lambda t, b, **o: pt.permutation_test(
         (t, t),
         lambda x, y: abs(x[:, 0].mean() - y[:, 0].mean()),
-        sensitivity=1,
+        sensitivity=2,
         bounds=b,
         n_permutations=19,
+        check_sensitivity=False,
         **o,
+    ),
+    "sarrm_test": lambda t, b, **o: pt.sarrm_test(
+        t, t, pvalue="mmd", bounds=b, n_permutations=19, **o | {"epsilon": 40}
+    ),
+    "optimise_locations": lambda t, b, **o: pt.optimise_locations(
+        t, t, n_locations=1, bounds=b, sizes=(60, 60), n_starts=1, **_public(o)
+    ),
+    "optimise_frequencies": lambda t, b, **o: pt.optimise_frequencies(
+        t, t, n_frequencies=1, bounds=b, sizes=(60, 60), n_starts=1, **_public(o)
     ),
     "share": lambda t, b, **o: share(t, bounds=b, locations=3, **o).moments.mean.tolist(),
     "release": lambda t, b, **o: release(t, bounds=b, n_points=20, **o).weights.tolist(),
@@ -108,6 +123,148 @@ def test_plain_arrays_have_no_names(name):
         run(name, np.column_stack(columns), bounds)
 
 
+FRAME = pd.DataFrame(COLUMNS)
+BOTH = {"visits": (0, 80), "age": (0, 80)}
+FORMS = [(0, 80), [(0, 80), (0, 80)], np.array([[0, 80], [0, 80]]), BOTH]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["pair", "pairs", "array", "mapping"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_every_form_means_the_same(name, form):
+    assert run(name, FRAME, form) == run(name, FRAME, Schema.from_bounds(BOTH))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_every_form_for_plain_arrays(name):
+    rows = FRAME.to_numpy()
+    pair, *others = (run(name, rows, form) for form in FORMS[:3])
+    assert others == [pair, pair]
+    run(name, rows, Schema.from_bounds(BOTH))  # it brings names, which results may show
+
+
+@pytest.mark.parametrize("form", [(15, 45), [(15, 45)], np.array([[15.0, 45.0]])])
+@pytest.mark.parametrize("name", ONE)
+def test_every_form_for_one_column(name, form):
+    expected = run(name, FRAME[["age"]], Schema.from_bounds(AGE))
+    assert run(name, FRAME[["age"]], form) == run(name, FRAME["age"], form) == expected
+    array = run(name, FRAME["age"].to_numpy(), form)
+    assert array == run(name, FRAME["age"].tolist(), (15, 45))
+
+
+SIDES: dict[str, Callable[..., Any]] = {
+    "symmetry_test": lambda x, y, b, **o: pt.symmetry_test(x, y, bounds=b, **o),
+    "sign_test": lambda x, y, b, **o: pt.sign_test(x, y, bounds=b, **o),
+    "wilcoxon": lambda x, y, b, **o: pt.wilcoxon(x, y, bounds=b, **o),
+    "permutation_test": lambda x, y, b, **o: pt.permutation_test(
+        (x, y),
+        lambda x, y: abs(np.corrcoef(x, y)[0, 1]),
+        sensitivity=1,
+        scheme="independence",
+        bounds=b,
+        n_permutations=19,
+        check_sensitivity=False,
+        rng=0,
+        **o,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_every_form_for_the_two_sides_of_pairs(name):
+    """One pair for each side, a pair for each column, names, a schema: in their order or not."""
+
+    def run(x, y, bounds):
+        return SIDES[name](x, y, bounds, **TINY, noise=SimulatedNoise(1)).to_json()
+
+    pairs = [(0, 80), (15, 45)]
+    schema, turned = (
+        Schema.from_bounds(NAMED),
+        Schema.from_bounds(dict(zip(COLUMNS, pairs, strict=True))),
+    )
+    x, y = FRAME["visits"], FRAME["age"]
+    expected = run(x, y, ((0, 80), (15, 45)))
+    for bounds in (pairs, np.array(pairs), NAMED, schema, turned):
+        assert run(x, y, bounds) == expected
+        assert run(FRAME[["visits"]], FRAME[["age"]], bounds) == expected
+    for bounds in (pairs, np.array(pairs), turned):  # arrays go by order
+        assert run(x.to_numpy(), y.to_numpy(), bounds) == expected
+    assert run(x, y, (0, 80)) == run(x, y, [(0, 80), (0, 80)])
+
+
+def test_pairs_of_several_columns_are_parted():
+    def first(x, y):
+        return float(x[0, 0] + x[0, 1] + y[0])
+
+    def run(x, y, bounds):
+        return pt.permutation_test(
+            (x, y),
+            first,
+            sensitivity=100,
+            scheme="independence",
+            bounds=bounds,
+            n_permutations=19,
+            check_sensitivity=False,
+            rng=0,
+            noise=SimulatedNoise(1),
+            **TINY,
+        ).to_json()
+
+    frame = FRAME.assign(extra=1.0)
+    x, y = frame[["visits", "extra"]], frame["age"]
+    each = [(0, 80), (0, 1), (15, 45)]
+    named = dict(zip(("age", "visits", "extra"), ((15, 45), (0, 80), (0, 1)), strict=True))
+    expected = run(x, y, (each[:2], each[2]))
+    for bounds in (each, np.array(each), named, Schema.from_bounds(named)):
+        assert run(x, y, bounds) == expected
+    with pytest.raises(ParameterError, match="bounds must"):
+        run(x, y, each[:1] * 4)
+    with pytest.raises(ParameterError, match="the columns of x and those of y"):
+        run(x.to_numpy(), y.to_numpy(), Schema.from_bounds(AGE))
+
+
+EXACT = {
+    "ks_2samp",
+    "ks_1samp",
+    "mannwhitneyu",
+    "median_test",
+    "kruskal",
+    "symmetry_test",
+    "sign_test",
+    "wilcoxon",
+}
+SUBTESTS: dict[str, Callable[..., Any]] = {
+    "own test": lambda x, b: pt.test_of_tests(
+        x,
+        x[::-1] + 1e-9,
+        pvalue=lambda x, y: float(np.mean(x < np.median(y))),
+        bounds=b,
+        epsilon=5,
+        n_subsets=3,
+        rng=0,
+        noise=SimulatedNoise(1),
+    ).to_json(),
+    "own statistic": lambda x, b: pt.permutation_test(
+        (x, x[::-1] + 1e-9),
+        lambda x, y: float(len(set(x) & set(y))),
+        sensitivity=1,
+        bounds=b,
+        epsilon=5,
+        n_permutations=19,
+        check_sensitivity=False,
+        rng=0,
+        noise=SimulatedNoise(1),
+    ).to_json(),
+}
+
+
+@pytest.mark.parametrize("name", [*sorted(EXACT), *SUBTESTS])
+def test_wide_bounds_change_no_value(name):
+    """Mapped to [0, 1], all of these values would be 1/2."""
+    values = COLUMNS["age"]
+    call = SUBTESTS.get(name, lambda x, b: run(name, x, b))
+    assert call(values, (-1e300, 1e300)) == call(values, None)
+
+
 def test_every_function_with_bounds_is_here():
     takes = {
         name
@@ -116,8 +273,16 @@ def test_every_function_with_bounds_is_here():
         and not inspect.isclass(getattr(pt, name))
         and {"bounds", "bounds_x"} & set(inspect.signature(getattr(pt, name)).parameters)
     }
-    public = {"optimise_locations", "optimise_frequencies", "plan_share"}  # of public data, or none
-    assert takes - public - {"sarrm_test"} <= {*SEVERAL, *ONE}  # sarrm_test reads as test_of_tests
+    assert takes - {"plan_share"} <= {*SEVERAL, *ONE}  # plan_share has no data
+
+
+@pytest.mark.parametrize("pairs", [[(0, 80), (15, 45)], np.array([[0, 80], [15, 45]])])
+def test_plans_in_every_form(pairs):
+    plan = pt.plan_share(pairs, locations=3, **TINY)
+    named = dict(zip(("x1", "x2"), pairs, strict=True))
+    for form in (named, Schema.from_bounds(named)):
+        assert pt.plan_share(form, locations=3, **TINY).digest == plan.digest
+    assert list(pt.plan_share((0, 80), locations=3, **TINY).schema.columns) == ["x1"]
 
 
 def test_one_pair_is_for_all_columns_of_a_share():

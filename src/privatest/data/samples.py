@@ -68,6 +68,11 @@ class Sample:
         """Return the number of rows."""
         return len(self.rows)
 
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The first column: all there is, for tests of one column."""
+        return self.rows[:, 0]
+
     def part(self, index: NDArray[np.intp]) -> Sample:
         """Return some of the rows."""
         return replace(self, rows=self.rows[index])

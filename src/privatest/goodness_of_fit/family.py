@@ -122,7 +122,7 @@ def ks_family(
             "fit of floats is certain."
         )
     encoded = encode_one_column(x, bounds)
-    sample = on_grid(encoded.rows[:, 0])
+    sample = on_grid(encoded.values)
     return lattice_outcome(
         _distance(sample, chosen, statistic),
         _law(chosen, statistic, sample.size, n_simulations, generator),

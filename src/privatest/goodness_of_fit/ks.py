@@ -155,7 +155,7 @@ def _probabilities(
     Labels are public randomness, but which record gets which label is secret: otherwise the
     order of rows, which may depend on values, would link labels to values.
     """
-    values, box = sample.rows[:, 0], sample.box
+    values, box = sample.values, sample.box
     left, right = reference.limits(values)
     # all values that were clipped to a bound share what lies beyond it
     left[values == box.lower[0]] = 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -96,17 +95,18 @@ def symmetry_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("statistic", statistic, ("ks", "kuiper"))
     source = noise_source(noise)
-    pairs = _pairs(x, y, bounds)
+    differences, sample = _differences(x, y, bounds)
+    n = len(sample)
     name = "Kolmogorov–Smirnov" if statistic == "ks" else "Kuiper"
     return lattice_outcome(
-        symmetry(pairs.differences, statistic),
-        symmetry_law(pairs.n, statistic),
-        width=symmetry_width() * pairs.rows_per_person,
+        symmetry(differences, statistic),
+        symmetry_law(n, statistic),
+        width=symmetry_width() * sample.rows_per_person,
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=pairs.facts(f"symmetry test for paired data ({name})", _SYMMETRIC, statistic),
-        unit=pairs.n,
+        facts=_facts(sample, f"symmetry test for paired data ({name})", _SYMMETRIC, statistic),
+        unit=n,
     )
 
 
@@ -161,19 +161,20 @@ def sign_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    pairs = _pairs(x, y, bounds)
+    differences, sample = _differences(x, y, bounds)
+    n = len(sample)
     return lattice_outcome(
-        sign_balance(pairs.differences, secret_coins(source, pairs.n)),
-        sign_law(pairs.n),
-        width=sign_width() * pairs.rows_per_person,
+        sign_balance(differences, secret_coins(source, n)),
+        sign_law(n),
+        width=sign_width() * sample.rows_per_person,
         step=2,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=pairs.facts("sign test for paired data", _SIGNS[alternative], None, alternative),
+        facts=_facts(sample, "sign test for paired data", _SIGNS[alternative], None, alternative),
         unit=2,
-        offset=pairs.n,
+        offset=n,
     )
 
 
@@ -222,19 +223,20 @@ def wilcoxon(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    pairs = _pairs(x, y, bounds)
-    labels, coins = source.permutation(pairs.n), secret_coins(source, pairs.n)
+    differences, sample = _differences(x, y, bounds)
+    n = len(sample)
+    labels, coins = source.permutation(n), secret_coins(source, n)
     method = "Wilcoxon signed-rank test for paired data"
     return lattice_outcome(
-        signed_rank(pairs.differences, labels, coins),
-        wilcoxon_law(pairs.n),
-        width=signed_rank_width(pairs.n) * pairs.rows_per_person,
+        signed_rank(differences, labels, coins),
+        wilcoxon_law(n),
+        width=signed_rank_width(n) * sample.rows_per_person,
         step=4,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=pairs.facts(method, _SHIFTS[alternative], None, alternative),
+        facts=_facts(sample, method, _SHIFTS[alternative], None, alternative),
         unit=2,
     )
 
@@ -252,39 +254,31 @@ _SHIFTS = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
-class _Pairs:
-    """Differences, and the unit of privacy."""
-
-    differences: NDArray[np.float64]
-    unit: str
-    rows_per_person: int
-
-    @property
-    def n(self) -> int:
-        """Number of differences."""
-        return len(self.differences)
-
-    def facts(
-        self, method: str, null: str, statistic: str | None, alternative: str | None = None
-    ) -> dict[str, Any]:
-        """Public facts of a result."""
-        chosen = {"statistic": statistic, "alternative": alternative}
-        return {
-            "adjacency": "one",
-            "method": method,
-            "null_hypothesis": null,
-            "sizes": {"n": self.n},
-            "parameters": {name: value for name, value in chosen.items() if value is not None},
-            "unit": self.unit,
-        }
+def _facts(
+    sample: Sample,
+    method: str,
+    null: str,
+    statistic: str | None,
+    alternative: str | None = None,
+) -> dict[str, Any]:
+    """Return the public facts of a result."""
+    chosen = {"statistic": statistic, "alternative": alternative}
+    return {
+        "adjacency": "one",
+        "method": method,
+        "null_hypothesis": null,
+        "sizes": {"n": len(sample)},
+        "parameters": {name: value for name, value in chosen.items() if value is not None},
+        "unit": sample.unit,
+    }
 
 
-def _pairs(x: Any, y: Any, bounds: Bounds) -> _Pairs:
+def _differences(x: Any, y: Any, bounds: Bounds) -> tuple[NDArray[np.float64], Sample]:
     """Read differences, or two measurements in their own units: those are subtracted.
 
     Values are clipped and no more. Equal ones give 0 whatever the bounds of their columns, and
-    the two sides of x - y can be told apart by its sign alone.
+    the two sides of x - y can be told apart by its sign alone. The sample of x says how many
+    there are and what the unit of privacy is.
     """
     sides: tuple[Sample, ...]
     if y is None:
@@ -297,8 +291,7 @@ def _pairs(x: Any, y: Any, bounds: Bounds) -> _Pairs:
         raise DataError("x and y must each be one numeric column.")
     if len(sides[0]) < 2:
         raise DataError("there must be at least 2 pairs.")
-    differences = sides[0].rows[:, 0]
-    if y is not None:
-        with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
-            differences = differences - sides[-1].rows[:, 0]
-    return _Pairs(differences, sides[0].unit, sides[0].rows_per_person)
+    if y is None:
+        return sides[0].values, sides[0]
+    with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
+        return sides[0].values - sides[-1].values, sides[0]

@@ -18,7 +18,7 @@ from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.statistics.ranks import kruskal_wallis, kruskal_wallis_width
 from privatest.two_sample.common import NULL_HYPOTHESIS
-from privatest.two_sample.ranks import PublicGroups, read_groups
+from privatest.two_sample.ranks import PublicGroups, group_facts, read_groups
 
 __all__ = ["kruskal"]
 
@@ -89,18 +89,21 @@ def kruskal(
     if len(samples) < 2:
         raise ParameterError("kruskal must have two samples or more.")
     groups = read_groups(samples, bounds, adjacency)
-    total = sum(groups.counts)
+    sizes = [len(group) for group in groups]
+    total = sum(sizes)
     count = n_resamples or min(9_999, max(999, _SIMULATED_RANKS // total))
     return lattice_outcome(
-        kruskal_wallis(groups.samples, source.permutation(total)),
-        _law(groups.counts, count, generator),
-        width=kruskal_wallis_width(groups.counts, adjacency) * groups.rows_per_person,
+        kruskal_wallis([group.values for group in groups], source.permutation(total)),
+        _law(sizes, count, generator),
+        width=kruskal_wallis_width(sizes, adjacency) * groups[0].rows_per_person,
         step=2,
         alternative="two-sided",  # the sum is not negative; for two samples its law is that of |2U|
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=groups.facts(
+        facts=group_facts(
+            groups,
+            adjacency,
             "Kruskal–Wallis test (absolute)",
             NULL_HYPOTHESIS if len(samples) == 2 else "all samples come from the same distribution",
             {} if len(samples) == 2 else {"n_resamples": count},

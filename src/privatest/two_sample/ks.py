@@ -133,7 +133,7 @@ def ks_2samp(
     n, m = len(samples.x), len(samples.y)
     width = samples.rows_per_person * two_sample_width(n, m, adjacency)
     return lattice_outcome(
-        two_sample(samples.x.rows[:, 0], samples.y.rows[:, 0], statistic),
+        two_sample(samples.x.values, samples.y.values, statistic),
         two_sample_law(statistic, n, m),
         width=width,
         step=math.gcd(n, m),
@@ -154,7 +154,7 @@ def _private_groups(
     total = len(samples.x) + len(samples.y)
     order = common["noise"].permutation(total)
     # ranks have the same order and the same ties as the values, and cannot overflow
-    _, ranks = np.unique(np.concatenate([samples.x.rows, samples.y.rows]), return_inverse=True)
+    _, ranks = np.unique(np.concatenate([samples.x.values, samples.y.values]), return_inverse=True)
     rows = ranks.reshape(-1, 1)[order].astype(np.float64)
     labels = (order < len(samples.x)).astype(np.float64)
     metric = LineMetric(np.ones((1, 1)), "kuiper" if statistic == "kuiper" else "kolmogorov", 1.0)

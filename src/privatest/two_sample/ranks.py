@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource, noise_source
@@ -14,7 +10,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
-from privatest.data.samples import encode_samples
+from privatest.data.samples import Sample, encode_samples
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import mann_whitney_law
@@ -27,7 +23,7 @@ from privatest.statistics.ranks import (
 )
 from privatest.two_sample.common import NULL_HYPOTHESIS
 
-__all__ = ["Groups", "PublicGroups", "mannwhitneyu", "median_test", "read_groups"]
+__all__ = ["PublicGroups", "group_facts", "mannwhitneyu", "median_test", "read_groups"]
 
 PublicGroups = Literal["one", "both"]
 _NULLS = {
@@ -101,19 +97,23 @@ def mannwhitneyu(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    groups = read_groups((x, y), bounds, adjacency)
-    n, m = groups.counts
+    samples = read_groups((x, y), bounds, adjacency)
+    n, m = map(len, samples)
     return lattice_outcome(
-        mann_whitney(groups.samples[0], groups.samples[1], source.permutation(n + m)),
+        mann_whitney(samples[0].values, samples[1].values, source.permutation(n + m)),
         mann_whitney_law(n, m),
-        width=mann_whitney_width(n, m, adjacency) * groups.rows_per_person,
+        width=mann_whitney_width(n, m, adjacency) * samples[0].rows_per_person,
         step=2,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=groups.facts(
-            "Mann–Whitney U test", _NULLS[alternative], {"alternative": alternative}
+        facts=group_facts(
+            samples,
+            adjacency,
+            "Mann–Whitney U test",
+            _NULLS[alternative],
+            {"alternative": alternative},
         ),
         unit=2,
         offset=n * m,
@@ -170,61 +170,52 @@ def median_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    groups = read_groups((x, y), bounds, adjacency)
-    n, m = groups.counts
+    samples = read_groups((x, y), bounds, adjacency)
+    n, m = map(len, samples)
     return lattice_outcome(
-        median_balance(groups.samples[0], groups.samples[1], source.permutation(n + m)),
+        median_balance(samples[0].values, samples[1].values, source.permutation(n + m)),
         hypergeometric_law(n, m),
-        width=median_width(n, m, adjacency) * groups.rows_per_person,
+        width=median_width(n, m, adjacency) * samples[0].rows_per_person,
         step=n + m,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=groups.facts("median test", _NULLS[alternative], {"alternative": alternative}),
+        facts=group_facts(
+            samples, adjacency, "median test", _NULLS[alternative], {"alternative": alternative}
+        ),
         unit=n + m,
         offset=n * (n + m - (n + m) // 2),
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
-class Groups:
-    """Samples of one column, and the unit of privacy."""
-
-    samples: tuple[NDArray[np.float64], ...]
-    adjacency: Adjacency
-    unit: str
-    rows_per_person: int
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The public sizes."""
-        return tuple(len(sample) for sample in self.samples)
-
-    def facts(self, method: str, null: str, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Public facts of a result."""
-        names = [f"n{index}" for index in range(1, len(self.samples) + 1)]
-        names = ["n", "m"] if len(names) == 2 else names
-        return {
-            "adjacency": self.adjacency,
-            "method": method,
-            "null_hypothesis": null,
-            "sizes": dict(zip(names, self.counts, strict=True)),
-            "parameters": parameters,
-            "unit": self.unit,
-        }
-
-
-def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> Groups:
-    """Read the samples in their own units: values that differ keep their ranks."""
+def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> tuple[Sample, ...]:
+    """Read samples of one column in their own units: values that differ keep their ranks."""
     one_of("adjacency", adjacency, ADJACENCIES)
     mann_whitney_width(2, 2, adjacency)  # refuses private groups before data is read
-    couples = [(data[0], other) for other in data[1:]]
-    encoded = [encode_samples(*couple, bounds, units="own") for couple in couples]
-    domain = encoded[0].domain
-    if domain.levels != (0,):
+    pairs = [encode_samples(data[0], other, bounds, units="own") for other in data[1:]]
+    samples = (pairs[0].x, *(pair.y for pair in pairs))
+    if samples[0].domain.levels != (0,):
         raise DataError("each sample must be one numeric column; mmd_test takes several.")
-    samples = (encoded[0].x.rows[:, 0], *(pair.y.rows[:, 0] for pair in encoded))
     if min(map(len, samples)) < 2:
         raise DataError("each sample must have at least 2 rows.")
-    return Groups(samples, adjacency, encoded[0].unit, encoded[0].rows_per_person)
+    return samples
+
+
+def group_facts(
+    samples: tuple[Sample, ...],
+    adjacency: Adjacency,
+    method: str,
+    null: str,
+    parameters: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the public facts of a result."""
+    names = ["n", "m"] if len(samples) == 2 else [f"n{k}" for k in range(1, len(samples) + 1)]
+    return {
+        "adjacency": adjacency,
+        "method": method,
+        "null_hypothesis": null,
+        "sizes": dict(zip(names, map(len, samples), strict=True)),
+        "parameters": parameters,
+        "unit": samples[0].unit,
+    }
