@@ -85,6 +85,26 @@ def test_characteristic_features_stay_in_their_ball_and_spread(bandwidth, speed)
     assert distances.max() > 0.1 * features.spread
 
 
+@pytest.mark.parametrize("speed", [1e-3, 3.0, 1e4])
+@pytest.mark.parametrize("bandwidth", [None, 0.3, 3.0])
+@pytest.mark.parametrize("columns", [1, 2, 60])
+def test_rounding_of_characteristic_features(columns, bandwidth, speed):
+    """Against features in longer floats, of the same frequencies and rows."""
+    rng = np.random.default_rng(columns)
+    box = Domain((0,) * columns)
+    features = smooth_characteristic(speed * rng.uniform(-1, 1, (5, columns)), bandwidth, box)
+    rows = rng.random((400, columns))
+    longer = rows.astype(np.longdouble)
+    angles = longer @ features.frequencies.astype(np.longdouble)
+    exact = np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(np.longdouble(5))
+    if bandwidth is not None:
+        squares = np.square(longer - 0.5).sum(axis=1) / (2 * np.longdouble(bandwidth) ** 2)
+        exact *= np.exp(-squares)[:, None]
+    error = np.linalg.norm((features(rows) - exact).astype(np.float64), axis=1).max()
+    assert error <= features.rounding
+    assert features.rounding < max(1e-13, 1e-13 * speed * columns)  # not a bound of anything
+
+
 # --- joint moments ---------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import privatest
 from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
@@ -322,7 +323,7 @@ def test_permutation_test_refuses():
         me_permutation_test(X, Y, **ME | {"locations": PrivateChoice([3, 4])})
 
 
-# --- which features speak --------------------------------------------------------------------
+# --- distinguishing features --------------------------------------------------------------------
 
 
 def test_the_clearest_feature_comes_first():
@@ -343,6 +344,10 @@ def test_the_clearest_feature_comes_first():
     assert features[0].clarity > features[1].clarity
     assert features[0].difference > 0
     assert features[0].error >= features[0].noise > 0
+
+
+def test_the_former_name_still_works():
+    assert privatest.speaking_features is privatest.distinguishing_features
 
 
 def test_waves_are_named():
