@@ -118,7 +118,7 @@ def _prepared(request: Request, schema: Schema) -> Prepared:
         raise
     except Exception as error:  # a value of a wrong type; no data was touched
         raise ParameterError(
-            f"the request cannot be read ({type(error).__name__}): is each value of its kind?"
+            f"the request cannot be read ({type(error).__name__}): check the type of each value."
         ) from None
 
 

@@ -14,13 +14,12 @@ from privatest.core.estimate_table import numbered
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Released, html_table, privacy_sentence
-from privatest.core.validation import Rng, number, printable, public_generator
+from privatest.core.validation import Rng, printable
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Box
 from privatest.means.bootstrap import Contrast, replicate_covariances
-from privatest.means.inference import estimates, infer, upper_point
+from privatest.means.inference import checked_options, estimates, infer, upper_point
 from privatest.means.samples import (
-    check_bootstrap,
     covariance_in_units,
     in_units,
     look_at_one,
@@ -227,17 +226,10 @@ def private_mean(
     >>> bool(np.all(estimate.upper - estimate.lower < 1))
     True
     """
-    contrast, box, facts, generator = _release(
+    contrast, box, facts, options = _release(
         x, bounds, Budget(epsilon, delta), alpha, n_bootstrap, rng, noise
     )
-    found = infer(
-        contrast,
-        np.zeros(len(box.half)),
-        alpha=1 - facts["confidence"],
-        calibration="bootstrap",
-        n_bootstrap=n_bootstrap,
-        rng=generator,
-    )
+    found = infer(contrast, np.zeros(len(box.half)), **options)
     return MeanEstimate(**estimates(contrast, box, found), **facts)
 
 
@@ -279,14 +271,14 @@ def private_covariance(
     >>> private_covariance(x, bounds=(0, 10), epsilon=1, rng=0).covariance.shape
     (2, 2)
     """
-    contrast, box, facts, generator = _release(
+    contrast, box, facts, options = _release(
         x, bounds, Budget(epsilon, delta), alpha, n_bootstrap, rng, noise, _COVARIANCE_SHARE
     )
     (sample,) = contrast.samples
-    drawn = replicate_covariances(sample, n_bootstrap, generator) - sample.covariance
+    drawn = replicate_covariances(sample, n_bootstrap, options["rng"]) - sample.covariance
     deviations = np.sqrt(np.mean(drawn**2, axis=0)) + np.finfo(np.float64).tiny
     largest = np.max(np.abs(drawn) / deviations, axis=(1, 2))
-    reach = covariance_in_units(box, upper_point(largest, 1 - facts["confidence"]) * deviations)
+    reach = covariance_in_units(box, upper_point(largest, options["alpha"]) * deviations)
     covariance = covariance_in_units(box, sample.covariance)
     return CovarianceEstimate(
         covariance=covariance,
@@ -306,20 +298,19 @@ def _release(
     rng: Rng,
     noise: NoiseSource | None,
     mean_share: float | None = None,
-) -> tuple[Contrast, Box, dict[str, Any], np.random.Generator]:
-    """Check the arguments and release; return the contrast, and the facts of the result."""
-    level = number("alpha", alpha, above=0, below=1)
-    check_bootstrap("bootstrap", n_bootstrap, level)
-    generator, source = public_generator(rng), noise_source(noise)
+) -> tuple[Contrast, Box, dict[str, Any], dict[str, Any]]:
+    """Check the arguments and release; return the contrast, its box, the facts, the options."""
+    options = checked_options(alpha, "bootstrap", n_bootstrap, rng)
+    source = noise_source(noise)
     sample = numeric_sample(x, bounds)
     share = {} if mean_share is None else {"mean_share": mean_share}
     contrast = look_at_one(sample, budget, source, **share)
     facts = {
-        "confidence": 1 - level,
+        "confidence": 1 - options["alpha"],
         "spent": budget,
         "n": len(sample),
         "columns": sample.names,
         "unit": sample.unit,
         "simulated": source.simulated,
     }
-    return contrast, sample.box, facts, generator
+    return contrast, sample.box, facts, options

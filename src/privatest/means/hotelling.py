@@ -11,19 +11,15 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
-from privatest.core.validation import Rng, number, public_generator
+from privatest.core.validation import Rng
 from privatest.data.bounds import Bounds
-from privatest.data.samples import Sample
-from privatest.means.bootstrap import Contrast
-from privatest.means.inference import Calibration, estimates, infer
+from privatest.means.inference import Calibration, checked_options, estimates, infer, outcome
 from privatest.means.samples import (
-    check_bootstrap,
     compare_two,
     look_at_one,
     numeric_sample,
     numeric_samples,
     sample_budget,
-    shown_columns,
 )
 
 __all__ = ["hotelling_1samp", "hotelling_test"]
@@ -109,10 +105,9 @@ def hotelling_test(
     (True, (3,))
     """
     budget = Budget(epsilon, delta)
-    alpha = number("alpha", alpha, above=0, below=1)
-    check_bootstrap(calibration, n_bootstrap, alpha)
+    options = checked_options(alpha, calibration, n_bootstrap, rng)
     each = sample_budget(budget, adjacency)
-    generator, source = public_generator(rng), noise_source(noise)
+    source = noise_source(noise)
     samples = numeric_samples(x, y, bounds)
     contrast = compare_two(samples, each, source, equal_covariance=equal_covariance)
     facts: dict[str, Any] = {
@@ -124,11 +119,9 @@ def hotelling_test(
         "unit": samples.unit,
         "simulated": source.simulated,
     }
-    hypothesis = np.zeros(samples.domain.dimension)
-    options = alpha, calibration, n_bootstrap, generator
-    return _outcome(
-        contrast, hypothesis, samples.x, options, facts, equal_covariance=equal_covariance
-    )
+    found = infer(contrast, np.zeros(samples.domain.dimension), **options)
+    released = estimates(contrast, samples.x.box, found)
+    return outcome(found, released, samples.x, options, facts, equal_covariance=equal_covariance)
 
 
 def hotelling_1samp(
@@ -176,9 +169,8 @@ def hotelling_1samp(
     True
     """
     budget = Budget(epsilon, delta)
-    alpha = number("alpha", alpha, above=0, below=1)
-    check_bootstrap(calibration, n_bootstrap, alpha)
-    generator, source = public_generator(rng), noise_source(noise)
+    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    source = noise_source(noise)
     sample = numeric_sample(x, bounds)
     box = sample.box
     hypothesis = (_public_means(mean, sample.domain.dimension) - box.centre) / box.half
@@ -192,9 +184,8 @@ def hotelling_1samp(
         "unit": sample.unit,
         "simulated": source.simulated,
     }
-    return _outcome(
-        contrast, hypothesis, sample, (alpha, calibration, n_bootstrap, generator), facts
-    )
+    found = infer(contrast, hypothesis, **options)
+    return outcome(found, estimates(contrast, box, found), sample, options, facts)
 
 
 def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
@@ -206,34 +197,3 @@ def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
     if means.shape not in {(), (dimension,)} or not np.isfinite(means).all():
         raise ParameterError(problem)
     return np.broadcast_to(means, (dimension,))
-
-
-def _outcome(
-    contrast: Contrast,
-    hypothesis: NDArray[np.float64],
-    sample: Sample,
-    options: tuple[float, Calibration, int, np.random.Generator],
-    facts: dict[str, Any],
-    **shown: object,
-) -> Outcome:
-    alpha, calibration, n_bootstrap, generator = options
-    found = infer(
-        contrast,
-        hypothesis,
-        alpha=alpha,
-        calibration=calibration,
-        n_bootstrap=n_bootstrap,
-        rng=generator,
-    )
-    shown |= {"calibration": calibration} | shown_columns(sample)
-    if calibration != "asymptotic":
-        shown["n_bootstrap"] = n_bootstrap
-    return Outcome(
-        reject=found.pvalue <= alpha,
-        alpha=alpha,
-        pvalue=found.pvalue,
-        statistic=found.statistic,
-        estimates=estimates(contrast, sample.box, found),
-        parameters=shown,
-        **facts,
-    )

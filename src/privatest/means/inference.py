@@ -10,18 +10,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.validation import public_generator
+from privatest.core.results import Outcome
+from privatest.core.validation import Rng, number, public_generator
 from privatest.data.domain import Box
+from privatest.data.samples import Sample
 from privatest.laws.law import Alternative
 from privatest.means.bootstrap import Contrast, Replicates, replicate, scenarios, statistic
-from privatest.means.samples import covariance_in_units, in_units
+from privatest.means.samples import check_bootstrap, covariance_in_units, in_units, shown_columns
 
 __all__ = [
     "Calibration",
     "Finding",
+    "checked_options",
     "estimates",
     "infer",
     "infer_one_column",
+    "outcome",
     "upper_point",
 ]
 
@@ -171,3 +175,40 @@ def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
         for name, sample in zip(("mean_x", "mean_y"), samples, strict=True)
     }
     return means | {"difference": middle} | released
+
+
+def checked_options(
+    alpha: float, calibration: Calibration, n_bootstrap: int, rng: Rng
+) -> dict[str, Any]:
+    """Return the options that :func:`infer` and :func:`infer_one_column` share, checked."""
+    level = number("alpha", alpha, above=0, below=1)
+    check_bootstrap(calibration, n_bootstrap, level)
+    return {
+        "alpha": level,
+        "calibration": calibration,
+        "n_bootstrap": n_bootstrap,
+        "rng": public_generator(rng),
+    }
+
+
+def outcome(
+    found: Finding,
+    released: dict[str, Any],
+    sample: Sample,
+    options: dict[str, Any],
+    facts: dict[str, Any],
+    **shown: object,
+) -> Outcome:
+    """Return the result of a test of means."""
+    shown |= {"calibration": options["calibration"]} | shown_columns(sample)
+    if options["calibration"] != "asymptotic":
+        shown["n_bootstrap"] = options["n_bootstrap"]
+    return Outcome(
+        reject=found.pvalue <= options["alpha"],
+        alpha=options["alpha"],
+        pvalue=found.pvalue,
+        statistic=found.statistic,
+        estimates=released,
+        parameters=shown,
+        **facts,
+    )

@@ -9,21 +9,24 @@ from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
-from privatest.core.validation import Rng, number, one_of, public_generator
+from privatest.core.validation import Rng, number, one_of
 from privatest.data.bounds import Bounds
 from privatest.data.samples import Sample
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.means.bootstrap import Contrast
-from privatest.means.inference import Calibration, infer_one_column
+from privatest.means.inference import (
+    Calibration,
+    checked_options,
+    estimates,
+    infer_one_column,
+    outcome,
+)
 from privatest.means.samples import (
-    check_bootstrap,
     compare_two,
-    in_units,
     look_at_one,
     numeric_sample,
     numeric_samples,
     sample_budget,
-    shown_columns,
 )
 
 __all__ = ["ttest_1samp", "ttest_ind"]
@@ -33,6 +36,7 @@ _TWO_MEANS = {
     "greater": "the mean of the first sample is at most that of the second",
     "less": "the mean of the first sample is at least that of the second",
 }
+_SHOWN = ("mean_x", "mean_y", "mean", "difference", "lower", "upper")
 _ONE_MEAN = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
 
@@ -100,7 +104,8 @@ def ttest_ind(
     True
     """
     budget = Budget(epsilon, delta)
-    options = _options(alpha, alternative, calibration, n_bootstrap, rng)
+    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    one_of("alternative", alternative, ALTERNATIVES)
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
     samples = numeric_samples(x, y, bounds)
@@ -115,7 +120,7 @@ def ttest_ind(
         "unit": samples.unit,
         "simulated": source.simulated,
     }
-    return _outcome(contrast, 0.0, samples.x, options, facts)
+    return _outcome(contrast, 0.0, samples.x, alternative, options, facts)
 
 
 def ttest_1samp(
@@ -164,7 +169,8 @@ def ttest_1samp(
     True
     """
     budget = Budget(epsilon, delta)
-    options = _options(alpha, alternative, calibration, n_bootstrap, rng)
+    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
     value = number("mean", mean)
     sample = numeric_sample(x, bounds)
@@ -180,22 +186,7 @@ def ttest_1samp(
         "simulated": source.simulated,
     }
     hypothesis = float((value - sample.box.centre[0]) / sample.box.half[0])
-    return _outcome(contrast, hypothesis, sample, options, facts)
-
-
-def _options(
-    alpha: float, alternative: Alternative, calibration: Calibration, n_bootstrap: int, rng: Rng
-) -> dict[str, Any]:
-    level = number("alpha", alpha, above=0, below=1)
-    one_of("alternative", alternative, ALTERNATIVES)
-    check_bootstrap(calibration, n_bootstrap, level)
-    return {
-        "alpha": level,
-        "alternative": alternative,
-        "calibration": calibration,
-        "n_bootstrap": n_bootstrap,
-        "rng": public_generator(rng),
-    }
+    return _outcome(contrast, hypothesis, sample, alternative, options, facts)
 
 
 def _check_one_column(sample: Sample, name: str) -> None:
@@ -206,37 +197,14 @@ def _check_one_column(sample: Sample, name: str) -> None:
 def _outcome(
     contrast: Contrast,
     hypothesis: float,
-    private: Sample,
+    sample: Sample,
+    alternative: Alternative,
     options: dict[str, Any],
     facts: dict[str, Any],
 ) -> Outcome:
-    found = infer_one_column(contrast, hypothesis, **options)
-    box, scale = private.box, contrast.released_scale
-    half = float(box.half[0])
-    means = [float(in_units(box, sample.mean)[0]) for sample in contrast.samples]
-    names = ("mean_x", "mean_y") if len(means) == 2 else ("mean",)
-    middle = half * float(contrast.value[0]) if len(means) == 2 else means[0]
-    released = dict(zip(names, means, strict=True))
-    if len(means) == 2:
-        released["difference"] = middle
-    released |= {
-        "lower": middle - half * float(found.lower[0]),
-        "upper": middle + half * float(found.upper[0]),
-        "standard_error": half * math.sqrt(scale[0, 0] / contrast.size),
-        "variance": half**2 * float(contrast.released_covariance[0, 0]),
-    }
-    shown = {name: options[name] for name in ("alternative", "calibration")} | shown_columns(
-        private
-    )
-    if options["calibration"] != "asymptotic":
-        shown["n_bootstrap"] = options["n_bootstrap"]
-    level = options["alpha"]
-    return Outcome(
-        reject=found.pvalue <= level,
-        alpha=level,
-        pvalue=found.pvalue,
-        statistic=found.statistic,
-        estimates=released,
-        parameters=shown,
-        **facts,
-    )
+    found = infer_one_column(contrast, hypothesis, alternative=alternative, **options)
+    vectors = estimates(contrast, sample.box, found)
+    released = {name: float(vectors[name][0]) for name in _SHOWN if name in vectors}
+    released["standard_error"] = math.sqrt(vectors["region_shape"][0, 0])
+    released["variance"] = float(vectors["covariance"][0, 0])
+    return outcome(found, released, sample, options, facts, alternative=alternative)
