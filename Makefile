@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage oldest bench docs clean help postgresql
+.PHONY: demo test quick check fix coverage oldest mutate bench docs clean help postgresql
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -24,9 +24,9 @@ demo: $(VENV)/.core ## compare two groups of real people privately (installs the
 test: check postgresql ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
 
-# What to run while you work: no program, no simulation, no attack, nothing over 5 seconds.
+# What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src
-quick: $(VENV)/.installed ## style, types and unit tests, in a minute or two
+quick: $(VENV)/.installed ## style, types and unit tests, in about a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -63,6 +63,9 @@ oldest: ## the quick tests with the oldest dependencies that pyproject.toml allo
 	$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check uv
 	$(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[dev]"
 	$(OLDEST)/bin/pytest -n 2 $(QUICK)
+
+mutate: $(VENV)/.installed ## plant mistakes one at a time: does a test fail for each? (an hour)
+	$(BIN)/python scripts/mutate.py
 
 bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 	$(BIN)/python -m benchmarks

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,12 +72,18 @@ def component(name: str) -> str:
     return name.split(".")[1]
 
 
+@cache
+def walked(source: str) -> list[ast.AST]:
+    """All nodes of a source: parsed once, though many checks read it."""
+    return list(ast.walk(ast.parse(source)))
+
+
 def imported_names(name: str, source: str) -> Iterator[str]:
     """Every absolute dotted name that the module ``name`` imports, wherever the import stands.
 
     ``from a import b`` gives ``a.b``, since b may be a module.
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in walked(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -164,11 +171,10 @@ def noise_draws(name: str, source: str) -> list[str]:
     """Noise that is drawn outside ``mechanisms``; ``rng`` and ``generator`` are public."""
     if name == "privatest.core.noise" or component(name) in ("mechanisms", *SIMULATORS):
         return []
-    tree = ast.parse(source)
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [node.func for node in walked(source) if isinstance(node, ast.Call)]
     return [
         f"{name}:{node.lineno} draws noise: hand the value to privatest.mechanisms"
-        for node in ast.walk(tree)
+        for node in walked(source)
         if isinstance(node, ast.Attribute)
         and node.attr in DRAWS
         and (node in calls or node.attr != "gaussian")  # which is also a field of requests
@@ -179,17 +185,16 @@ def noise_draws(name: str, source: str) -> list[str]:
 def simulated_noise(name: str, source: str) -> list[str]:
     if component(name) in SIMULATORS:
         return []
-    tree = ast.parse(source)
     names = {"SimulatedNoise"} | {
         alias.asname
-        for node in ast.walk(tree)
+        for node in walked(source)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.name == "SimulatedNoise" and alias.asname
     }
     return [
         f"{name}:{node.lineno} creates SimulatedNoise"
-        for node in ast.walk(tree)
+        for node in walked(source)
         if isinstance(node, ast.Call) and called(node) in names
     ]
 
@@ -402,6 +407,7 @@ sys.exit("imports " + ", ".join(loaded) if loaded else 0)
 """
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("code", "arguments"),
     [
@@ -425,6 +431,7 @@ def test_starts_quickly(code, arguments):
     assert min(seconds) < 1
 
 
+@pytest.mark.e2e
 def test_the_slow_import_check_can_fail():
     command = [sys.executable, "-c", f"import scipy.stats\n{REPORT}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

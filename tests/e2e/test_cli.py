@@ -21,8 +21,6 @@ from privatest.datasets import randhie
 from privatest.noise import SecureNoise
 from tests.e2e.command_line import CANARY, CLEAR, GROUP, KEYS, Run, refused, released, table, write
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_private_groups_hide_their_sizes(cli, name):

@@ -10,8 +10,6 @@ import pytest
 
 from tests.e2e.command_line import CANARY, GROUP, refused, table, write
 
-pytestmark = pytest.mark.e2e
-
 
 @pytest.mark.parametrize(
     ("arguments", "fragment"),

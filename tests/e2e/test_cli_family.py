@@ -8,8 +8,6 @@ import pytest
 
 from tests.e2e.command_line import CANARY, KEYS, refused, released, write
 
-pytestmark = pytest.mark.e2e
-
 FIT = ["--column", "age", "--family", "norm", "--epsilon", "1000"]
 BOUNDS = ["--bounds", "age=0:120"]
 

@@ -8,8 +8,6 @@ import pytest
 
 from tests.e2e.command_line import CANARY, GROUP, refused, released, table, write
 
-pytestmark = pytest.mark.e2e
-
 FIT = ["--column", "age", "--dist", "uniform(0, 80)"]
 
 

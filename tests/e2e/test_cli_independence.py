@@ -6,8 +6,6 @@ import pytest
 
 from tests.e2e.command_line import CLEAR, GROUP, refused, released, table, write
 
-pytestmark = pytest.mark.e2e
-
 SIDES = ["--x", "age", "--y", "visits", "--bounds", "age=0:80", "--bounds", "visits=0:80"]
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from tests.e2e.command_line import CANARY, GROUP, KEYS, refused, released, table, write
 
-pytestmark = pytest.mark.e2e
-
 PAIRS = ["--before", "first", "--after", "second", "--epsilon", "1000"]
 METHODS = ["ks", "kuiper", "sign", "wilcoxon"]
 RANKS = ["mann-whitney", "kruskal", "median"]

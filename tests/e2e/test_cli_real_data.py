@@ -19,8 +19,6 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from privatest.cli.spending import open_ledger
 from tests.e2e.command_line import refused, released
 
-pytestmark = pytest.mark.e2e
-
 PENGUINS = Path(__file__).parent.parent / "data" / "penguins.csv"
 MASS = ["--bounds", "body_mass_g=2000:7000"]
 SEX = ["--group", "sex", "--groups", "male", "female"]

@@ -20,8 +20,6 @@ from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from tests.e2e.command_line import CANARY, Cli, Run, refused, table, write
 
-pytestmark = pytest.mark.e2e
-
 BUDGET = ["--epsilon", "100", "--delta", "1e-6"]
 VISITS = ["--bounds", "visits=0:80", "--bounds", "age=0:80"]
 SCHEMA = """

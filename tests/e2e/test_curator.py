@@ -23,8 +23,6 @@ from tests.curators import CONFIG, SCHEMA, opened, request, write
 from tests.e2e.command_line import Cli, Run, refused
 from tests.e2e.postgres import server_or_skip
 
-pytestmark = pytest.mark.e2e
-
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "how-to" / "curator.md"
 

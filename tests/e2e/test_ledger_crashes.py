@@ -23,7 +23,7 @@ from tests.e2e import ledger_processes
 from tests.e2e.postgres import Server, server_or_skip
 from tests.e2e.postgres_proxy import proxy
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 EACH = ledger_processes.EACH
 
 

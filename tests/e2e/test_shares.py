@@ -17,8 +17,6 @@ from privatest.noise import SimulatedNoise
 from privatest.shares import Share, SharePlan, plan_share, share
 from tests.e2e.command_line import CANARY, Run, refused, released, table, write
 
-pytestmark = pytest.mark.e2e
-
 PLAN = ["plan-share", "--bounds", "visits=0:80", "--epsilon", "1000", "--delta", "1e-6"]
 
 

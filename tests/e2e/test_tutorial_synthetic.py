@@ -16,8 +16,6 @@ import pytest
 from privatest.datasets import randhie
 from tests.e2e.test_tutorials import blocks, run, shape_of
 
-pytestmark = pytest.mark.e2e
-
 PAGE = "tutorials/synthetic-data.md"
 POOR = re.compile(r" \(poorly represented\)|^Poorly represented: .*\n", re.M)
 SPACES = re.compile(r"\s+")

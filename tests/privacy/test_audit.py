@@ -21,8 +21,6 @@ from privatest.mechanisms.permutation import smoothed_decision, smoothed_pvalue
 from privatest.noise import SecureNoise, SimulatedNoise
 from tests.privacy.harness import audit, epsilon_lower_bound, released
 
-pytestmark = pytest.mark.privacy
-
 EPSILON = 1.0
 BUDGET = Budget(1)
 EQUAL = PermutationSensitivity(1.0, 1.0)

@@ -15,8 +15,6 @@ import privatest as pt
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit
 
-pytestmark = pytest.mark.privacy
-
 EPSILON, RUNS = 1.0, 1500
 PLANTED = 1e-3  # these runs have to find a bug that is known to be there
 

@@ -27,8 +27,6 @@ from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.mechanisms.additive import gaussian, laplace
 from privatest.noise import SecureNoise, SimulatedNoise
 
-pytestmark = pytest.mark.privacy
-
 CANARY = 0.73462910
 DIGITS = "7346291"  # whatever the scale it is printed in
 NAME = "canary-7346291"

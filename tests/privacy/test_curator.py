@@ -17,8 +17,6 @@ from privatest.questions import Prepared, Request, prepare
 from tests.curators import opened, request, table, write
 from tests.privacy.harness import audit
 
-pytestmark = pytest.mark.privacy
-
 CANARY = 73.4629108
 DIGITS = "734629"  # whatever the scale it is printed in
 VISITS = [CANARY] * 3 + [float(2 * i) for i in range(37)]

@@ -25,8 +25,6 @@ from privatest.two_sample.embedding_permutation import me_permutation_test
 from privatest.two_sample.embedding_statistic import select_privately
 from tests.privacy.harness import audit
 
-pytestmark = pytest.mark.privacy
-
 EPSILON, DELTA, RUNS = 1.0, 0.1, 800  # a large delta: its tail is what few runs can see
 PLANTED = 1e-3  # these runs have to find a bug that is known to be there
 

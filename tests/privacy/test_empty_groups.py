@@ -14,8 +14,6 @@ from privatest import ipm_test, ks_2samp, mmd_test
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
 
-pytestmark = pytest.mark.privacy
-
 CATEGORIES = Schema({"a": CategoricalColumn((0, 1)), "b": CategoricalColumn((0, 1))})
 TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"mmd {method}": (mmd_test, {"method": method}) for method in ("exact", "nystrom")},

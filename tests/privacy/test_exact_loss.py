@@ -20,8 +20,6 @@ from privatest.noise import SimulatedNoise
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 
-pytestmark = pytest.mark.privacy
-
 EQUAL = PermutationSensitivity(1.0, 1.0)
 DOUBLE = PermutationSensitivity(1.0, 2.0)
 SENSITIVITIES = pytest.mark.parametrize("sensitivity", [EQUAL, DOUBLE], ids=["equal", "double"])

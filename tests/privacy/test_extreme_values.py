@@ -15,8 +15,6 @@ import pytest
 import privatest as pt
 from privatest.noise import SimulatedNoise
 
-pytestmark = pytest.mark.privacy
-
 BEYOND = np.longdouble(10) ** (4000 if np.finfo(np.longdouble).max > np.finfo(float).max else 300)
 VALUES: dict[str, Any] = {
     "squares overflow": [1.2e154, -1.2e154, 3.0, 1e300],

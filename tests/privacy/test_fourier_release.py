@@ -19,8 +19,6 @@ from privatest.synthetic.fourier import mean_features, noisy_features
 from privatest.synthetic.reduced_set import reduced_set
 from tests.privacy.harness import audit
 
-pytestmark = pytest.mark.privacy
-
 EPSILON, DELTA = 1.0, 0.1  # a large delta, so that its event is seen in few runs
 BUDGET = Budget(EPSILON, DELTA)
 PLANTED = 1e-3  # seeded runs that have to find a bug that is known to be there

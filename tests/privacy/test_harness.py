@@ -10,8 +10,6 @@ from scipy.stats import binom
 
 from tests.privacy.harness import ERROR, _lower, _upper, audit, epsilon_lower_bound
 
-pytestmark = pytest.mark.privacy
-
 
 def randomised_response(epsilon, rng):
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))

@@ -19,8 +19,6 @@ from privatest.custom import permutation_test
 from privatest.mechanisms.permutation import PVALUE_GRID, smoothed_decision, smoothed_pvalue
 from privatest.noise import SimulatedNoise
 
-pytestmark = pytest.mark.privacy
-
 
 class Given(SimulatedNoise):
     """Noise of a given number of lattice steps; remembers the scale that was asked for."""

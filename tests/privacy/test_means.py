@@ -18,8 +18,6 @@ from privatest.mechanisms.covariance import covariance_ed
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit
 
-pytestmark = pytest.mark.privacy
-
 PLANTED = 1e-3  # these runs have to find a bug that is known to be there
 BOX = (-1.0, 1.0)
 Floats = np.ndarray

@@ -33,8 +33,6 @@ from privatest.questions import METHODS, Request
 from privatest.statistics.families import BUILT_IN
 from tests.curators import CONFIG, opened, request, table
 
-pytestmark = pytest.mark.privacy
-
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
 
 

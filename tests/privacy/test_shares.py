@@ -16,8 +16,6 @@ from privatest.shares import SharePlan, compare, plan_share, share
 from privatest.statistics.moments import svec
 from tests.privacy.harness import audit, epsilon_lower_bound
 
-pytestmark = pytest.mark.privacy
-
 EPSILON, DELTA, RUNS = 0.5, 0.1, 1_500
 PLANTED = 1e-3  # these runs have to find a bug that is known to be there
 

@@ -25,8 +25,6 @@ from privatest.synthetic.shrinkage import Denoised
 from privatest.synthetic.subspace import coefficient_sensitivity
 from tests.privacy.harness import audit
 
-pytestmark = pytest.mark.privacy
-
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss
 PLANTED = 1e-3  # these runs are seeded, and have to find a bug that is known to be there
 KERNEL = Kernel("gaussian", 0.5)

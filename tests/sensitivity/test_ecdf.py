@@ -26,8 +26,6 @@ from tests.sensitivity.harness import (
 )
 from tests.sensitivity.harness import two_sample as of_groups
 
-pytestmark = pytest.mark.privacy
-
 LINE = Domain((0,), bounded=False)
 
 
@@ -102,6 +100,12 @@ def test_one_sample_on_the_lattice(statistic):
         assert largest >= LATTICE - 1  # attained
     else:
         assert largest >= 0.5 * LATTICE
+
+
+def test_there_is_a_spare_step_for_rounding():
+    """Half a step for each of two neighbours; more where a sample has more than 2^26 rows."""
+    for n in (2, 1000, 1 << 26, 1 << 30):
+        assert one_sample_width(n) >= LATTICE + 2 * max(0.5, 0.5 * n / 2**26)
 
 
 @pytest.mark.parametrize("n", [10_000, 1_000_000])

@@ -230,7 +230,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.privacy
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_exact_privacy_loss_of_a_release(name, share):

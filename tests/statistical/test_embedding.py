@@ -16,8 +16,6 @@ from privatest.noise import SimulatedNoise
 from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
 from privatest.two_sample.embedding_permutation import me_permutation_test
 
-pytestmark = pytest.mark.statistical
-
 ALPHA, FALSE_ALARM, RUNS = 0.1, 1e-4, 120
 DELTA = 1e-5
 

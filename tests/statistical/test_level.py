@@ -19,8 +19,6 @@ from privatest import mmd_test
 from privatest.mechanisms import permutation
 from privatest.noise import SimulatedNoise
 
-pytestmark = pytest.mark.statistical
-
 FALSE_ALARM = 1e-5
 RUNS = 300
 ALPHA = 0.2  # a larger level than usual: 300 runs say more about it

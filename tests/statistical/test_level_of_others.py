@@ -13,8 +13,6 @@ from scipy.stats import kstest
 import privatest as pt
 from privatest.noise import SimulatedNoise
 
-pytestmark = pytest.mark.statistical
-
 RUNS, FALSE_ALARM = 250, 1e-4
 
 

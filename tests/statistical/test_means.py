@@ -24,8 +24,6 @@ from privatest.means import (
 )
 from privatest.noise import SimulatedNoise
 
-pytestmark = pytest.mark.statistical
-
 ROOT = math.sqrt(3)
 ALPHA, FALSE_ALARM = 0.05, 5e-5
 

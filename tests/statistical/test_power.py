@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy.stats import binom
 
 from benchmarks.scenarios import perturbed_uniform
 from privatest import mmd_test
 from privatest.noise import SimulatedNoise
-
-pytestmark = pytest.mark.statistical
 
 RUNS = 40
 EXPECTED = 0.93  # epsilon 0.1, n = m = 3000, one bump of amplitude 0.2

@@ -12,8 +12,6 @@ import pytest
 from privatest.noise import SimulatedNoise
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 
-pytestmark = pytest.mark.statistical
-
 RUNS, ALPHA = 200, 0.05
 MOST = ALPHA + 3 * (ALPHA * (1 - ALPHA) / RUNS) ** 0.5
 

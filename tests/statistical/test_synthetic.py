@@ -20,8 +20,6 @@ from privatest.synthetic.estimates import embedding_distance, mean_kernel, point
 from privatest.synthetic.shrinkage import denoise, moments
 from privatest.synthetic.subspace import coefficients, kernel_sums, span
 
-pytestmark = pytest.mark.statistical
-
 PLANE = Domain((0, 0), bounded=False)
 KERNEL = Kernel("gaussian", 1.0)
 SIZES = (1, 3, 10, 30, 100, 200)

@@ -219,7 +219,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(EVENTS, min_size=1, max_size=4), st.sampled_from(["1e-6", "1e-3", "0.05"]))
 def test_mixtures_never_cost_less_than_they_reveal(events, delta):
     epsilon = compose(events, delta=delta)

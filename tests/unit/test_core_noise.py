@@ -127,3 +127,16 @@ def test_simulated_noise_is_not_the_stream_of_the_same_public_seed():
     np.testing.assert_array_equal(noise, again)
     (child,) = np.random.SeedSequence(7).spawn(1)
     assert not np.array_equal(noise, SimulatedNoise(child).gaussian(np.zeros(2000), 1.0, -40))
+
+
+@pytest.mark.parametrize("noise", [SecureNoise(), SimulatedNoise(1)], ids=["secure", "simulated"])
+def test_uniforms_have_all_their_bits(noise):
+    """Each of 52 bits is 1 in half of the draws: 6 standard deviations, 1e-7 for all together.
+
+    The last bit of 53 is rounded off where a half was added.
+    """
+    draws = noise.uniforms(40_000)
+    assert draws.min() > 0
+    whole = (draws * 2.0**53 - 0.5).astype(np.uint64)
+    ones = np.array([np.mean(whole >> np.uint64(bit) & np.uint64(1)) for bit in range(1, 53)])
+    assert np.abs(ones - 0.5).max() < 6 * 0.5 / 200

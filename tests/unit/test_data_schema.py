@@ -433,6 +433,7 @@ def test_template_needs_distinct_names():
         schema_template(pa.schema([("a", pa.int8()), ("a", pa.int8())]))
 
 
+@pytest.mark.e2e
 def test_describing_data_needs_no_arrow():
     code = (
         "import sys, privatest.data.samples as e\n"

@@ -184,6 +184,7 @@ def test_truncated_gzip(rows, tmp_path):
     assert "d.csv.gz cannot be read as CSV" in refused(read_table, tmp_path / "d.csv.gz")
 
 
+@pytest.mark.e2e
 def test_a_truncated_gzip_does_not_keep_the_program_from_ending(tmp_path):
     content = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000)
     (tmp_path / "d.csv.gz").write_bytes(content[: len(content) * 2 // 3])

@@ -218,6 +218,7 @@ def test_interpolation():
     assert falling.upper_law(10**8, 1.0).values[0] * 10**4 == pytest.approx(1.0)
 
 
+@pytest.mark.e2e
 def test_a_table_of_ones_own(tmp_path, monkeypatch):
     path = tmp_path / "more.npz"
     command = [sys.executable, "-m", "tools.family_laws", "--family", "rayleigh"]

@@ -373,6 +373,7 @@ def test_compare_all():
         compare_all([made(0), made(1)])  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_many_owners_can_still_be_told_apart():
     shares = {str(seed): made(seed, low=0.8 * (seed == 9)) for seed in range(10)}
     pairs = compare_all(shares)
