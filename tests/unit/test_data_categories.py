@@ -19,31 +19,31 @@ OTHER_SPELLINGS = ["01", "+1", " 1", "1 ", "1e0", "1.", "1E+0"]
 
 @pytest.mark.parametrize("value", [*ONE, "1.0", "1.000", *OTHER_SPELLINGS])
 def test_a_declared_number_is_spelled_in_any_way(value):
-    assert Categories.declared((0, 1)).code(value) == 1
-    assert Categories.declared(("a", 1.0)).code(value) == 1
+    assert Categories.declared((0, 1)).code_of(value) == 1
+    assert Categories.declared(("a", 1.0)).code_of(value) == 1
 
 
 @pytest.mark.parametrize("value", [*ONE, "1.0", "1.000"])
 @pytest.mark.parametrize("label", ["1", "1.0"])
 def test_a_label_that_is_a_number_matches_plain_numbers(label, value):
-    assert Categories.labelled(("0", label)).code(value) == 1
+    assert Categories.labelled(("0", label)).code_of(value) == 1
 
 
 @pytest.mark.parametrize("value", [*OTHER_SPELLINGS, "١", "1_0", "one", True, 2, "2", 1.5])
 def test_a_label_matches_no_code_that_only_looks_like_it(value):
-    assert Categories.labelled(("0", "1")).code(value) == UNKNOWN
+    assert Categories.labelled(("0", "1")).code_of(value) == UNKNOWN
 
 
 @pytest.mark.parametrize("value", [1, "1", "1.0", "001", " 01"])
 def test_text_with_zeros_stands_for_itself(value):
     for categories in (Categories.labelled(("0", "01")), Categories.declared(("0", "01"))):
-        assert categories.code("01") == 1
-        assert categories.code(value) == UNKNOWN
+        assert categories.code_of("01") == 1
+        assert categories.code_of(value) == UNKNOWN
 
 
 def test_declared_text_is_matched_literally():
     categories = Categories.declared(("1", "1.0", "2"))
-    assert [categories.code(value) for value in ("1", "1.0", 1, 1.0, "2.0")] == [
+    assert [categories.code_of(value) for value in ("1", "1.0", 1, 1.0, "2.0")] == [
         0,
         1,
         0,
@@ -55,12 +55,17 @@ def test_declared_text_is_matched_literally():
 @pytest.mark.parametrize("make", [Categories.declared, Categories.labelled])
 def test_truth_missing_values_and_empty_text(make):
     categories = make(("true", "x"))
-    assert [categories.code(value) for value in (True, "TRUE", "True", False)] == [0, 0, 0, UNKNOWN]
+    assert [categories.code_of(value) for value in (True, "TRUE", "True", False)] == [
+        0,
+        0,
+        0,
+        UNKNOWN,
+    ]
     for value in (None, float("nan"), "", "NA", "nan", "NULL"):
-        assert categories.code(value) == MISSING
-    assert make(("NA", "")).code("NA") == 0
-    assert make(("NA", "")).code("") == 1
-    assert make(("NA", "")).code("x") == UNKNOWN  # "" is not what is no number
+        assert categories.code_of(value) == MISSING
+    assert make(("NA", "")).code_of("NA") == 0
+    assert make(("NA", "")).code_of("") == 1
+    assert make(("NA", "")).code_of("x") == UNKNOWN  # "" is not what is no number
 
 
 def test_labels_that_mean_the_same():

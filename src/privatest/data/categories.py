@@ -76,7 +76,7 @@ class Categories:
         codes = {label_spelling(label): code for code, label in enumerate(labels)}
         return cls(codes, frozenset(numbers), _PLAIN_NUMERAL)
 
-    def code(self, value: Any) -> int:
+    def code_of(self, value: Any) -> int:
         """Return the code of the category that a value means, UNKNOWN or MISSING."""
         if value is None or value != value:  # noqa: PLR0124 - NaN
             return MISSING

@@ -131,7 +131,7 @@ def category_blocks(values: Any, categories: Categories, label: str) -> Iterator
         raise DataError(f"{label} must hold text, numbers or true and false.")
     for block in _blocks(values):
         chunk = block if pa.types.is_dictionary(block.type) else block.dictionary_encode()
-        codes = [categories.code(value) for value in chunk.dictionary.to_pylist()]
+        codes = [categories.code_of(value) for value in chunk.dictionary.to_pylist()]
         # missing values point behind the dictionary; its own index type may be too short
         indices = chunk.indices.cast(pa.int64()).fill_null(len(codes)).to_numpy()
         yield np.array([*codes, MISSING])[indices]

@@ -32,6 +32,11 @@ class Domain:
     levels: tuple[int, ...]
     bounded: bool = True
 
+    @classmethod
+    def anywhere(cls, width: int) -> Domain:
+        """Return the domain of numeric columns without bounds."""
+        return cls((0,) * width, bounded=False)
+
     @property
     def dimension(self) -> int:
         """Number of columns."""

@@ -81,7 +81,7 @@ class Sample:
     def domain(self) -> Domain:
         """The set that rows lie in."""
         if self.schema is None:
-            return Domain((0,) * self.rows.shape[1], bounded=False)
+            return Domain.anywhere(self.rows.shape[1])
         return Domain(self.schema.domain.levels, bounded=self.units == "box")
 
     @property

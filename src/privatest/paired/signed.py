@@ -61,7 +61,7 @@ def symmetry_test(
         Level of the decision.
     statistic : {"ks", "kuiper"}
         Largest absolute difference, or largest plus smallest: better for changes of shape.
-    bounds : None, pair, mapping of names to pairs, or Schema
+    bounds : None, pair, a pair for x and one for y, mapping of names to pairs, or Schema
         Not needed. A schema (of one column, or of x and y) checks and clips values and says
         how many rows a person may have.
     noise : NoiseSource, optional

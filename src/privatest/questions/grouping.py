@@ -172,5 +172,5 @@ def _declared(
 
 
 def _category_code(entry: CategoricalColumn, label: str) -> int | None:
-    code = Categories.declared(entry.categories).code(label)
+    code = Categories.declared(entry.categories).code_of(label)
     return None if code in (UNKNOWN, MISSING) else code

@@ -41,7 +41,6 @@ from privatest.synthetic.estimates import (
     point_means,
     quantile_estimate,
 )
-from privatest.synthetic.points import domain_of
 from privatest.synthetic.subspace import span
 from privatest.synthetic.weights import nonnegative_weights
 
@@ -366,8 +365,9 @@ class SyntheticData:
                 "or weights='nonnegative' in release."
             )
         schema = self.facts.schema
-        points = self.points if schema is None else schema.encode(dict(self.columns))
-        return self.facts.kernel, domain_of(schema, len(self.columns)), points
+        if schema is None:
+            return self.facts.kernel, Domain.anywhere(len(self.columns)), self.points
+        return self.facts.kernel, schema.domain, schema.encode(dict(self.columns))
 
 
 def _size(matrix: NDArray[np.float64], moved: NDArray[np.float64]) -> float:

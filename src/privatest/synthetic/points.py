@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.data.domain import Domain
-from privatest.data.schema import NumericColumn, Schema
+from privatest.data.schema import Schema
 
 __all__ = [
     "box_points",
     "check_points",
     "check_size",
-    "domain_of",
     "snapping",
 ]
 
@@ -39,20 +37,22 @@ def box_points(schema: Schema, count: int) -> NDArray[np.float64]:
 
 def _valid(points: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
     """Move the entries of integer columns to the nearest integers, each with its share."""
-    for index, column in enumerate(schema.columns.values()):
-        if isinstance(column, NumericColumn) and column.integer:
-            width = column.upper - column.lower
-            points[:, index] = np.floor(points[:, index] * (width + 1)).clip(0, width) / width
+    for index, width in _integer_widths(schema).items():
+        points[:, index] = np.floor(points[:, index] * (width + 1)).clip(0, width) / width
     return points
+
+
+def _integer_widths(schema: Schema | None) -> dict[int, float]:
+    """Return the ranges of integer columns, by their positions."""
+    if schema is None:
+        return {}
+    box, numeric = schema.box, schema.domain.numeric
+    return {index: float(box.width[index]) for index in numeric if box.whole[index]}
 
 
 def snapping(schema: Schema | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]] | None:
     """Return what moves encoded points to the nearest rows of the schema; None for nothing."""
-    widths = {
-        index: column.upper - column.lower
-        for index, column in enumerate(() if schema is None else schema.columns.values())
-        if isinstance(column, NumericColumn) and column.integer
-    }
+    widths = _integer_widths(schema)
 
     def snap(points: NDArray[np.float64]) -> NDArray[np.float64]:
         points = points.copy()
@@ -82,8 +82,3 @@ def check_size(count: int, n: int) -> None:
             f"n_points must be at most the number of rows of x, {n}: each public point costs "
             "noise, and more points than rows carry no more information."
         )
-
-
-def domain_of(schema: Schema | None, width: int) -> Domain:
-    """Return the set that encoded rows lie in."""
-    return Domain((0,) * width, bounded=False) if schema is None else schema.domain
