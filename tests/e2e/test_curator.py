@@ -34,10 +34,15 @@ def ask(**document: Any) -> str:
 
 @pytest.fixture
 def shell(cli: Cli, monkeypatch) -> Cli:
-    """Run commands as a shell does: <FILE becomes standard input."""
+    """Run commands as a shell does: <FILE becomes standard input, >FILE keeps the output."""
 
     def run(*arguments: str) -> Run:
-        words = " ".join(arguments).replace("< ", "<").split()
+        words = " ".join(arguments).replace("< ", "<").replace("> ", ">").split()
+        if words[-1].startswith(">"):
+            *rest, target = words
+            done = run(*rest)
+            Path(target[1:]).write_text(done.out, encoding="utf-8")
+            return Run(done.code, "", done.err)
         for word in [word for word in words if word.startswith("<")]:
             content = io.BytesIO(Path(word[1:]).read_bytes())
             monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(content, encoding="utf-8"))
@@ -228,8 +233,9 @@ def test_the_page_works_as_printed(shell, tmp_path, capsys):
     for end in ("csv", "toml"):
         Path(f"people.{end}").rename(f"visits.{end}")
     Path("curator.toml").unlink()
-    (config,), (document,), (code,) = blocks("toml"), blocks("json"), blocks("python")
-    Path("request.json").write_text(document, encoding="utf-8")
+    (config,), documents, (code,) = blocks("toml"), blocks("json"), blocks("python")
+    for name, document in zip(("request", "mean", "release"), documents, strict=True):
+        Path(f"{name}.json").write_text(document, encoding="utf-8")
     commands_run = 0
     for block in blocks("console"):
         for part in block.split("$ ")[1:]:
@@ -240,7 +246,8 @@ def test_the_page_works_as_printed(shell, tmp_path, capsys):
             commands_run += 1
             if "init" in line:
                 Path("curator.toml").write_text(config, encoding="utf-8")
-    assert commands_run == 5
+    assert commands_run == 7
+    assert shell("curator", "run", "--analyst", "bob", "<mean.json").code == 0
     exec(compile(code, "curator.md", "exec"), {})
     assert capsys.readouterr().out.startswith("True\nWe ")
 

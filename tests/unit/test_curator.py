@@ -17,6 +17,7 @@ from privatest.core.errors import (
     BudgetError,
     DataError,
     LedgerError,
+    LedgerMissing,
     ParameterError,
     PrivacyError,
     PrivatestError,
@@ -473,8 +474,11 @@ def test_budgets_end(curator, tmp_path, monkeypatch):
         curator.run(request(epsilon=1, alpha=0.01 + index / 100), analyst="ada")
     looked: list[object] = []
     monkeypatch.setattr(curator_module, "made_up_rows", looked.append)
-    with pytest.raises(BudgetError, match="analyst 'ada'"):
+    with pytest.raises(BudgetError, match="analyst 'ada'") as refused:
         curator.run(request(epsilon="0.000001"), analyst="ada")
+    assert refused.value.asked == {"epsilon": Decimal("0.000001"), "delta": 0}
+    assert refused.value.left == {"epsilon": 0, "delta": Decimal("0.000001")}
+    assert refused.value.missing == ("epsilon",)
     assert looked == []  # a request that cannot be paid costs no time either
     monkeypatch.undo()
     curator.run(request(epsilon=1), analyst="bob")
@@ -637,8 +641,9 @@ def test_a_lost_ledger_is_not_made_anew(tmp_path):
     for file in tmp_path.glob("ledger.db*"):
         file.unlink()
     for create in (False, True):
-        with pytest.raises(LedgerError, match="The ledger is gone, though"):
+        with pytest.raises(LedgerError, match="The ledger is gone, though") as caught:
             Curator.open(tmp_path / "curator.toml", create=create)
+        assert not isinstance(caught.value, LedgerMissing)  # it is not to be made anew
     assert not (tmp_path / "ledger.db").exists()
 
 

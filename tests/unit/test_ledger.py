@@ -12,7 +12,7 @@ from decimal import Decimal
 import pytest
 
 from privatest.accounting import Approximate, Gaussian, Laplace, Pure, compose, price
-from privatest.core.errors import BudgetError, LedgerError, ParameterError
+from privatest.core.errors import BudgetError, LedgerError, LedgerMissing, ParameterError
 from privatest.core.privacy import Budget
 from privatest.ledger import Ledger, request_digest, transactions
 
@@ -389,3 +389,14 @@ def test_a_data_set_is_entered_again_only_unchanged(ledger):
 def test_budgets_are_positive(budget):
     with pytest.raises(ParameterError):
         Budget(budget)
+
+
+def test_a_ledger_that_is_not_there_has_an_error_of_its_own(tmp_path):
+    with pytest.raises(LedgerMissing):
+        Ledger.open(tmp_path / "none.db")
+    (tmp_path / "empty.db").touch(mode=0o600)
+    with pytest.raises(LedgerMissing):
+        Ledger.open(tmp_path / "empty.db")
+    with pytest.raises(LedgerError) as caught:
+        Ledger.open(tmp_path)
+    assert not isinstance(caught.value, LedgerMissing)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import privatest
 from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
@@ -191,3 +194,37 @@ def test_only_gaussian_mechanisms_are_charged_as_such(method, more, expected):
 def test_methods_of_one_column_say_so_before_anything_is_spent(method, columns):
     with pytest.raises(ParameterError, match="one numeric column"):
         prepare(asked(method=method, group="region", columns=columns), SCHEMA)
+
+
+# --- the catalogue is the only place that knows a method -----------------------------------------
+
+SOURCE = Path(privatest.__file__).parent
+
+
+def test_only_the_catalogue_names_methods():
+    """Words that mean something else too are left out: questions, parts, what is released."""
+    entries = [entry for methods in METHODS.values() for entry in methods.values()]
+    other = {*METHODS, *(part for parts in PARTS.values() for part in parts)}
+    other |= {word for entry in entries for word in entry.releases}
+    names = {name for methods in METHODS.values() for name in methods} - other
+    assert len(names) > 20
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno} {node.value}"
+        for folder in ("cli", "curator", "questions")
+        for path in sorted((SOURCE / folder).glob("*.py"))
+        if path.name != "catalogue.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in names
+    ]
+    assert found == []
+
+
+def test_a_part_chooses_the_method():
+    by_dist = {"question": "fit", "column": "age", "dist": "norm(0, 1)", "epsilon": 1}
+    assert Request.from_dict(by_dist).method == "distribution"
+    by_family = {"question": "fit", "column": "age", "family": "norm", "epsilon": 1}
+    assert Request.from_dict(by_family).method == "family"
+    with pytest.raises(ParameterError, match="method must be given"):
+        Request.from_dict(by_dist | by_family)
+    with pytest.raises(ParameterError, match="method family needs family"):
+        prepare(Request.from_dict(by_dist | {"method": "family"}), SCHEMA)

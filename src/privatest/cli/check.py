@@ -50,7 +50,7 @@ def check(
     """
     from privatest.data.sources import read_table  # noqa: PLC0415
     from privatest.questions.grouping import Grouping  # noqa: PLC0415
-    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
     split = None if group is None else Grouping.ask(group, described, groups, membership)

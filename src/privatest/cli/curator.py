@@ -12,7 +12,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_error, print_json, print_result, working
-from privatest.core.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerMissing, ParameterError
 
 if TYPE_CHECKING:
     from privatest.curator import Price
@@ -76,7 +76,6 @@ def check(config: ConfigFile = _DEFAULT) -> None:
       privatest curator check --config curator.toml
     """
     from privatest.curator import Curator  # noqa: PLC0415
-    from privatest.curator.budgets import no_ledger  # noqa: PLC0415
     from privatest.curator.config_file import read_config  # noqa: PLC0415
 
     settings, problems = read_config(config)
@@ -87,9 +86,7 @@ def check(config: ConfigFile = _DEFAULT) -> None:
     try:
         with Curator.open(config) as opened:
             reasons = {name: opened.not_ready(name) for name in settings.datasets}
-    except LedgerError as error:
-        if not no_ledger(error):
-            raise
+    except LedgerMissing:
         reasons = dict.fromkeys(settings.datasets, "next: privatest curator register")
     page = Page()
     page.line(

@@ -94,9 +94,10 @@ def _test(example: Example, budget: Budget) -> tuple[Outcome, Prepared, Receipt]
     from privatest.data.schema import Schema  # noqa: PLC0415
     from privatest.data.sources import read_table  # noqa: PLC0415
     from privatest.questions import Request, prepare  # noqa: PLC0415
+    from privatest.questions.catalogue import usual  # noqa: PLC0415
 
     parts = {"columns": ["mdvis"], "group": "idp"}
-    request = Request("two-sample", "mmd", budget, parts=parts)
+    request = Request("two-sample", usual("two-sample"), budget, parts=parts)
     prepared = prepare(request, Schema.from_toml(example.schema))
     with TemporaryDirectory() as folder:
         purse = Purse(str(Path(folder) / "ledger.db"), _NAME, without=False)

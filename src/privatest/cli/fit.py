@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.questions.catalogue import find
 
 __all__ = ["fit"]
 
@@ -38,13 +39,14 @@ FamilyName = Annotated[
     ),
 ]
 Statistic = Annotated[
-    Literal["ks", "kuiper", "cvm", "wasserstein"],
+    str | None,
     typer.Option(
         "--statistic",
         metavar="DISTANCE",
         help="Distance of distribution functions: ks (largest), kuiper (shape), "
         "cvm (mean square) or wasserstein (mean).",
         rich_help_panel="Test",
+        show_default="the largest",
     ),
 ]
 
@@ -61,7 +63,7 @@ def fit(
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
     alpha: options.Alpha = "0.05",
-    statistic: Statistic = "ks",
+    statistic: Statistic = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -82,12 +84,14 @@ def fit(
     """
     from privatest.questions import Request  # noqa: PLC0415
 
+    parts = {"column": column, "dist": dist, "family": family}
+    method, _ = find("fit", None, ["dist" if family is None else "family"])
     request = Request(
         "fit",
-        "distribution" if family is None else "family",
+        method,
         Budget(epsilon, delta),
         options.read_alpha(alpha),
-        parts={"column": column, "dist": dist, "family": family},
+        parts=parts,
         options={"statistic": statistic},
     )
     described = describe(schema, bounds or [], rows_per_person)

@@ -10,8 +10,11 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
+from privatest.questions.catalogue import such, usual
 
 __all__ = ["independence"]
+
+_USUAL = usual("independence")
 
 SideX = Annotated[
     str,
@@ -41,24 +44,16 @@ Release = Annotated[
         show_default="pvalue",
     ),
 ]
-Method = Annotated[
-    Literal["hsic", "tot", "sarrm"],
-    typer.Option(
-        "--method",
-        metavar="TEST",
-        help="hsic (kernel), or a --subtest made private by tot or sarrm.",
-        rich_help_panel="Test",
-    ),
-]
+Method = Annotated[str, options.method_option("independence", "The test")]
 Subtest = Annotated[
     str | None,
     typer.Option(
         "--subtest",
         metavar="NAME",
-        help="Test that tot or sarrm runs on parts of the data: hsic, or one of scipy.stats, such "
-        "as pearsonr.",
-        rich_help_panel="Test",
-        show_default="hsic",
+        help="Test to run on parts of the data: one of scipy.stats, such as pearsonr, for --method "
+        f"{such('independence', lambda m: 'subtest' in m.options)}.",
+        rich_help_panel="Options of some methods",
+        show_default=usual("independence"),
     ),
 ]
 
@@ -75,16 +70,16 @@ def independence(
     rows_per_person: options.RowsPerPerson = None,
     release: Release = None,
     alpha: options.Alpha = "0.05",
-    method: Method = "hsic",
+    method: Method = _USUAL,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    no_ledger: NoLedger = False,
+    as_json: options.Json = False,
     permutations: options.Permutations = None,
     kernel: options.KernelOption = None,
     bandwidths: options.Bandwidths = None,
     estimator: options.Estimator = None,
     subtest: Subtest = None,
-    ledger: LedgerOption = None,
-    dataset: DatasetOption = None,
-    no_ledger: NoLedger = False,
-    as_json: options.Json = False,
 ) -> None:
     """Test whether two sides of the same rows are independent.
 

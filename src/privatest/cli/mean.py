@@ -10,6 +10,7 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
+from privatest.questions.catalogue import usual
 
 __all__ = ["mean"]
 
@@ -64,7 +65,7 @@ def mean(
 
     request = Request(
         "mean",
-        "moments",
+        usual("mean"),
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={"columns": None if columns is None else options.read_names(columns)},

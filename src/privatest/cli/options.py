@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number, reject
 from privatest.data.schema import Membership
+from privatest.questions.catalogue import METHODS, such, usual
 
 _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
+_SOME = "Options of some methods"  # after those that everybody needs
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.", show_default=False)
@@ -135,7 +137,7 @@ LocationsFile = Annotated[
         "--locations",
         metavar="FILE",
         help="File with public rows at which me compares, or frequencies for scf.",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
     ),
 ]
 DrawLocations = Annotated[
@@ -145,7 +147,7 @@ DrawLocations = Annotated[
         metavar="J",
         min=1,
         help="Compare at J points spread over the bounds instead.",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
     ),
 ]
 Picture = Annotated[
@@ -172,7 +174,7 @@ KernelOption = Annotated[
         "--kernel",
         metavar="KERNEL",
         help="How likeness falls off with distance: gaussian, laplace or imq.",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
         show_default="gaussian",
     ),
 ]
@@ -182,7 +184,7 @@ Bandwidths = Annotated[
         "--bandwidths",
         metavar="NUMBERS",
         help="Widths of the kernel, with commas between, where each column's bounds are 0 and 1.",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
         show_default="a grid for all scales",
     ),
 ]
@@ -193,39 +195,8 @@ Permutations = Annotated[
         metavar="COUNT",
         min=1,
         help="Number of permutations.",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
         show_default="999; 199 in subtests",
-    ),
-]
-TwoSampleMethod = Annotated[
-    Literal[
-        "mmd",
-        "mean",
-        "wasserstein",
-        "tv",
-        "kolmogorov",
-        "ks",
-        "kuiper",
-        "mann-whitney",
-        "kruskal",
-        "median",
-        "me",
-        "scf",
-        "me-permutation",
-        "scf-permutation",
-        "hotelling",
-        "ttest",
-        "tot",
-        "sarrm",
-    ],
-    typer.Option(
-        "--method",
-        metavar="TEST",
-        help="How samples are compared: mmd (kernel), mean, wasserstein, tv (categories), "
-        "kolmogorov, ks or kuiper (one column, exact p-values), by ranks (mann-whitney, kruskal, "
-        "median), me or scf (at --locations or frequencies, also as -permutation), hotelling or "
-        "ttest (means), or a --subtest made private by tot or sarrm.",
-        rich_help_panel=_TEST,
     ),
 ]
 Subtest = Annotated[
@@ -233,10 +204,10 @@ Subtest = Annotated[
     typer.Option(
         "--subtest",
         metavar="NAME",
-        help="Two-sample test that tot or sarrm runs on parts of the data: mmd, or one of "
-        "scipy.stats, such as ttest_ind.",
-        rich_help_panel=_TEST,
-        show_default="mmd",
+        help="Two-sample test to run on parts of the data: one of scipy.stats, such as "
+        f"ttest_ind, for --method {such('two-sample', lambda m: 'subtest' in m.options)}.",
+        rich_help_panel=_SOME,
+        show_default=usual("two-sample"),
     ),
 ]
 TwoSampleAlternative = Annotated[
@@ -244,9 +215,9 @@ TwoSampleAlternative = Annotated[
     typer.Option(
         "--alternative",
         metavar="SIDE",
-        help="For ttest, mann-whitney and median: two-sided; greater: the first sample is larger; "
-        "or less.",
-        rich_help_panel=_TEST,
+        help=f"For {such('two-sample', lambda m: 'alternative' in m.options)}: two-sided; greater: "
+        "the first sample is larger; or less.",
+        rich_help_panel=_SOME,
         show_default="two-sided",
     ),
 ]
@@ -254,8 +225,8 @@ Norm = Annotated[
     Literal["l1", "l2", "linf"] | None,
     typer.Option(
         "--norm",
-        help="For --method mean: norm of the difference of means.",
-        rich_help_panel=_TEST,
+        help=f"For {such('two-sample', lambda m: 'norm' in m.options)}: norm of the difference.",
+        rich_help_panel=_SOME,
         show_default="l2",
     ),
 ]
@@ -265,7 +236,7 @@ Computation = Annotated[
         "--computation",
         metavar="HOW",
         help="How the kernel is computed: exact, nystrom or fourier; auto goes by size.",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
         show_default="auto",
     ),
 ]
@@ -274,7 +245,7 @@ Estimator = Annotated[
     typer.Option(
         "--estimator",
         help="Distance (v) or unbiased square (u).",
-        rich_help_panel=_TEST,
+        rich_help_panel=_SOME,
         show_default="v",
     ),
 ]
@@ -284,13 +255,28 @@ Json = Annotated[
 ]
 
 
+def method_option(question: str, lead: str, *, panel: str = _TEST) -> Any:
+    """Return ``--method`` of a question, with what the catalogue says of each."""
+    listed = [
+        f"{name} ({entry.about})" if entry.about else name
+        for name, entry in METHODS[question].items()
+    ]
+    return typer.Option(
+        "--method",
+        metavar="METHOD",
+        help=f"{lead}: {', '.join(listed)}.",
+        rich_help_panel=panel,
+        show_default=usual(question),
+    )
+
+
 def read_alpha(text: str) -> float:
-    """Return the level of the test."""
+    """Return the level of the test as a number."""
     try:
         value = float(text)
     except ValueError:
         reject("alpha", "a number above 0 and below 1", text)
-    return number("alpha", value, above=0, below=1)
+    return value  # what it may be is checked with the rest of the request
 
 
 def read_bandwidths(text: str | None) -> list[float] | None:

@@ -11,8 +11,11 @@ from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.questions.catalogue import such, usual
 
 __all__ = ["paired"]
+
+_USUAL = usual("paired")
 
 Before = Annotated[
     str,
@@ -26,21 +29,14 @@ After = Annotated[
         "--after", metavar="COLUMN", help="The second measurement.", rich_help_panel="Data"
     ),
 ]
-Method = Annotated[
-    Literal["ks", "kuiper", "sign", "wilcoxon"],
-    typer.Option(
-        "--method",
-        metavar="TEST",
-        help="ks or kuiper (any asymmetry), sign, or wilcoxon (signed ranks).",
-        rich_help_panel="Test",
-    ),
-]
+Method = Annotated[str, options.method_option("paired", "The test")]
 Alternative = Annotated[
     Literal["two-sided", "greater", "less"] | None,
     typer.Option(
         "--alternative",
         metavar="SIDE",
-        help="For sign and wilcoxon: two-sided; greater: after is larger than before; or less.",
+        help=f"For {such('paired', lambda m: 'alternative' in m.options)}: two-sided; greater: "
+        "after is larger than before; or less.",
         rich_help_panel="Test",
         show_default="two-sided",
     ),
@@ -58,7 +54,7 @@ def paired(
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
     alpha: options.Alpha = "0.05",
-    method: Method = "ks",
+    method: Method = _USUAL,
     alternative: Alternative = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,

@@ -177,12 +177,14 @@ def _asked(
         return _answer(fitted, question, words), fitted
     try:
         return _answer(made, question, words), made
-    except DataError as error:
+    except DataError:  # the weights nearly cancel; the message speaks of functions
         if question == "compare":
             raise
-        if strict:  # the weights nearly cancel; the message speaks of functions
-            cause = str(error).partition(". ")[0]
-            raise DataError(f"{cause}; try --weights nonnegative.") from None
+        if strict:
+            raise DataError(
+                "the weights nearly cancel: there is more noise than signal; try --weights "
+                "nonnegative."
+            ) from None
     return _asked(made, question, words, "nonnegative", strict=strict)
 
 

@@ -17,12 +17,15 @@ from privatest.cli.pictures import check_picture
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:
     from privatest.data.schema import Schema
     from privatest.synthetic import SyntheticData
 
 __all__ = ["release"]
+
+_USUAL = usual("release")
 
 Columns = Annotated[
     str | None,
@@ -56,14 +59,7 @@ PublicPoints = Annotated[
     ),
 ]
 MethodOption = Annotated[
-    Literal["subspace", "features"],
-    typer.Option(
-        "--method",
-        metavar="METHOD",
-        help="subspace (public points, private weights) or features (private points and weights, "
-        "found by a search).",
-        rich_help_panel="Release",
-    ),
+    str, options.method_option("release", "How rows are made", panel="Release")
 ]
 WeightsOption = Annotated[
     Literal["signed", "bounded", "nonnegative", "equal"] | None,
@@ -141,7 +137,7 @@ def release(
     delta: Delta,
     rows_per_person: options.RowsPerPerson = None,
     points: Points = None,
-    method: MethodOption = "subspace",
+    method: MethodOption = _USUAL,
     weights: WeightsOption = None,
     kernel: Kernel = "gaussian",
     bandwidth: Bandwidth = None,
@@ -248,7 +244,7 @@ def _points(
     if file is None:
         return None
     from privatest.data.sources import read_table  # noqa: PLC0415
-    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
 
     chosen = chosen_columns(described, names)
     found = read_table(file, list(chosen.columns), text=chosen.categorical_names)

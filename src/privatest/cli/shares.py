@@ -146,7 +146,7 @@ def plan_share(
     noise_ratio = _number("balance", balance)
     check_new(output, "output", force)
 
-    from privatest.questions.prepare import chosen_columns  # noqa: PLC0415
+    from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
 
     names = None if columns is None else options.read_names(columns)

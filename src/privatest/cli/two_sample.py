@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe, read_locations
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.questions.catalogue import usual
 
 __all__ = ["two_sample"]
+
+_USUAL = usual("two-sample")
+
+Method = Annotated[str, options.method_option("two-sample", "How samples are compared")]
 
 
 def two_sample(
@@ -28,8 +34,13 @@ def two_sample(
     adjacency: options.AdjacencyOption = None,
     rows_per_person: options.RowsPerPerson = None,
     release: options.Release = None,
+    method: Method = _USUAL,
     alpha: options.Alpha = "0.05",
-    method: options.TwoSampleMethod = "mmd",
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    no_ledger: NoLedger = False,
+    plot: options.Picture = None,
+    as_json: options.Json = False,
     permutations: options.Permutations = None,
     kernel: options.KernelOption = None,
     bandwidths: options.Bandwidths = None,
@@ -40,11 +51,6 @@ def two_sample(
     locations: options.LocationsFile = None,
     draw_locations: options.DrawLocations = None,
     subtest: options.Subtest = None,
-    ledger: LedgerOption = None,
-    dataset: DatasetOption = None,
-    no_ledger: NoLedger = False,
-    plot: options.Picture = None,
-    as_json: options.Json = False,
 ) -> None:
     """Test whether two samples come from the same distribution.
 

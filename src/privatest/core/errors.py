@@ -8,6 +8,7 @@
     ├── PrivacyError                         continuing would break the guarantee
     ├── BudgetError                          a request costs more than what is left
     └── LedgerError                          the ledger cannot be used, or was changed
+        └── LedgerMissing                    there is no ledger yet
 
 Messages name parameters, columns and rules. They never hold a value read from data.
 """
@@ -20,6 +21,7 @@ __all__ = [
     "BudgetError",
     "DataError",
     "LedgerError",
+    "LedgerMissing",
     "ParameterError",
     "PrivacyError",
     "PrivatestError",
@@ -85,3 +87,7 @@ class BudgetError(PrivatestError):
 
 class LedgerError(PrivatestError):
     """The ledger cannot be read or written, or was altered; nothing may be released."""
+
+
+class LedgerMissing(LedgerError):
+    """There is no ledger yet, and nothing else is wrong: whoever may can make one."""

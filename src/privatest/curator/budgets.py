@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import event_of
-from privatest.core.errors import LedgerError
+from privatest.core.errors import LedgerError, LedgerMissing
 from privatest.core.privacy import Budget
 from privatest.curator.admission import categories_of, schema_digest
 from privatest.curator.registration import Registration, load_registrations
@@ -15,7 +15,7 @@ from privatest.ledger import Ledger
 if TYPE_CHECKING:
     from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig
 
-__all__ = ["changed", "enter", "no_ledger", "not_ready", "open_ledger"]
+__all__ = ["changed", "enter", "not_ready", "open_ledger"]
 
 
 def open_ledger(config: CuratorConfig, *, create: bool) -> Ledger:
@@ -23,18 +23,13 @@ def open_ledger(config: CuratorConfig, *, create: bool) -> Ledger:
     known = load_registrations(config.state)
     try:
         return Ledger.open(config.ledger, create=create and not known)
-    except LedgerError as error:
-        if known and no_ledger(error):
+    except LedgerMissing:
+        if known:
             raise LedgerError(
                 "The ledger is gone, though data sets were registered. Put it back: a new one "
                 "would not know what was spent."
             ) from None
         raise
-
-
-def no_ledger(error: LedgerError) -> bool:
-    """Return whether there is no ledger yet, and nothing else is wrong with it."""
-    return str(error).startswith("There is no ledger")
 
 
 def enter(ledger: Ledger, dataset: DatasetConfig, analysts: Iterable[AnalystConfig]) -> None:

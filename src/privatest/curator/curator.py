@@ -239,10 +239,7 @@ class Curator:
     def _refuse_early(self, case: _Admitted) -> None:
         """Find out what can be known beforehand: while nothing was spent yet."""
         if not self._affords(case):
-            raise BudgetError(
-                f"The request costs more than what is left for analyst {case.analyst!r} on data "
-                f"set {case.dataset.name!r}. Nothing was spent."
-            )
+            raise self._too_dear(case)
         try:
             schema = case.dataset.schema.select(case.prepared.reads)
             quietly(case.prepared, made_up_rows(case.registration, schema))
@@ -253,6 +250,18 @@ class Curator:
             number = uuid.uuid4().hex
             self._log(case, number, error, "nothing")
         raise RequestFailed(number, spent=False)
+
+    def _too_dear(self, case: _Admitted) -> BudgetError:
+        """Return the refusal, with what is left for this analyst: sums of earlier prices."""
+        totals = self._ledger.totals(case.dataset.name)
+        accounts = (totals.account, totals.analysts[case.analyst])
+        lefts = [account.sums.left(account.limits, case.event.part) for account in accounts]
+        return BudgetError(
+            f"The request costs more than what is left for analyst {case.analyst!r} on data "
+            f"set {case.dataset.name!r}. Nothing was spent.",
+            asked={"epsilon": case.budget.epsilon, "delta": case.budget.delta},
+            left={name: min(left[name] for left in lefts) for name in lefts[0]},
+        )
 
     def _affords(self, case: _Admitted) -> bool:
         return self._ledger.affords(

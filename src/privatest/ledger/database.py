@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from privatest.core.errors import LedgerError, ParameterError
+from privatest.core.errors import LedgerError, LedgerMissing, ParameterError
 from privatest.ledger.chain import DAMAGED
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _prepare_file(path: Path, create: bool) -> None:
     if path.exists():
         return
     if not create:
-        raise LedgerError(
+        raise LedgerMissing(
             f"There is no ledger at {path.name}: create one first (privatest ledger init)."
         )
     try:

@@ -11,7 +11,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from privatest.core.errors import LedgerError
+from privatest.core.errors import LedgerError, LedgerMissing
 from privatest.ledger.chain import DAMAGED
 
 if TYPE_CHECKING:
@@ -171,7 +171,9 @@ def migrate(connection: Connection, *, create: bool) -> None:
     version = version_of(connection)
     if version is None:
         if not create:
-            raise LedgerError("There is no ledger here: create one first (privatest ledger init).")
+            raise LedgerMissing(
+                "There is no ledger here: create one first (privatest ledger init)."
+            )
         connection.execute(text("CREATE TABLE privatest_version (version INTEGER PRIMARY KEY)"))
         connection.execute(text("INSERT INTO privatest_version VALUES (0)"))
         version = 0

@@ -5,7 +5,7 @@ A new test is one entry here: the command line and the curator need no change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, get_args
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
 
-__all__ = ["METHODS", "QUESTIONS", "Method", "Question", "find"]
+__all__ = ["METHODS", "QUESTIONS", "Method", "Question", "find", "such", "usual"]
 
 Question = Literal["two-sample", "independence", "paired", "fit", "mean", "release"]
 QUESTIONS: tuple[str, ...] = get_args(Question)
@@ -27,6 +27,10 @@ class Method:
     ----------
     function : str
         Module and name of the test, loaded when it is needed.
+    about : str
+        What it looks at, in a few words for a list of methods.
+    part : str
+        The part of a request that chooses this method where none is named, or "".
     options : mapping of str to str
         What it takes besides the data, the budget and the level: the option's public name, and
         the function's parameter.
@@ -68,6 +72,8 @@ class Method:
     caution: str = ""
     steps: bool = False
     picture: str = ""
+    about: str = ""
+    part: str = ""
 
     def load(self) -> Callable[..., Any]:
         """Import the function."""
@@ -103,24 +109,37 @@ _BY_GAUSSIAN = (
 )
 
 
-def _ipm(distance: str, *options: str) -> Method:
-    return Method("two_sample.ipm.ipm_test", _PERMUTED | _same(*options), {"distance": distance})
+def _ipm(distance: str, *options: str, about: str = "") -> Method:
+    named = _PERMUTED | _same(*options)
+    return Method("two_sample.ipm.ipm_test", named, {"distance": distance}, about=about)
 
 
 def _ks(statistic: str) -> Method:
     options = {"permutations": "n_permutations"}
-    return Method("two_sample.ks.ks_2samp", options, {"statistic": statistic}, one_column=True)
+    preset = {"statistic": statistic}
+    words = "one column, exact p-values"
+    return Method("two_sample.ks.ks_2samp", options, preset, one_column=True, about=words)
 
 
 def _rank(function: str, *options: str) -> Method:
     return Method(
-        f"two_sample.{function}", _same(*options), public_groups=_BY_RANKS, one_column=True
+        f"two_sample.{function}",
+        _same(*options),
+        public_groups=_BY_RANKS,
+        one_column=True,
+        about="one column, by ranks",
     )
 
 
 def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
     preset = {"pvalue": pvalue, "scheme": scheme}
-    return Method(f"any_test.{function}", _SUBTEST, preset, public_groups=_BY_PARTS)
+    return Method(
+        f"any_test.{function}",
+        _SUBTEST,
+        preset,
+        public_groups=_BY_PARTS,
+        about="a subtest on parts of the data",
+    )
 
 
 def _embedding(function: str, places: str, *options: str) -> Method:
@@ -133,6 +152,7 @@ def _embedding(function: str, places: str, *options: str) -> Method:
         needed=("locations",),
         releases=("moments", "statistic"),
         picture="plots.features.plot_features",
+        about="at locations",
     )
 
 
@@ -146,7 +166,12 @@ def _embedding_permuted(function: str, places: str, *options: str) -> Method:
     )
 
 
-def _synthetic(method: str, *, steps: bool = False, caution: str = "") -> Method:
+def _symmetry(statistic: str) -> Method:
+    preset = {"statistic": statistic}
+    return Method("paired.symmetry_test", preset=preset, about="any asymmetry")
+
+
+def _synthetic(method: str, about: str, *, steps: bool = False, caution: str = "") -> Method:
     return Method(
         "synthetic.release",
         _same("public_points", "weights", "kernel", "bandwidth", points="n_points"),
@@ -157,6 +182,7 @@ def _synthetic(method: str, *, steps: bool = False, caution: str = "") -> Method
         caution=caution,
         steps=steps,
         picture="plots.marginals.plot_marginals",
+        about=about,
     )
 
 
@@ -165,10 +191,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "mmd": Method(
             "two_sample.mmd.mmd_test",
             _PERMUTED | _same("kernel", "bandwidths", "estimator", computation="method"),
+            about="whole distributions, by a kernel",
         ),
         "mean": _ipm("mean", "norm"),
         "wasserstein": _ipm("wasserstein"),
-        "tv": _ipm("total-variation"),
+        "tv": _ipm("total-variation", about="categories"),
         "kolmogorov": _ipm("kolmogorov"),
         "ks": _ks("ks"),
         "kuiper": _ks("kuiper"),
@@ -185,6 +212,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             caution=_BY_AXES,
             picture=_DIFFERENCES,
+            about="means",
         ),
         "ttest": Method(
             "means.ttest.ttest_ind",
@@ -193,26 +221,33 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             one_column=True,
             picture=_DIFFERENCES,
+            about="one mean",
         ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
     },
     "independence": {
         "hsic": Method(
-            "independence.hsic_test", _PERMUTED | _same("kernel", "bandwidths", "estimator")
+            "independence.hsic_test",
+            _PERMUTED | _same("kernel", "bandwidths", "estimator"),
+            about="any dependence, by a kernel",
         ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },
     "paired": {
-        "ks": Method("paired.symmetry_test", preset={"statistic": "ks"}),
-        "kuiper": Method("paired.symmetry_test", preset={"statistic": "kuiper"}),
+        "ks": Method("paired.symmetry_test", preset={"statistic": "ks"}, about="any asymmetry"),
+        "kuiper": Method(
+            "paired.symmetry_test", preset={"statistic": "kuiper"}, about="any asymmetry"
+        ),
         "sign": Method("paired.sign_test", _same("alternative")),
-        "wilcoxon": Method("paired.wilcoxon", _same("alternative")),
+        "wilcoxon": Method("paired.wilcoxon", _same("alternative"), about="signed ranks"),
     },
     "fit": {
-        "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic")),
-        "family": Method("goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT),
+        "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic"), part="dist"),
+        "family": Method(
+            "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"
+        ),
     },
     "mean": {
         "moments": Method(
@@ -223,24 +258,44 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
     },
     "release": {
-        "subspace": _synthetic("subspace"),
-        "features": _synthetic("features", steps=True, caution=_BY_SEARCH),
+        "subspace": _synthetic("subspace", "public points, private weights"),
+        "features": _synthetic(
+            "features",
+            "private points and weights, found by a search",
+            steps=True,
+            caution=_BY_SEARCH,
+        ),
     },
 }
 
 
-def find(question: object, method: object) -> tuple[str, Method]:
+def usual(question: str) -> str:
+    """Return the method that a command takes where none is named: the first one."""
+    return next(iter(METHODS[question]))
+
+
+def such(question: str, holds: Callable[[Method], object]) -> str:
+    """Return the names of the methods for which something holds, in words."""
+    *names, last = [name for name, entry in METHODS[question].items() if holds(entry)]
+    return " or ".join([", ".join(names), last] if names else [last])
+
+
+def find(question: object, method: object, parts: Collection[str] = ()) -> tuple[str, Method]:
     """Return the method's name and its entry, or say which there are.
 
-    A question with one method needs no name of it.
+    It needs no name where there is one method, or where a part of the request chooses it.
     """
     if question is None:
         raise ParameterError(f"question must be given, one of {', '.join(QUESTIONS)}.")
     known = METHODS[one_of("question", question, QUESTIONS)]
-    if method is None and len(known) == 1:
-        (method,) = known
+    if method is None:
+        chosen = [m for m in known if len(known) == 1 or known[m].part in {*parts} - {""}]
+        method = chosen[0] if len(chosen) == 1 else None
     if method is None:
         raise ParameterError(f"method must be given, one of {', '.join(known)}.")
     if not isinstance(method, str) or method not in known:
-        reject("method", f"one of {', '.join(known)}", method)
+        try:
+            reject("method", f"one of {', '.join(known)}", method)
+        except ParameterError as error:
+            raise error.with_flags("Pass --method METHOD.") from None
     return method, known[method]

@@ -146,7 +146,7 @@ class Request:
         if "epsilon" not in rest:
             raise ParameterError("epsilon must be given: what may the answer cost?")
         budget = Budget(rest.pop("epsilon"), rest.pop("delta", 0))
-        method, entry = find(question, method)
+        method, entry = find(question, method, rest.keys())
         parts = {name: rest.pop(name) for name in PARTS[str(question)] if name in rest}
         alpha = rest.pop("alpha", None)
         options = {name: rest.pop(name) for name in entry.options if name in rest}

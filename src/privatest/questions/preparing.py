@@ -11,6 +11,7 @@ from privatest.core.privacy import Adjacency
 from privatest.core.validation import integer_at_least, number
 from privatest.data.categories import category_codes
 from privatest.data.schema import CategoricalColumn, Schema
+from privatest.questions.catalogue import such, usual
 from privatest.questions.grouping import Grouping
 from privatest.questions.request import Filter, Prepared, Request
 
@@ -122,13 +123,13 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
     if adjacency == "row" and request.entry.public_groups:
         raise ParameterError(
             f"method {request.method} needs public membership: {request.entry.public_groups}. "
-            "Use method mmd or kolmogorov."
+            f"Use method {such(request.question, lambda entry: not entry.public_groups)}."
         ).with_flags(_PUBLIC)
     schema = chosen_columns(described, request.parts.get("columns"), group)
     if request.entry.one_column and (len(schema.columns) > 1 or schema.categorical_names):
         raise ParameterError(
             f"method {request.method} compares one numeric column: name it in columns. "
-            "Method mmd takes several, and categories."
+            f"Method {usual(request.question)} takes several, and categories."
         )
     names, text = list(schema.columns), list(schema.categorical_names)
     words = ", ".join(names)
@@ -208,7 +209,7 @@ def _fit(request: Request, described: Schema | None) -> Prepared:
         raise ParameterError("column must be given: the column to test.")
     target = _target(request)
     schema = None if described is None else chosen_columns(described, [column])
-    if schema is None and request.method == "family":
+    if schema is None and "family" in request.parts:
         raise ParameterError(
             f"family needs a description of the column {column!r}, because {_WHY}."
         ).with_flags(f"Pass --bounds {column}=LOW:HIGH, or --schema.")
@@ -236,12 +237,12 @@ def _target(request: Request) -> str:
             'dist must be given, the distribution to test, "norm(0, 1)" for example; or family, '
             "for unknown location and scale, norm for example. Not both."
         ).with_flags("Pass --dist or --family.")
-    if request.method == "distribution" and dist is not None:
+    if request.parts.get(request.entry.part) is None:
+        raise ParameterError(f"method {request.method} needs {request.entry.part}.")
+    if dist is not None:
         read_cdf(dist)
         return str(dist)
-    if request.method != "family" or family is None:
-        raise ParameterError("method must be distribution with dist, family with family.")
-    if request.options.get("statistic", "ks") not in STATISTICS:
+    if request.options.get("statistic", STATISTICS[0]) not in STATISTICS:
         raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")
     return str(family_named(family).name)
 
