@@ -134,6 +134,19 @@ def test_one_sided_intervals_end_at_the_bounds():
     assert result.estimates["lower"] == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 1e3, 1e5])
+def test_no_interval_leaves_what_is_possible(epsilon):
+    x, y = X[:10, :2], Y[:10, :2]
+    slack = 10 * 20 / (10 * epsilon) + 1e-9  # a noisy mean itself may lie beyond the bounds
+    for test, data in [(hotelling_test, (x, y)), (hotelling_1samp, (x, 5.0))]:
+        shown = run(test, *data, epsilon=epsilon).estimates
+        ends = (-10, 10) if test is hotelling_test else (0, 10)
+        assert np.min(shown["lower"]) >= ends[0] - slack
+        assert np.max(shown["upper"]) <= ends[1] + slack
+    shown = run(ttest_ind, x[:, 0], y[:, 0], epsilon=epsilon).estimates
+    assert -10 - slack <= shown["lower"] <= shown["upper"] <= 10 + slack
+
+
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_one_column_is_the_t_test(budget):
     x, y = X[:, 0], Y[:, 0]

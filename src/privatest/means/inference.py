@@ -80,14 +80,14 @@ def infer(
         dimension = len(errors)
         reach = -float(ndtri(alpha / (2 * dimension))) * errors  # Bonferroni
         p, radius = float(chdtrc(dimension, observed)), float(chdtri(dimension, alpha))
-        return Finding(observed, p, radius, reach, reach)
+        return Finding(observed, p, radius, *_within_bounds(contrast, reach))
     p, radius, point = 0.0, 0.0, 0.0
     for draws in _all_replicates(contrast, calibration, n_bootstrap, rng):
         largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
         p = max(p, _rank(draws.statistics, observed))
         radius = max(radius, upper_point(draws.statistics, alpha))
         point = max(point, upper_point(largest, alpha))
-    return Finding(observed, p, radius, point * errors, point * errors)
+    return Finding(observed, p, radius, *_within_bounds(contrast, point * errors))
 
 
 def _all_replicates(
@@ -143,11 +143,22 @@ def infer_one_column(
             t = _turn(t, alternative)
             p = max(p, _rank(t, turned))
             point = max(point, upper_point(t, alpha))
-    # a one-sided interval is open towards the public bounds, and ends there
-    value, end, reach = float(contrast.value[0]), float(len(contrast.samples)), point * error
-    lower = max(end + value, 0.0) if alternative == "less" else reach
-    upper = max(end - value, 0.0) if alternative == "greater" else reach
-    return Finding(observed, p, point**2, np.array([lower]), np.array([upper]))
+    # a one-sided interval is open on the other side, so it ends at the public bounds there
+    open_ended = np.array([math.inf])
+    lower, _ = _within_bounds(contrast, open_ended if alternative == "less" else point * error)
+    _, upper = _within_bounds(contrast, open_ended if alternative == "greater" else point * error)
+    return Finding(observed, p, point**2, lower, upper)
+
+
+def _within_bounds(contrast: Contrast, reach: Floats | float) -> tuple[Floats, Floats]:
+    """Cut intervals at the public bounds: a mean is in [-1, 1], a difference of two in [-2, 2].
+
+    In small samples a scenario with rare rows has critical values far beyond them.
+    """
+    end = float(len(contrast.samples))
+    lower = np.minimum(reach, np.maximum(end + contrast.value, 0.0))
+    upper = np.minimum(reach, np.maximum(end - contrast.value, 0.0))
+    return lower, upper
 
 
 def _turn(t: Floats, alternative: Alternative) -> Floats:
