@@ -191,6 +191,13 @@ def test_every_form_for_the_two_sides_of_pairs(name):
     assert run(x, y, (0, 80)) == run(x, y, [(0, 80), (0, 80)])
 
 
+@pytest.mark.parametrize("bounds", [[], (), "ab", 5, np.array(5.0), [(0, 1)] * 3, (0,), (0, 1, 2)])
+@pytest.mark.parametrize("name", SIDES)
+def test_bounds_of_sides_that_are_refused(name, bounds):
+    with pytest.raises(ParameterError, match="bounds must"):
+        SIDES[name](FRAME["visits"], FRAME["age"], bounds, **TINY)
+
+
 def test_pairs_of_several_columns_are_parted():
     def first(x, y):
         return float(x[0, 0] + x[0, 1] + y[0])

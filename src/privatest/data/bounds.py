@@ -79,11 +79,13 @@ def bounds_of_sides(bounds: Any, x: object, y: object) -> tuple[Bounds, Bounds]:
         if not all(sides):
             raise ParameterError("bounds must describe the columns of x and those of y.")
         return schema.select(sides[0]), schema.select(sides[1])
-    several = isinstance(bounds, (Sequence, np.ndarray)) and not isinstance(bounds[0], Real)
-    if several and len(bounds) == 2:
-        return bounds[0], bounds[1]
-    if several and len(bounds) == both:
-        return bounds[: left.width], bounds[left.width :]
+    parts = bounds.tolist() if isinstance(bounds, np.ndarray) else bounds
+    if not isinstance(parts, (list, tuple)) or all(isinstance(part, Real) for part in parts):
+        return bounds, bounds
+    if len(parts) == 2:
+        return parts[0], parts[1]
+    if len(parts) == both:
+        return parts[: left.width], parts[left.width :]
     return bounds, bounds
 
 
