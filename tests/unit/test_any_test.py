@@ -436,9 +436,7 @@ def test_anderson_s_cap_is_not_a_rejection():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert stats.anderson_ksamp([X, X + 1e-9]).pvalue == 0.25
-    sides = read_sides(
-        X, Y, "two-sample", "one", bounds=None, bounds_x=None, bounds_y=None, units="own"
-    )
+    sides = read_sides(X, Y, "two-sample", "one", (None, None, None), "own")
     test = sub_test("anderson_ksamp", sides, None)
     assert test.pvalue(X, X + 1e-9, 0, np.random.default_rng(0)) == 1.0
 
@@ -547,16 +545,7 @@ def test_a_replaced_row_changes_one_subset(pvalue, replaced):
 
 
 def rejecting(x, y, pvalue, seed):
-    sides = read_sides(
-        x,
-        y,
-        "two-sample",
-        "one",
-        bounds=(0, 1),
-        bounds_x=None,
-        bounds_y=None,
-        units=units_of(pvalue),
-    )
+    sides = read_sides(x, y, "two-sample", "one", ((0, 1), None, None), units_of(pvalue))
     plan = running.Plan(sub_test(pvalue, sides, None), 8, 0.25, 19)
     found = running.rejections(sides, plan, np.random.default_rng(seed), SimulatedNoise(seed))
     return np.array(found)

@@ -105,16 +105,8 @@ def sarrm_test(
     least = number("min_sub_alpha", min_sub_alpha, above=0, below=MOST_SUB_ALPHA)
     generator, source = public_generator(rng), noise_source(noise)
     kind = scheme_of(pvalue, scheme)
-    sides = read_sides(
-        x,
-        y,
-        kind,
-        adjacency,
-        bounds=bounds,
-        bounds_x=bounds_x,
-        bounds_y=bounds_y,
-        units=units_of(pvalue),
-    )
+    given = bounds, bounds_x, bounds_y
+    sides = read_sides(x, y, kind, adjacency, given, units_of(pvalue))
     _refuse_several_subsets(sides)
     test = sub_test(pvalue, sides, bandwidth)
     if test.by_rank:

@@ -13,6 +13,7 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import ADJACENCIES, Adjacency
 from privatest.core.validation import one_of
 from privatest.custom.space import Rows, Scheme
+from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
 from privatest.data.samples import TwoSamples, encode_pairs, encode_samples
 
@@ -58,13 +59,11 @@ def read_sides(
     y: Any,
     scheme: Scheme,
     adjacency: Adjacency,
-    *,
-    bounds: Any,
-    bounds_x: Any,
-    bounds_y: Any,
+    given: tuple[Bounds, Bounds, Bounds],
     units: Units,
 ) -> TwoSides:
-    """Fit data to its public bounds; what the scheme has no use for is refused."""
+    """Fit data to the bounds, bounds_x and bounds_y that were given; refuse what is of no use."""
+    bounds, bounds_x, bounds_y = given
     one_of("adjacency", adjacency, ADJACENCIES)
     if scheme == "independence":
         if adjacency == "both":

@@ -131,16 +131,8 @@ def test_of_tests(
     integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     kind = scheme_of(pvalue, scheme)
-    sides = read_sides(
-        x,
-        y,
-        kind,
-        adjacency,
-        bounds=bounds,
-        bounds_x=bounds_x,
-        bounds_y=bounds_y,
-        units=units_of(pvalue),
-    )
+    given = bounds, bounds_x, bounds_y
+    sides = read_sides(x, y, kind, adjacency, given, units_of(pvalue))
     test = sub_test(pvalue, sides, bandwidth)
     count = _subsets(n_subsets, sides, test)
     level = _on_grid(_level(sub_alpha, alpha), n_permutations, test)
