@@ -147,7 +147,7 @@ def test_history_says_what_was_asked(budget_of_one):
     assert words in lines[4]
     assert "epsilon 0.25" in lines[4]
     assert "bounds visits 0, 80" in lines[4]
-    assert "mean; columns age" in lines[2]
+    assert "mean; method moments; columns age" in lines[2]
     rows = json.loads(budget_of_one("ledger", "history", "visits", *BOOK, "--json").out)["entries"]
     asked = rows[3]["body"]["asked"]
     assert asked["method"] == "mmd"

@@ -12,7 +12,7 @@ from typing import IO
 import pytest
 
 from privatest.cli import main
-from privatest.cli.pictures import save_picture
+from privatest.cli.files import save_picture
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger import Ledger

@@ -22,13 +22,12 @@ from privatest.cli.fit import fit
 from privatest.cli.independence import independence
 from privatest.cli.ledger import app as ledger_app
 from privatest.cli.mean import mean
-from privatest.cli.output import print_error
+from privatest.cli.output import flush, make_forgiving, print_error, silence
 from privatest.cli.paired import paired
 from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.schema import schema
 from privatest.cli.shares import compare, plan_share, share
-from privatest.cli.terminal import flush, make_forgiving, silence
 from privatest.cli.two_sample import two_sample
 from privatest.core.errors import PrivatestError
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privatest.cli.files import check_picture, draw
 from privatest.cli.output import print_result, progress, working
-from privatest.cli.pictures import check_picture, draw
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget

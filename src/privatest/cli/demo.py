@@ -16,7 +16,7 @@ from privatest.core.privacy import Budget
 from privatest.datasets import Example, randhie
 
 if TYPE_CHECKING:
-    from privatest.cli.receipts import Receipt
+    from privatest.cli.spending import Receipt
     from privatest.core.results import Outcome
     from privatest.questions import Prepared
 

@@ -1,14 +1,30 @@
-"""Files that commands write: never over another one, and never lost once they are paid for."""
+"""Files that commands write: never over another one, never lost once paid for; and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
 
+from privatest.cli.output import working
 from privatest.core.errors import ParameterError
 
-__all__ = ["check_new", "misplaced", "save_paid"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from privatest.questions import Request, Result
+
+__all__ = [
+    "PICTURES",
+    "check_new",
+    "check_picture",
+    "draw",
+    "misplaced",
+    "save_paid",
+    "save_picture",
+]
 
 
 def check_new(path: Path, option: str, force: bool) -> None:
@@ -34,3 +50,45 @@ def misplaced(place: Path, output: Path) -> None:
         raise ParameterError(
             f"{output} could not be written; what you paid for is in {place}: move it from there."
         )
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_picture(file: Path, request: Request | None = None) -> None:
+    """Refuse what cannot be drawn, before anything is spent."""
+    if file.suffix not in PICTURES:
+        raise ParameterError(f"--plot must end in {', '.join(PICTURES)}.")
+    if request is not None:
+        _check_method(request)
+    if find_spec("matplotlib") is None:
+        raise ParameterError('--plot needs matplotlib: pip install "privatest[plot]".')
+
+
+def _check_method(request: Request) -> None:
+    from privatest.questions import METHODS  # noqa: PLC0415
+
+    if not request.entry.picture:
+        drawn = [name for name, entry in METHODS[request.question].items() if entry.picture]
+        raise ParameterError(
+            f"--plot goes with --method {', '.join(drawn)}: others release no estimates."
+        )
+    if request.statistic_only:
+        raise ParameterError(
+            "--plot needs --release moments, and so --delta: a statistic alone has no picture."
+        )
+
+
+def draw(result: Result, file: Path, request: Request) -> None:
+    """Draw what was released."""
+    with working("Drawing ..."):
+        drawn = request.entry.load_picture()(result)
+        save_picture(getattr(drawn, "figure", drawn), file, dpi=150)
+
+
+def save_picture(figure: Figure, file: Path, **settings: Any) -> None:
+    """Write a picture; if that fails the answer has been printed all the same."""
+    try:
+        figure.savefig(file, **settings)
+    except OSError as error:
+        raise ParameterError(f"{file.name} cannot be written: {error.strerror}.") from None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -19,11 +22,14 @@ if TYPE_CHECKING:
 __all__ = [
     "JSON_FORMAT",
     "Page",
+    "flush",
+    "make_forgiving",
     "print_error",
     "print_json",
     "print_note",
     "print_result",
     "progress",
+    "silence",
     "watched",
     "working",
 ]
@@ -146,3 +152,54 @@ def _console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415
 
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+_HANDLER = "privatest.plain"
+_PLAIN = {
+    "█": "#",
+    "░": ".",
+    "±": "+-",
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "…": "...",
+    "≤": "<=",
+    "≥": ">=",
+    "×": "x",
+    "ε": "epsilon",
+    "δ": "delta",
+}
+
+
+def make_forgiving() -> None:
+    """Let both streams write what they can show in place of what they cannot."""
+    codecs.register_error(_HANDLER, _replace)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_HANDLER)
+
+
+def flush() -> None:
+    """Write out what is buffered now, while a failure can still be told."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def silence() -> None:
+    """Turn standard output away: nobody reads it, and Python would complain at its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """Spell a character in ASCII: our own signs as people type them, others by their number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(c) or _escaped(c) for c in missing), error.end
+
+
+def _escaped(character: str) -> str:
+    return character.encode("ascii", "backslashreplace").decode("ascii")

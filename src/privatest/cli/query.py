@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.files import check_new
+from privatest.cli.files import PICTURES, check_new, check_picture, save_picture
 from privatest.cli.output import Page, print_json, progress, working
-from privatest.cli.pictures import PICTURES, check_picture, save_picture
 from privatest.core.errors import DataError, ParameterError
 
 if TYPE_CHECKING:

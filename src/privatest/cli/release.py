@@ -11,9 +11,8 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
-from privatest.cli.files import check_new, misplaced, save_paid
+from privatest.cli.files import check_new, check_picture, misplaced, save_paid
 from privatest.cli.output import Page, print_json, working
-from privatest.cli.pictures import check_picture
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
