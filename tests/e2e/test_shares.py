@@ -209,7 +209,7 @@ def test_shares_that_are_refused(site):
     Path("b.json").write_text(text.replace('"n": 80', '"n": 81'))
     refused(site("compare", "a.json", "b.json"), "b.json is refused", "checksum")
     Path("b.json").write_text(text[:-20])
-    refused(site("compare", "a.json", "b.json"), "b.json is refused", "cut short")
+    refused(site("compare", "a.json", "b.json"), "b.json is refused", "truncated")
     assert site(*PLAN, "--bandwidth", "0.3", "-o", "p.json").code == 0
     assert site("share", "data.csv", "--plan", "p.json", "-o", "d.json").code == 0
     refused(site("compare", "a.json", "d.json"), "different plans", "differ in bandwidth")
