@@ -105,7 +105,7 @@ def rewrite(path, edit):
     """Change a chain and compute all its digests anew, as only a careful forger would."""
     connection = sqlite3.connect(path)
     for trigger in TRIGGERS:
-        connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute(f"DROP TRIGGER IF EXISTS {trigger}")
     query = "SELECT sequence, body FROM privatest_entries WHERE dataset = 1 ORDER BY sequence"
     last = GENESIS
     for sequence, body in connection.execute(query).fetchall():
@@ -125,7 +125,8 @@ def test_a_known_head_shows_a_rewritten_chain(path):
     heads = verified(path)
 
     def edit(body):
-        return body | ({"released": {"answer": 99}} if body["kind"] == "committed" else {})
+        # an early entry: the head has to depend on all that came before
+        return body | ({"released": {"answer": 99}} if body["sequence"] == 4 else {})
 
     rewrite(path, edit)
     verified(path)  # a chain proves nothing against who can write all of it
@@ -146,6 +147,13 @@ def test_a_known_head_shows_a_rewritten_chain(path):
 def test_a_rewritten_chain_must_still_make_sense(path, edit):
     rewrite(path, edit)
     with pytest.raises(LedgerError, match="changed or damaged"):
+        verified(path)
+
+
+def test_an_entry_closes_a_reservation_that_is_open(path):
+    change(path, "UPDATE privatest_entries SET closes = 'x' WHERE dataset = 1 AND sequence = 6")
+    rewrite(path, lambda b: b | ({"closes": "x"} if b["sequence"] == 6 else {}))
+    with pytest.raises(LedgerError, match="closes a reservation that is not open"):
         verified(path)
 
 

@@ -1,0 +1,142 @@
+"""Two rules that every test keeps: rows come in a secret order, and a person may have several.
+
+A file may be sorted by value, so whatever cuts or permutes rows by position must shuffle them
+first (docs/proofs/row-order.md). And where a person may have three rows, a statistic moves three
+times as far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privatest as pt
+from privatest.mechanisms import lattice, permutation
+from privatest.noise import SimulatedNoise
+
+N, M = 90, 70  # apart, so that an order of one sample cannot serve the other
+RNG = np.random.default_rng(0)
+X, Y = np.sort(RNG.uniform(size=N)), np.sort(RNG.uniform(size=M))  # sorted, as files are
+PARTNER = RNG.uniform(size=N)
+
+Run = Callable[..., Any]
+FEW: dict[str, Any] = {"n_permutations": 99, "rng": 0}
+ROW: dict[str, Any] = {"adjacency": "row", **FEW}
+ONE_WIDTH: dict[str, Any] = {"bandwidths": 0.5}
+
+
+def two(test: Run, **more: Any) -> Run:
+    return lambda x, y, _, bounds, **o: test(x, y, bounds=bounds, **more, **o)
+
+
+def gap(x: Any, y: Any) -> float:
+    return abs(float(np.mean(x)) - float(np.mean(y)))
+
+
+def by_position(x: Any, y: Any) -> float:
+    """A statistic that sees where a row stands."""
+    return abs(float(np.mean(x[: len(x) // 3])) - float(np.mean(y))) / 9
+
+
+PERMUTED: dict[str, Run] = {
+    "mmd": two(pt.mmd_test, bin_size=7, **ONE_WIDTH, **FEW),
+    "mmd row": two(pt.mmd_test, **ONE_WIDTH, **ROW),
+    "ipm": two(pt.ipm_test, distance="wasserstein", **FEW),
+    "ipm mean": two(pt.ipm_test, distance="mean", **FEW),
+    "ipm row": two(pt.ipm_test, distance="mean", **ROW),
+    "ks row": two(pt.ks_2samp, **ROW),
+    "me": two(pt.me_permutation_test, locations=[0.3, 0.7], **FEW),
+    "scf": two(pt.scf_permutation_test, frequencies=[[2.0]], **FEW),
+    "own": lambda x, y, _, bounds, **o: pt.permutation_test(
+        (x, y), gap, sensitivity=0.1, check_sensitivity=False, bounds=bounds, **FEW, **o
+    ),
+    "hsic": lambda x, _, z, bounds, **o: pt.hsic_test(
+        x, z, bounds_x=bounds, bounds_y=bounds, bandwidths_x=0.5, bandwidths_y=0.5, **FEW, **o
+    ),
+}
+LATTICE: dict[str, Run] = {
+    "ks": two(pt.ks_2samp),
+    "ks one sample": lambda x, _y, _z, bounds, **o: pt.ks_1samp(x, "uniform", bounds=bounds, **o),
+    "family": lambda x, _y, _z, bounds, **o: pt.ks_family(x, "normal", bounds=bounds, **o),
+    "mann-whitney": two(pt.mannwhitneyu),
+    "median": two(pt.median_test),
+    "kruskal": lambda x, y, _, bounds, **o: pt.kruskal(x, y, bounds=bounds, **o),
+    "sign": lambda x, _, z, bounds, **o: pt.sign_test(x, z, bounds=bounds, **o),
+    "wilcoxon": lambda x, _, z, bounds, **o: pt.wilcoxon(x, z, bounds=bounds, **o),
+    "symmetry": lambda x, _, z, bounds, **o: pt.symmetry_test(x, z, bounds=bounds, **o),
+    "tests": two(pt.test_of_tests, pvalue="mannwhitneyu", n_subsets=7),
+}
+ORDERED = PERMUTED | {
+    "own": lambda x, y, _, bounds, **o: pt.permutation_test(
+        (x, y), by_position, sensitivity=0.2, check_sensitivity=False, bounds=bounds, **FEW, **o
+    ),
+    "tests": two(pt.test_of_tests, pvalue="mannwhitneyu", n_subsets=7),
+}
+
+
+def run(test: Run, x: Any = X, y: Any = Y, z: Any = PARTNER, rows: int = 1) -> Any:
+    schema = pt.Schema.from_bounds({"a": (0, 1)}, rows_per_person=rows)
+    return test(x, y, z, bounds=schema, epsilon=60, noise=SimulatedNoise(1))
+
+
+def shuffle(monkeypatch: pytest.MonkeyPatch, orders: dict[int, Any]) -> None:
+    """Put chosen orders in the place of secret ones; no other draw is changed."""
+    monkeypatch.setattr(SimulatedNoise, "permutation", lambda _, size: orders[size].copy())
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_rows_are_taken_in_a_secret_order(name, monkeypatch):
+    draw = np.random.default_rng(1)
+    shuffled = {size: draw.permutation(size) for size in (N, M, N + M)}
+    stored = {size: np.arange(size) for size in shuffled}
+    shuffle(monkeypatch, shuffled)
+    given = run(ORDERED[name]).pvalue
+    shuffle(monkeypatch, stored)
+    assert run(ORDERED[name]).pvalue != given
+    if name.endswith("row"):
+        return  # rows and groups are shuffled together, which no order of samples can do
+    rows = X[shuffled[N]], Y[shuffled[M]], PARTNER[shuffled[N]]
+    assert run(ORDERED[name], *rows).pvalue == given
+
+
+@pytest.mark.parametrize("name", [*PERMUTED, *LATTICE])
+def test_rows_of_a_person_multiply_the_sensitivity(name, monkeypatch):
+    seen: list[float] = []
+    scale_of, law_of = permutation.noise_scale, lattice.noise_law
+
+    def scale(sensitivity: Any, *rest: Any) -> float:
+        seen.append(sensitivity.observed)
+        return scale_of(sensitivity, *rest)
+
+    def law(width: int, *rest: Any, **options: Any) -> Any:
+        seen.append(width)
+        return law_of(width, *rest, **options)
+
+    monkeypatch.setattr(permutation, "noise_scale", scale)
+    monkeypatch.setattr(lattice, "noise_law", law)
+    declared = []
+    for rows in (1, 3):
+        seen.clear()
+        run((PERMUTED | LATTICE)[name], rows=rows)
+        declared.append(seen[0])
+    assert declared[1] == pytest.approx(3 * declared[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("method", [{"n_points": 20}, {"method": "features", "n_points": 5}])
+def test_a_release_sums_its_rows_in_a_secret_order(method, monkeypatch):
+    """Sums of floats depend on their order, by their last digits."""
+    drawn: list[int] = []
+    real = SimulatedNoise.permutation
+
+    def watched(self: SimulatedNoise, size: int) -> Any:
+        drawn.append(size)
+        return real(self, size)
+
+    monkeypatch.setattr(SimulatedNoise, "permutation", watched)
+    rows = np.column_stack([X, PARTNER])
+    noise = SimulatedNoise(1)
+    pt.release(rows, bounds=(0, 1), epsilon=5, delta=1e-6, noise=noise, rng=0, **method)
+    assert drawn == [N]
