@@ -52,6 +52,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/ruff format .
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
+	$(BIN)/python -m tools.walks
 
 # Without the slow ones: most of them watch other processes, which it does not see.
 coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
@@ -73,6 +74,7 @@ bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 docs: $(VENV)/.installed ## write the CLI reference and build the site into site/
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
+	$(BIN)/python -m tools.walks
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made

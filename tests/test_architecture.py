@@ -571,6 +571,25 @@ def test_readme_names(command):
     assert command in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.e2e
+def test_walks_are_up_to_date():
+    # a process of its own: what is cached by other tests would not be seen again
+    command = [sys.executable, "-m", "tools.walks", "--check"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "title", ["privatest two-sample", "privatest release", "A request to a curator"]
+)
+def test_walks_pay_before_they_read(title):
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    steps = page.split(f"### {title}\n")[1].split("```")[1].split()
+    drawn = next(step for step in steps if step.startswith("SecureNoise.") and "perm" not in step)
+    places = [steps.index(s) for s in ("Ledger.reserve", "read_table", drawn, "Ledger.commit")]
+    assert places == sorted(places)
+
+
 @pytest.mark.parametrize("columns", ["40", "200"])
 def test_cli_reference_is_up_to_date(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)

@@ -36,6 +36,8 @@ LANDMARKS = {
     "SecureNoise.gaussian": "noise",
     "Ledger.commit": "commit",
 }
+# JSON is written and parameters are checked everywhere: that is no step.
+TOO_COMMON = ("core.documents", "core.validation")
 _LEFT, _STEP, _ROW = 100, 16, 18  # of the picture
 
 PEOPLE = "visits,plan\n" + "".join(f"{i},{'basic' if i % 2 else 'plus'}\n" for i in range(60))
@@ -144,8 +146,7 @@ def watched(job: Callable[[], object]) -> list[Step]:
 def _is_step(frame: FrameType, module: str) -> bool:
     """Whether a public function was called from another package."""
     name, qualified = frame.f_code.co_name, frame.f_code.co_qualname
-    # every function checks its parameters: that is no news
-    if name.startswith("_") or "<" in qualified or module == "core.validation":
+    if name.startswith("_") or "<" in qualified or module in TOO_COMMON:
         return False
     caller = frame.f_back
     while caller is not None and _module(caller) is None:
@@ -232,10 +233,14 @@ def _panel(title: str, steps: list[Step], top: int, width: int) -> tuple[list[st
 
 
 def main() -> None:
-    """Write both."""
+    """Write both, or with ``--check`` only say whether they are up to date."""
     found = walks()
-    PAGE.write_text(render(found), encoding="utf-8")
-    PICTURE.write_text(draw(found), encoding="utf-8")
+    written = {PAGE: render(found), PICTURE: draw(found)}
+    if "--check" in sys.argv[1:]:
+        old = [path.name for path, text in written.items() if path.read_text("utf-8") != text]
+        sys.exit(f"{' and '.join(old)}: run python -m tools.walks" if old else 0)
+    for path, text in written.items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

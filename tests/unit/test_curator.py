@@ -251,8 +251,9 @@ def test_estimates_are_priced_charged_recorded_and_recalled(
 
 
 def test_a_release_comes_back_whole(estimating, tmp_path):
-    made = estimating.run(RELEASE, analyst="ada").result
-    again = estimating.run(RELEASE, analyst="ada").result
+    asked = {**RELEASE, "weights": "nonnegative"}  # signed ones may cancel, and have no mean then
+    made = estimating.run(asked, analyst="ada").result
+    again = estimating.run(asked, analyst="ada").result
     assert isinstance(made, SyntheticData)
     assert isinstance(again, SyntheticData)
     assert len(made) == 20

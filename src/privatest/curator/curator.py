@@ -180,8 +180,10 @@ class Curator:
         case = self._admitted(request, analyst)
         with fingerprinting(case.dataset.source, case.registration.key) as contents:
             recorded = self._ledger.recall(case.dataset.name, case.digest)
+            if recorded is None and not self._affords(case):
+                raise self._too_dear(case)
             if recorded is None:
-                self._refuse_early(case)
+                self._rehearse(case)
             if contents() != case.registration.contents:
                 raise ParameterError(changed(case.dataset.name))
         if recorded is not None:
@@ -236,10 +238,8 @@ class Curator:
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
 
-    def _refuse_early(self, case: _Admitted) -> None:
-        """Find out what can be known beforehand: while nothing was spent yet."""
-        if not self._affords(case):
-            raise self._too_dear(case)
+    def _rehearse(self, case: _Admitted) -> None:
+        """Run the request on made-up rows, to refuse it before anything is spent."""
         try:
             schema = case.dataset.schema.select(case.prepared.reads)
             quietly(case.prepared, made_up_rows(case.registration, schema))
