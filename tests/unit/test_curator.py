@@ -648,14 +648,38 @@ def test_a_lost_ledger_is_not_made_anew(tmp_path):
     assert not (tmp_path / "ledger.db").exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"people": 3}', '{"people": {"rows": "x"}}'])
-def test_a_damaged_state_means_to_register_again(tmp_path, text):
+@pytest.mark.parametrize("text", ["", "[]", '{"people": 3}', '{"people": {"rows": "x"}}', "[" * 9999])
+def test_a_damaged_state_is_not_taken_for_none(tmp_path, text):
     opened(tmp_path).close()
-    (tmp_path / "curator.state.json").write_text(text, encoding="utf-8")
-    with Curator.open(tmp_path / "curator.toml") as curator:
-        assert "not registered" in (curator.not_ready("people") or "")
+    for file in tmp_path.glob("ledger.db*"):
+        file.unlink()
+    state = tmp_path / "curator.state.json"
+    state.write_text(text, encoding="utf-8")
+    for create in (False, True):
+        with pytest.raises(LedgerError, match=r"curator\.state\.json cannot be read.*put it back"):
+            Curator.open(tmp_path / "curator.toml", create=create)
+    assert not (tmp_path / "ledger.db").exists()
+    assert state.read_text(encoding="utf-8") == text
+
+
+def test_a_state_that_cannot_be_opened_is_not_taken_for_none(tmp_path):
+    path = write(tmp_path)
+    (tmp_path / "curator.state.json").mkdir()  # fails for everybody, the superuser too
+    with pytest.raises(LedgerError, match="cannot be read"):
+        Curator.open(path, create=True)
+    assert not (tmp_path / "ledger.db").exists()
+
+
+def test_registering_does_not_overwrite_a_damaged_state(curator, tmp_path):
+    state = tmp_path / "curator.state.json"
+    damaged = state.read_text(encoding="utf-8")[:-9]
+    state.write_text(damaged, encoding="utf-8")
+    with pytest.raises(LedgerError, match="cannot be read"):
         curator.register("people")
-        assert load_registrations(tmp_path / "curator.state.json").keys() == {"people"}
+    assert state.read_text(encoding="utf-8") == damaged
+    state.unlink()  # what the message says where there is no copy
+    curator.register("people")
+    assert load_registrations(state).keys() == {"people"}
 
 
 def test_files_of_the_curator_are_its_owners_alone(curator, tmp_path, monkeypatch):

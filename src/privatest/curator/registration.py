@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privatest.core.documents import write_text
-from privatest.core.errors import ParameterError
+from privatest.core.errors import LedgerError, ParameterError
 from privatest.curator.admission import categories_of, schema_digest
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions import rehearsal
@@ -155,12 +155,21 @@ def made_up_rows(registration: Registration, schema: Schema) -> pa.Table:
 
 
 def load_registrations(path: Path) -> dict[str, Registration]:
-    """Read what was registered; nothing where the file is not there or cannot be read."""
+    """Read what was registered; nothing where there is no file.
+
+    A file that cannot be read is an error: taken for "nothing was registered", a lost ledger
+    would be replaced by a new one with the whole budget.
+    """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return {name: _read(values) for name, values in found.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}  # data sets are then registered anew; nothing is lost
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise LedgerError(
+            f"{path.name} cannot be read. It says what was registered: put it back. If there is "
+            "no copy and the ledger is in place, remove it and register every data set again."
+        ) from None
 
 
 def save_registration(path: Path, name: str, registration: Registration) -> None:
