@@ -13,6 +13,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.statistics import ranks
+from privatest.statistics.ecdf import two_sample, two_sample_width
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 SIZES = [(2, 2), (3, 8), (9, 4), (20, 21)]
@@ -141,14 +142,31 @@ def one_sample(function):
     return lambda rows, _: function(rows[:, 0])
 
 
+def symmetry(n, statistic, seed=3):
+    given = {"labels": shuffled(n, seed), "coins": coins(n, seed)}
+    return partial(ranks.symmetry, statistic=statistic, **given)
+
+
 @pytest.mark.parametrize("n", SINGLE)
 @pytest.mark.parametrize("statistic", ["ks", "kuiper"])
 def test_symmetry(n, statistic):
-    measured = one_sample(partial(ranks.symmetry, statistic=statistic))
-    assert assert_sensitivity(measured, ranks.symmetry_width(), Space(FREE, n, 0)) == 1
-    # heavy ties and zeros
-    grid = one_sample(lambda z: ranks.symmetry(np.rint(z / 20), statistic))
-    assert_sensitivity(grid, ranks.symmetry_width(), Space(FREE, n, 0))
+    width, space = ranks.symmetry_width(), Space(FREE, n, 0)
+    found = assert_sensitivity(one_sample(symmetry(n, statistic)), width, space)
+    assert found == (1 if n > 2 else 0.5)  # a walk of two steps reaches 1 or 2
+    for seed, divisor in itertools.product(range(3), (20, 40)):  # ties, and ever more zeros
+        given = symmetry(n, statistic, seed)
+        grid = one_sample(lambda z, of=given, d=divisor: of(np.rint(z / d)))
+        assert assert_sensitivity(grid, width, space, restarts=4) >= 0.5
+
+
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+def test_symmetry_of_every_small_neighbour_with_ties(statistic):
+    """All data of values -1, 0, 1, 2, all replacements, several labels and coins."""
+    data = np.array(list(itertools.product([-1.0, 0.0, 1.0, 2.0], repeat=4)))
+    replaced = (data[:, None] != data[None]).sum(axis=2)
+    for seed in range(12):
+        values = np.array([symmetry(4, statistic, seed)(z) for z in data])
+        assert (np.abs(values[:, None] - values) <= ranks.symmetry_width() * replaced).all()
 
 
 @pytest.mark.parametrize("n", SINGLE)
@@ -182,7 +200,7 @@ def test_larger_samples(n):
     assert_sensitivity(
         measured, ranks.mann_whitney_width(n, m, "one"), Space(LINE, n, m), restarts=6
     )
-    walk = one_sample(partial(ranks.symmetry, statistic="kuiper"))
+    walk = one_sample(symmetry(n, "kuiper"))
     assert_sensitivity(walk, ranks.symmetry_width(), Space(FREE, n, 0), restarts=6)
 
 
@@ -205,6 +223,11 @@ def orders(count):
     return [np.array(order) for order in itertools.permutations(range(count))]
 
 
+def orders_and_coins(count):
+    tosses = map(np.array, itertools.product([False, True], repeat=count))
+    return itertools.product(orders(count), tosses)
+
+
 PAIRS = {
     "mann-whitney": (
         lambda d, e: [ranks.mann_whitney(v[:2], v[2:], p) for v in (d, e) for p in orders(5)],
@@ -220,12 +243,29 @@ PAIRS = {
     ),
     "wilcoxon": (
         lambda d, e: [
-            ranks.signed_rank(v - 1, p, np.array(c))
-            for v in (d, e)
-            for p in orders(5)
-            for c in itertools.product([False, True], repeat=5)
+            ranks.signed_rank(v - 1, p, c) for v in (d, e) for p, c in orders_and_coins(5)
         ],
         ranks.signed_rank_width(5),
+    ),
+    "symmetry": (
+        lambda d, e: [
+            ranks.symmetry(v - 1, "ks", p, c) for v in (d, e) for p, c in orders_and_coins(5)
+        ],
+        ranks.symmetry_width(),
+    ),
+    "symmetry, kuiper": (
+        lambda d, e: [
+            ranks.symmetry(v - 1, "kuiper", p, c) for v in (d, e) for p, c in orders_and_coins(5)
+        ],
+        ranks.symmetry_width(),
+    ),
+    "ks": (
+        lambda d, e: [two_sample(v[:2], v[2:], "ks", p) for v in (d, e) for p in orders(5)],
+        two_sample_width(2, 3, "one"),
+    ),
+    "kuiper": (
+        lambda d, e: [two_sample(v[:2], v[2:], "kuiper", p) for v in (d, e) for p in orders(5)],
+        two_sample_width(2, 3, "one"),
     ),
 }
 
@@ -248,7 +288,7 @@ def test_exact_privacy_loss_of_a_release(name, share):
         values = compute(data, stored)
         half = len(values) // 2
         first, second = (
-            released_law(part, round(share * width), epsilon, 400)
+            released_law(part, int(share * width), epsilon, 400)
             for part in (values[:half], values[half:])
         )
         worst = max(worst, float(np.abs(np.log(first / second)).max()))

@@ -1,4 +1,4 @@
-"""Level of hsic_test and ipm_test: p-values are uniform where the null hypothesis holds.
+"""Level of hsic_test, ipm_test, ks_2samp, symmetry_test: p-values are uniform under the null.
 
 Seeds are fixed. Were they not, a Kolmogorov-Smirnov test at 1e-4 would fail by chance in one
 of 10,000 runs for each case.
@@ -66,3 +66,64 @@ def test_ipm(distance, adjacency):
             )
             pvalues.append(outcome.pvalue)
         assert kstest(pvalues, "uniform").pvalue > FALSE_ALARM
+
+
+# --- ties and zeros: broken by secret labels, so that exact laws hold -----------------------
+
+DISCRETE = {
+    "bernoulli": lambda rng, size: (rng.random(size) < 0.1).astype(float),
+    "poisson": lambda rng, size: rng.poisson(1.0, size).astype(float),
+    "constant": lambda rng, size: np.zeros(size),
+}
+CHANGES = {
+    "many zeros": lambda rng, size: rng.choice([-1.0, 0.0, 1.0], size, p=[0.05, 0.9, 0.05]),
+    "no change": lambda rng, size: np.zeros(size),
+    "whole numbers": lambda rng, size: np.rint(rng.normal(0, 1.5, size)),
+    "counts": lambda rng, size: rng.poisson(1.0, size) - rng.poisson(1.0, size) + 0.0,
+}
+TIED_RUNS = 2000
+
+
+def assert_uniform(pvalues: list[float]) -> None:
+    """By a KS test at 1e-4; and the rate at .05 by 4 standard errors: false alarms 6e-5."""
+    assert kstest(pvalues, "uniform").pvalue > FALSE_ALARM
+    assert abs(np.mean(np.array(pvalues) <= 0.05) - 0.05) < 4 * (0.05 * 0.95 / TIED_RUNS) ** 0.5
+
+
+@pytest.mark.parametrize("law", DISCRETE)
+@pytest.mark.parametrize(
+    ("statistic", "sizes", "adjacency", "epsilon"),
+    [
+        ("ks", (100, 100), "one", 1.0),
+        ("kuiper", (100, 100), "one", 1.0),
+        ("ks", (30, 50), "both", 5.0),
+        ("kuiper", (21, 30), "one", 0.2),
+    ],
+)
+def test_ks_with_ties(law, statistic, sizes, adjacency, epsilon):
+    pvalues = []
+    for seed in range(TIED_RUNS):
+        rng = np.random.default_rng(seed)
+        x, y = (DISCRETE[law](rng, size) for size in sizes)
+        outcome = pt.ks_2samp(
+            x,
+            y,
+            statistic=statistic,
+            adjacency=adjacency,
+            epsilon=epsilon,
+            noise=SimulatedNoise(seed),
+        )
+        pvalues.append(outcome.pvalue)
+    assert_uniform(pvalues)
+
+
+@pytest.mark.parametrize("law", CHANGES)
+@pytest.mark.parametrize(("statistic", "n", "epsilon"), [("ks", 100, 1.0), ("kuiper", 40, 5.0)])
+def test_symmetry_with_ties_and_zeros(law, statistic, n, epsilon):
+    pvalues = []
+    for seed in range(TIED_RUNS):
+        z = CHANGES[law](np.random.default_rng(seed), n)
+        noise = SimulatedNoise(seed)
+        outcome = pt.symmetry_test(z, statistic=statistic, epsilon=epsilon, noise=noise)
+        pvalues.append(outcome.pvalue)
+    assert_uniform(pvalues)

@@ -79,19 +79,27 @@ def test_permutations_are_uniform(noise):
 
 
 @SOURCES
-@pytest.mark.parametrize("size", [0, 1, 2, 1_000])
+@pytest.mark.parametrize("size", [0, 1, 2, 1_000, (1 << 21) + 1])
 def test_permutations_have_every_index_once(noise, size):
     assert np.array_equal(np.sort(noise.permutation(size)), np.arange(size))
 
 
-def test_equal_keys_are_drawn_anew(monkeypatch):
-    """Ties would make a sort decide the order, which is not uniform."""
-    draws = iter([np.array([7, 7, 1]), np.array([7, 5, 1])])
+@pytest.mark.parametrize("packed", [1 << 21, 0])
+def test_equal_keys_are_drawn_anew(monkeypatch, packed):
+    """Ties would make a sort decide the order, which is not uniform.
+
+    Packed keys of three places have 62 random bits: there the second draw has equal keys too.
+    """
+    monkeypatch.setattr("privatest.core.noise._PACKED", packed)
+    draws = iter([np.array([7, 7, 1]), np.array([7, 5, 1]), np.array([28, 20, 4])])
+    if not packed:
+        draws = itertools.islice(draws, 2)
     monkeypatch.setattr(
         "privatest.core.noise.secrets.token_bytes",
         lambda _: next(draws).astype(np.uint64).tobytes(),
     )
     assert SecureNoise().permutation(3).tolist() == [2, 1, 0]
+    assert next(draws, None) is None
 
 
 def test_simulated_noise_is_repeatable_and_marked():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def enumerated(n, m, statistic):
     """All values of J with their probabilities."""
     order = np.arange(n + m, dtype=float)
     values = [
-        two_sample(order[list(chosen)], np.delete(order, chosen), statistic)
+        two_sample(order[list(chosen)], np.delete(order, chosen), statistic, np.arange(n + m))
         for chosen in combinations(range(n + m), n)
     ]
     return np.array(values)
@@ -47,6 +47,24 @@ def test_published_two_sample_laws(statistic, expected):
     law = two_sample_law(statistic, 5, 5)
     np.testing.assert_array_equal(law.values, 5 * np.arange(6))
     np.testing.assert_allclose(survival(law), expected, atol=5e-9)
+
+
+@pytest.mark.parametrize("pooled", [[0, 0, 0, 0, 0], [0, 0, 0, 0, 1], [2, 1, 1, 2, 3]])
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+def test_ties_broken_by_labels_leave_the_law_as_it_is(statistic, pooled):
+    """All samples and labels, each as likely as any other: no chance is involved."""
+    data, everything = np.array(pooled, dtype=float), range(5)
+    found = np.array(
+        [
+            two_sample(data[list(chosen)], np.delete(data, chosen), statistic, np.array(labels))
+            for chosen in combinations(everything, 2)
+            for labels in permutations(everything)
+        ]
+    )
+    law = two_sample_law(statistic, 2, 3)
+    shares = [np.mean(found == value) for value in law.values]
+    np.testing.assert_allclose(law.masses, shares, atol=1e-12)
+    assert sum(shares) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (6, 6), (4, 6), (3, 7), (5, 7), (2, 9), (8, 6)])

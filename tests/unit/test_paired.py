@@ -248,9 +248,12 @@ def test_units_are_those_of_the_data():
     after = before.copy()  # all differences are 0
     schema = Schema.from_bounds({"before": (0, 77), "after": (0, 1000)}, rows_per_person=3)
     frame = pa.table({"before": before, "after": after})
-    result = symmetry_test(frame.select(["before"]), frame.select(["after"]), bounds=schema, **SURE)
-    assert result.statistic == pytest.approx(0, abs=3 / 50)
+    sides = frame.select(["before"]), frame.select(["after"])
+    result = symmetry_test(*sides, bounds=schema, noise=SimulatedNoise(1), **SURE)
     assert result.unit == "person with at most 3 rows"
+    schema = Schema.from_bounds({"z": (-9, 9)}, rows_per_person=3)
+    zeros = symmetry_test(np.zeros(50), bounds=schema, noise=SimulatedNoise(1), **SURE)
+    assert result.statistic == zeros.statistic
 
 
 def test_rows_per_person_multiply_the_noise():

@@ -60,10 +60,16 @@ def test_one_sample_is_the_integral_it_claims_to_be(n):
 def test_two_sample_agrees_with_scipy_and_the_metric(n, m, ties):
     rng = np.random.default_rng([n, m])
     x, y = rng.standard_cauchy(n), rng.standard_normal(m)
+    labels = rng.permutation(n + m)
     if ties:
         x, y = np.round(x), np.round(y)
-    ks, kuiper = two_sample(x, y, "ks"), two_sample(x, y, "kuiper")
+    ks, kuiper = two_sample(x, y, "ks", labels), two_sample(x, y, "kuiper", labels)
     assert isinstance(ks, int)
+    if ties:  # the distances at the ends of ties are among those of single records
+        assert n * m * stats.ks_2samp(x, y, method="asymp").statistic <= ks + 1e-9
+        place = np.empty(n + m)
+        place[np.lexsort((labels, np.concatenate([x, y])))] = np.arange(n + m)
+        x, y = place[:n], place[n:]
     assert ks / (n * m) == pytest.approx(stats.ks_2samp(x, y, method="asymp").statistic, abs=1e-12)
     sides = ("greater", "less")
     one_sided = [stats.ks_2samp(x, y, side, "asymp").statistic for side in sides]
@@ -75,9 +81,12 @@ def test_two_sample_agrees_with_scipy_and_the_metric(n, m, ties):
 
 
 def test_extremes():
-    assert two_sample(np.array([1e300, -1e300]), np.array([1e300, -1e300]), "kuiper") == 0
-    assert two_sample(np.zeros(3), np.ones(4), "ks") == 12
-    assert two_sample(np.ones(3), np.zeros(4), "kuiper") == 12
+    x = np.array([1e300, -1e300])
+    assert two_sample(x, x, "kuiper", np.arange(4)) == 2  # x goes first in both pairs
+    assert two_sample(x, x, "kuiper", np.array([3, 0, 1, 2])) == 4  # in the lower pair only
+    assert two_sample(np.zeros(3), np.array([-0.0, 1.0]), "ks", np.array([1, 2, 3, 0, 4])) == 3
+    assert two_sample(np.zeros(3), np.ones(4), "ks", np.arange(7)) == 12
+    assert two_sample(np.ones(3), np.zeros(4), "kuiper", np.arange(7)) == 12
     names: tuple[Any, ...] = ONE_SAMPLE_STATISTICS
     for name in names:
         assert 0 < one_sample(np.full(5, 0.5), name) <= 5

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from privatest.core.errors import ParameterError
+from privatest.laws.ranks import symmetry_law
 from privatest.statistics import ranks
 
 
@@ -93,13 +94,43 @@ def slow_symmetry(z, statistic):
     return walk.max() - walk.min() if statistic == "kuiper" else np.abs(walk).max()
 
 
+def without_ties(z, labels, coins):
+    """Values with the same order of |z|, ties by falling label, and the same signs, coins too."""
+    places = np.empty(len(z))
+    places[np.lexsort((-labels, np.abs(z)))] = np.arange(1, len(z) + 1)
+    return np.where(z == 0, np.where(coins, 1, -1), np.sign(z)) * places
+
+
 @pytest.mark.parametrize("statistic", ["ks", "kuiper"])
 def test_symmetry_by_its_definition(statistic):
     rng = np.random.default_rng(9)
     for _ in range(200):
         z = rng.integers(-4, 6, size=rng.integers(1, 12)).astype(float)
-        assert ranks.symmetry(z, statistic) == slow_symmetry(z, statistic)
-    assert ranks.symmetry(np.zeros(5), statistic) == 0
+        labels, coins = rng.permutation(len(z)), rng.random(len(z)) < 0.5
+        found = ranks.symmetry(z, statistic, labels, coins)
+        assert found == slow_symmetry(without_ties(z, labels, coins), statistic)
+        assert found >= slow_symmetry(z, statistic)  # ties and zeros at once: a part of the walk
+    alternating = np.array([True, False, True, False, True])
+    assert ranks.symmetry(np.zeros(5), statistic, np.arange(5), alternating) == 1
+    assert ranks.symmetry(np.zeros(5), statistic, np.array([0, 4, 1, 3, 2]), alternating) == 3
+
+
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+@pytest.mark.parametrize("sizes", [[0, 0, 0, 0], [0, 1, 1, 2], [3, 3, 3, 3], [0, 0, 1, 2]])
+def test_symmetry_has_its_law_whatever_the_ties(statistic, sizes):
+    """All signs, labels and coins, each as likely as any other: no chance is involved."""
+    signs = list(itertools.product([-1.0, 1.0], repeat=4))
+    coins = list(itertools.product([False, True], repeat=4)) if 0 in sizes else [(True,) * 4]
+    found = [
+        ranks.symmetry(np.array(s) * sizes, statistic, np.array(order), np.array(c))
+        for s in signs
+        for order in itertools.permutations(range(4))
+        for c in coins
+    ]
+    law = symmetry_law(4, statistic)
+    shares = [np.mean(np.array(found) == value) for value in law.values]
+    np.testing.assert_allclose(law.masses, shares, atol=1e-12)
+    assert sum(shares) == pytest.approx(1)
 
 
 def test_signs():

@@ -1,7 +1,7 @@
 """Laws of KS and Kuiper statistics of two samples from one continuous law.
 
-They do not depend on that law, so they are public and can be cached. With ties the
-statistics are smaller, so that p-values remain valid. Proofs: docs/proofs/ks-type.md.
+They do not depend on that law, so they are public and can be cached. Ties that are broken by
+secret labels leave them as they are. Proofs: docs/proofs/ks-type.md.
 """
 
 from __future__ import annotations

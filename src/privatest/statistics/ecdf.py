@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.privacy import Adjacency
+from privatest.statistics.ranks import Labels, in_order
 
 __all__ = [
     "LATTICE",
@@ -83,23 +84,22 @@ def one_sample_width(n: int) -> int:
     return LATTICE + 1 + n // _ROUNDING
 
 
-def two_sample(x: Floats, y: Floats, statistic: TwoSampleStatistic) -> int:
+def two_sample(x: Floats, y: Floats, statistic: TwoSampleStatistic, labels: Labels) -> int:
     """Return J = n m T as an exact integer, T the distance of the two samples; not private.
 
-    With i and j the numbers of x and y up to t, J is max |i m - j n| over t for "ks", and
-    max - min (with 0) for "kuiper". Tied values are passed at once.
+    With i and j the numbers of x and y up to a record, J is max |i m - j n| over all records for
+    "ks", and max - min for "kuiper". Ties are broken by ``labels``, a permutation that belongs to
+    the records of x, then y: if it is drawn in secret, independently of the data, the laws of
+    :mod:`privatest.laws.ks_two_sample` hold exactly.
 
     Notes
     -----
     **Sensitivity** See :func:`two_sample_width`.
     """
     n, m = len(x), len(y)
-    x, y = np.sort(x), np.sort(y)
-    # The maximum is at the end of a block of x: there i is the largest of its block, so other
-    # rows of the block may carry their own smaller i. The minimum likewise at a y.
-    highest = np.arange(1, n + 1) * m - np.searchsorted(y, x, side="right") * n
-    lowest = np.searchsorted(x, y, side="right") * m - np.arange(1, m + 1) * n
-    up, down = max(0, int(highest.max())), max(0, -int(lowest.min()))
+    of_x = in_order(np.arange(n + m) < n, np.concatenate([x, y]), labels)
+    walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)  # it ends at 0
+    up, down = int(walk.max()), -int(walk.min())
     return max(up, down) if statistic == "ks" else up + down
 
 
@@ -108,7 +108,8 @@ def two_sample_width(n: int, m: int, adjacency: Adjacency) -> int:
 
     Notes
     -----
-    **Sensitivity** T moves by 1/n if a record of x is replaced and by 1/m if one of y is: J by m
-    or n, so max(n, m) for "one" and n + m for "both". Attained. Proof: docs/proofs/ks-type.md.
+    **Sensitivity** Labels stay when a value is replaced. T moves by 1/n if a record of x is
+    replaced and by 1/m if one of y is: J by m or n, so max(n, m) for "one" and n + m for "both".
+    Attained. Proof: docs/proofs/ks-type.md.
     """
     return n + m if adjacency == "both" else max(n, m)
