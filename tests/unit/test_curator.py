@@ -648,7 +648,9 @@ def test_a_lost_ledger_is_not_made_anew(tmp_path):
     assert not (tmp_path / "ledger.db").exists()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"people": 3}', '{"people": {"rows": "x"}}', "[" * 9999])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"people": 3}', '{"people": {"rows": "x"}}', "[" * 9999]
+)
 def test_a_damaged_state_is_not_taken_for_none(tmp_path, text):
     opened(tmp_path).close()
     for file in tmp_path.glob("ledger.db*"):
