@@ -110,7 +110,10 @@ def test_every_command_charges_before_it_reads(cli, command, monkeypatch):
 
 def test_without_a_ledger_it_is_to_be_counted(cli):
     data = write("a.csv", table(visits=[*range(79), None]))
-    refused(cli("two-sample", data, *GROUP, *COST, "--no-ledger"), "Count epsilon 1 as spent")
+    refused(
+        cli("two-sample", data, *GROUP, *COST, "--no-ledger"),
+        "Count epsilon 1 as spent; it cannot be refunded",
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger import Ledger
 from privatest.shares.sharing import Share
 from privatest.synthetic import SyntheticData
+from tests import curators
 from tests.e2e.command_line import CLEAR, GROUP, refused, table, write
 
 FULL = Path("/dev/full")
@@ -26,12 +27,16 @@ BOUNDS = ["--bounds", "visits=0:80"]
 
 
 def run(
-    *arguments: str, encoding: str = "utf-8", stdout: IO[bytes] | int = subprocess.PIPE
+    *arguments: str,
+    encoding: str = "utf-8",
+    stdout: IO[bytes] | int = subprocess.PIPE,
+    stdin: IO[bytes] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [*COMMAND, *arguments],
         env={**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "200"},
         check=False,
+        stdin=stdin,
         stdout=stdout,
         stderr=subprocess.PIPE,
     )
@@ -112,6 +117,35 @@ def test_output_to_a_full_disk(visits, form):
     with open_ledger(None) as ledger:
         (entry,) = (e for e in ledger.history("visits") if e.kind == "committed")
     assert f"privatest ledger answer {entry.body['closes']}" in done.stderr.decode()
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_an_answer_of_the_curator_to_a_full_disk(tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    curators.write(tmp_path)
+    assert run("curator", "register").returncode == 0
+    Path("request.json").write_text(json.dumps(curators.request()), encoding="utf-8")
+    with FULL.open("wb") as full, Path("request.json").open("rb") as asked:
+        done = run("curator", "run", "--analyst", "ada", *form, stdout=full, stdin=asked)
+    told = done.stderr.decode()
+    assert done.returncode == 2
+    assert "ask again, which costs nothing more" in told
+    assert "No space left" in told
+    with Path("request.json").open("rb") as asked:
+        again = run("curator", "run", "--analyst", "ada", stdin=asked)
+    assert b"Answered from the record" in again.stdout
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_what_costs_nothing_to_a_full_disk(visits, form):
+    for command in (["ledger", "show"], ["check", visits, *BOUNDS], ["schema", visits]):
+        with FULL.open("wb") as full:
+            done = run(*command, *(form if command[0] == "ledger" else []), stdout=full)
+        assert done.returncode == 2
+        message = "error: standard output cannot be written: No space left on device."
+        assert done.stderr.decode().strip() == message
 
 
 @pytest.mark.skipif(os.name != "posix", reason="closes a stream as a shell does")

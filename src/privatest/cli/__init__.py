@@ -22,7 +22,7 @@ from privatest.cli.fit import fit
 from privatest.cli.independence import independence
 from privatest.cli.ledger import app as ledger_app
 from privatest.cli.mean import mean
-from privatest.cli.output import flush, make_forgiving, print_error, silence
+from privatest.cli.output import OutputError, flush, make_forgiving, print_error, silence
 from privatest.cli.paired import paired
 from privatest.cli.query import query
 from privatest.cli.release import release
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (BrokenPipeError, SystemExit):  # rich makes the first into the second
         silence()
         return 141
-    except OSError as error:
+    except OutputError as error:
         silence()
         print_error(f"standard output cannot be written: {error.strerror}.")
         return 2
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     try:
         code = app(arguments, prog_name="privatest", standalone_mode=False)
-    except BrokenPipeError:
+    except (BrokenPipeError, OutputError):
         raise
     except PrivatestError as error:
         print_error(str(error), error.flags, *_notes(error))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, print_error, print_json, print_result, working
+from privatest.cli.output import Page, paid, print_error, print_json, print_result, working
 from privatest.core.errors import LedgerMissing, ParameterError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def init(
         config.write_text(EXAMPLE, encoding="utf-8")
     except OSError as error:
         raise ParameterError(f"cannot write {str(config)!r}: {error.strerror}.") from None
-    typer.echo(f"Wrote {config}. Change it, then run: privatest curator check")
+    Page().line(f"Wrote {config}. Change it, then run: privatest curator check")
 
 
 @curator.command("check")
@@ -165,11 +165,12 @@ def run(
             answer = opened.run(document, analyst=analyst)
     facts = {"dataset": answer.dataset, "id": answer.id, "recorded": answer.recorded}
     words = {"compared": answer.words, "label": answer.label}
-    print_result(answer.result, **words, as_json=as_json, more=facts)
-    if "parquet" in answer.result.to_dict() and not as_json:
-        Page().line(_KEEP)
-    if answer.recorded and not as_json:
-        Page().line("Answered from the record: you asked this before, and it cost nothing now.")
+    with paid("It is recorded: ask again, which costs nothing more."):
+        print_result(answer.result, **words, as_json=as_json, more=facts)
+        if "parquet" in answer.result.to_dict() and not as_json:
+            Page().line(_KEEP)
+        if answer.recorded and not as_json:
+            Page().line("Answered from the record: you asked this before, and it cost nothing now.")
 
 
 @curator.command("price")

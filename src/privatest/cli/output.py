@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
+from privatest.core.errors import PrivatestError
 from privatest.core.validation import printable
 
 if TYPE_CHECKING:
@@ -21,13 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "JSON_FORMAT",
+    "OutputError",
     "Page",
     "flush",
     "make_forgiving",
+    "paid",
     "print_error",
     "print_json",
     "print_note",
     "print_result",
+    "print_text",
     "progress",
     "silence",
     "watched",
@@ -36,6 +40,37 @@ __all__ = [
 
 JSON_FORMAT = 1  # grows when a key changes its meaning or goes, not when one is added
 _READABLE = 88  # columns; longer lines are hard to read
+
+
+class OutputError(OSError):
+    """Standard output cannot be written: a disk is full, for example."""
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Tell a failure to print from that of another file."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read this has seen enough
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from None
+
+
+@contextmanager
+def paid(again: str) -> Iterator[None]:
+    """Print what was paid for in the block; a failure says how it is seen ``again``."""
+    try:
+        yield
+        flush()
+    except BrokenPipeError:
+        raise
+    except OutputError as error:
+        reason = f"The answer could not be printed: {error.strerror}."
+        raise PrivatestError(f"{reason} {again}") from None
+    except Exception as error:
+        error.add_note(again)
+        raise
 
 
 def print_error(*sentences: str) -> None:
@@ -53,7 +88,13 @@ def print_note(message: str) -> None:
 def print_json(document: Mapping[str, Any]) -> None:
     """Print the one JSON document of a command; docs/reference/json.md says what it holds."""
     versioned = {"format": JSON_FORMAT, **document}
-    print(json.dumps(versioned, indent=2, allow_nan=False))
+    print_text(json.dumps(versioned, indent=2, allow_nan=False))
+
+
+def print_text(text: str) -> None:
+    """Print text as it is."""
+    with _writing():
+        print(text)
 
 
 def working(what: str) -> AbstractContextManager[object]:
@@ -129,22 +170,26 @@ class Page:
 
     def line(self, text: str, *, style: str = "") -> None:
         """Print one line; a terminal wraps it where it is too long, a file keeps it whole."""
-        self._console.print(text, style=style, soft_wrap=not self._console.is_terminal)
+        self._print(text, style=style, soft_wrap=not self._console.is_terminal)
+
+    def _print(self, *text: str, **how: Any) -> None:
+        with _writing():
+            self._console.print(*text, **how)
 
     def section(self, title: str, *paragraphs: str) -> None:
         """Print a title and indented paragraphs, wrapped at words."""
-        self._console.print(title, style="bold")
+        self._print(title, style="bold")
         for paragraph in paragraphs:
             wrapped = textwrap.fill(paragraph, self._console.width - 2)
-            self._console.print(textwrap.indent(wrapped, "  "))
-        self._console.print()
+            self._print(textwrap.indent(wrapped, "  "))
+        self._print()
 
     def commands(self, title: str, *commands: str) -> None:
         """Print a title and lines that can be copied: they are never wrapped."""
-        self._console.print(title, style="bold")
+        self._print(title, style="bold")
         for command in commands:
-            self._console.print(f"  {command}", soft_wrap=True)
-        self._console.print()
+            self._print(f"  {command}", soft_wrap=True)
+        self._print()
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -182,7 +227,8 @@ def make_forgiving() -> None:
 def flush() -> None:
     """Write out what is buffered now, while a failure can still be told."""
     if sys.stdout is not None:
-        sys.stdout.flush()
+        with _writing():
+            sys.stdout.flush()
 
 
 def silence() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from privatest.cli import options
+from privatest.cli.output import Page, print_text
 from privatest.core.errors import ParameterError
 
 __all__ = ["schema"]
@@ -41,10 +42,10 @@ def schema(
 
     template = schema_template(read_schema(data))
     if output is None:
-        print(template, end="" if template.endswith("\n") else "\n")
+        print_text(template.removesuffix("\n"))
         return
     try:
         output.write_text(template, encoding="utf-8")
     except OSError as error:
         raise ParameterError(f"cannot write {str(output)!r}: {error.strerror}.") from error
-    typer.echo(f"Wrote {output}. Fill in bounds and categories, then pass it as --schema.")
+    Page().line(f"Wrote {output}. Fill in bounds and categories, then pass it as --schema.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privatest.cli.output import Page, flush, print_error, print_note
+from privatest.cli.output import Page, paid, print_error, print_note
 from privatest.core.errors import (
     BudgetError,
     DataError,
@@ -206,8 +206,8 @@ def _telling(budget: Budget, *, recorded: bool = True) -> Iterator[None]:
         words = f"epsilon {budget.epsilon.normalize():f}"
         if budget.delta:
             words += f", delta {float(budget.delta):g}"
-        said = f"{words.capitalize()} was spent" if recorded else f"Count {words} as spent"
-        note = f"{said}, and cannot be refunded: {_WHY}."
+        said = f"{words.capitalize()} was spent, and" if recorded else f"Count {words} as spent; it"
+        note = f"{said} cannot be refunded: {_WHY}."
         if isinstance(error, DataError):
             note += " To find such values beforehand, at no cost: privatest check --help"
         if isinstance(error, KeyboardInterrupt):  # Typer makes it an exit code
@@ -327,18 +327,9 @@ class Receipt:
 
         A failure says how the answer is seen again: it has been paid for.
         """
-        try:
+        with paid(self.again):
             yield
             self._print(as_json=as_json)
-            flush()
-        except BrokenPipeError:
-            raise  # whoever read this has seen enough
-        except OSError as error:
-            reason = f"The answer could not be printed: {error.strerror}."
-            raise PrivatestError(f"{reason} {self.again}") from None
-        except Exception as error:
-            error.add_note(self.again)
-            raise
         if self.problem:
             raise LedgerError(f"{self.problem} {str(self.cost).capitalize()} was spent.")
 
