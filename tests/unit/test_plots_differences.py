@@ -38,7 +38,9 @@ def test_differences():
     labels = [label.get_text() for label in axes.get_yticklabels()]
     assert labels[0].startswith("age: ")
     assert labels[1].startswith("visits: -")
-    assert len(axes.containers) == 2  # one interval is clear of 0, one is not
+    intervals, points = axes.collections
+    assert len(np.unique(intervals.get_edgecolor(), axis=0)) == 2  # one of them is clear of 0
+    assert np.shape(points.get_offsets()) == (2, 2)
     plain = hotelling_test(X, Y, bounds=(0, 10), **options)
     assert plot_differences(plain, axes=axes) is axes
     one = ttest_ind(X[:, 0], Y[:, 1], bounds=(0, 10), **options)
@@ -48,7 +50,10 @@ def test_differences():
 
 
 def test_means(tmp_path):
-    estimate = private_mean(X, bounds=(0, 10), epsilon=1, n_bootstrap=19, rng=0)
+    # so little budget that the noisy means are outside of their bounds, and of their intervals
+    few: dict[str, Any] = {"epsilon": 0.002, "noise": SimulatedNoise(0)}
+    estimate = private_mean(X, bounds=(0, 10), n_bootstrap=19, rng=0, **few)
+    assert np.any(estimate.mean < estimate.lower)
     figure = plot_means(estimate)
     assert len(figure.axes) == 2
     figure.savefig(tmp_path / "means.png")

@@ -153,12 +153,12 @@ def infer_one_column(
 def _within_bounds(contrast: Contrast, reach: Floats | float) -> tuple[Floats, Floats]:
     """Cut intervals at the public bounds: a mean is in [-1, 1], a difference of two in [-2, 2].
 
-    In small samples a scenario with rare rows has critical values far beyond them.
+    In small samples a scenario with rare rows has critical values far beyond them. A noisy mean
+    may be outside of its bounds, and so of its interval: a reach is negative then.
     """
-    end = float(len(contrast.samples))
-    lower = np.minimum(reach, np.maximum(end + contrast.value, 0.0))
-    upper = np.minimum(reach, np.maximum(end - contrast.value, 0.0))
-    return lower, upper
+    value, end = contrast.value, float(len(contrast.samples))
+    lower, upper = np.clip(value - reach, -end, end), np.clip(value + reach, -end, end)
+    return value - lower, upper - value
 
 
 def _turn(t: Floats, alternative: Alternative) -> Floats:

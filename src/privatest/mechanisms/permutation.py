@@ -46,6 +46,10 @@ PVALUE_GRID = 10_000  # a p-value is released as a multiple of 1/10,000, rounded
 # is at least 2e-4 scales wide, so neighbours' probabilities change by a factor below 1 + 4e-10.
 _LATTICE_BITS = 46
 _ARITHMETIC_LOSS = 1e-9
+# The kernel with the largest sensitivity relative to v_k sets the noise for all. By the variance
+# of Laplace noise this would be 2, and a narrow kernel that sees little would drown the others.
+# benchmarks/power/weights.py compares.
+NOISE_WEIGHT = 2.0
 _FURTHEST = 700.0  # noise scales: weights beyond count as e^-700
 _LN2 = Fraction(Decimal(2).ln(Context(prec=60)))
 _MOST_HALVINGS = 4096  # a tail below 2^-4096 decides by its sign only
@@ -112,12 +116,13 @@ def strongest(
     rows: int,
     epsilon: float,
     release: Release,
+    noise_weight: float = NOISE_WEIGHT,
 ) -> tuple[NDArray[np.float64], PermutationSensitivity]:
     """Reduce kernels × permutations to one statistic each, max_k (T_k - o_k)/v_k.
 
-    ``null`` holds a mean and a standard deviation of each T_k under a public law, or None. Then
-    v_k is the standard deviation of T_k with its noise, so that each kernel counts by what
-    it can detect at this size and epsilon.
+    ``null`` holds a mean o_k and a standard deviation sd_k of each T_k under a public law, or
+    None. Then v_k² = sd_k² + noise_weight · s_k², where s_k is the scale of the noise that T_k
+    alone would need.
 
     Notes
     -----
@@ -131,7 +136,7 @@ def strongest(
     offsets = np.zeros(len(scales))
     if null is not None:
         offsets, deviations = null
-        scales = np.sqrt(deviations**2 + 2 * scales**2)  # a Laplace variance is 2 scale²
+        scales = np.sqrt(deviations**2 + noise_weight * scales**2)
     statistics = ((values - offsets[:, None]) / scales[:, None]).max(axis=0)
     relative = [
         (bound * (1 / scale)).widened(

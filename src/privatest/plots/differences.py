@@ -50,18 +50,11 @@ def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     if axes is None:
         axes = _figure(len(middle)).subplots()
     places = np.arange(len(middle))
-    bars = np.array([middle - lower, upper - middle]) / units
     clear = (lower > 0) | (upper < 0)
-    for chosen, colour in ((clear, "C3"), (~clear, "0.45")):
-        if chosen.any():
-            axes.errorbar(
-                (middle / units)[chosen],
-                places[chosen],
-                xerr=bars[:, chosen],
-                fmt="o",
-                color=colour,
-                elinewidth=2,
-            )
+    colours = np.where(clear, "C3", "0.45").tolist()
+    # not as error bars: a noisy difference may be outside of its interval
+    axes.hlines(places, lower / units, upper / units, colors=colours, linewidth=2)
+    axes.scatter(middle / units, places, color=colours, zorder=2)
     axes.axvline(0.0, color="0.3", linewidth=0.8)
     labels = [f"{name}: {value:.3g}" for name, value in zip(names, middle, strict=True)]
     axes.set_yticks(places, labels)
@@ -79,11 +72,11 @@ def plot_means(estimate: MeanEstimate) -> Figure:
     all_axes: Any = np.atleast_1d(figure.subplots(count))
     names = estimate.columns or _numbered(count)
     for index, (axes, name) in enumerate(zip(all_axes, names, strict=True)):
-        middle = estimate.mean[index]
-        ends = [[middle - estimate.lower[index]], [estimate.upper[index] - middle]]
-        axes.errorbar([middle], [0], xerr=ends, fmt="o", color="C0", elinewidth=2, capsize=4)
+        ends = [estimate.lower[index], estimate.upper[index]]
+        axes.plot(ends, [0, 0], "|-", color="C0", linewidth=2, markersize=10)
+        axes.plot([estimate.mean[index]], [0], "o", color="C0")
         axes.set_yticks([0], [name])
-    all_axes[-1].set_xlabel(f"private mean ({estimate.confidence:.0%} together)")
+    all_axes[-1].set_xlabel(f"private mean (simultaneous {estimate.confidence:.0%} intervals)")
     return figure
 
 
