@@ -113,6 +113,7 @@ def test_a_file_that_may_not_be_written():
         found = run("read_only", f"{folder}/ledger.db")
     assert found["events"] == 1
     assert "read-only" in found["message"] or "cannot be opened" in found["message"]
+    assert "must be allowed to write: to the file and its folder" in found["message"]
 
 
 def test_a_read_only_database(postgres):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
-from privatest.synthetic.conditions import selected
+from privatest.synthetic.conditions import number_column, selected
 
 COLUMNS = {
     "visits": np.array([0, 5, 12, 40]),
@@ -76,8 +78,19 @@ def test_meaning(condition, expected):
     ],
 )
 def test_everything_else_is_refused(condition):
-    with pytest.raises(ParameterError, match="region"):
+    with pytest.raises(ParameterError, match=r"the condition|not a condition|region must be"):
         selected(condition, COLUMNS)
+
+
+@pytest.mark.parametrize("name", ["age group", "class", "größe m", 'a "b"', "it's"])
+def test_a_suggested_condition_can_be_asked(name):
+    columns = {name: np.array(["A", "B"])}
+    with pytest.raises(ParameterError) as refused:
+        number_column(name, columns)
+    (condition,) = shlex.split(str(refused.value).partition("such as ")[2].removesuffix("."))
+    assert selected(condition, columns).tolist() == [True, False]
+    with pytest.raises(ParameterError, match=r"not a condition; write the name as column\("):
+        selected(f"{name} == 'A'", columns)
 
 
 def test_an_unknown_column_is_named_with_those_there_are():

@@ -23,9 +23,13 @@ __all__ = ["Database", "Phase", "backup", "explained", "log_is_needed", "new_fil
 Phase = Literal["connect", "work", "commit"]
 """How far a transaction got. After a failure in the last phase it may still have succeeded."""
 
+_WRITABLE = (
+    "whoever uses it, even to look, must be allowed to write: to the file and its folder, or to "
+    "the database"
+)
 _SYMPTOMS = (
-    ("readonly", "it is read-only"),
-    ("read-only", "it is read-only"),
+    ("readonly", f"it is read-only; {_WRITABLE}"),
+    ("read-only", f"it is read-only; {_WRITABLE}"),
     ("permission denied", "permission is denied"),
     ("locked", "another process holds it"),
     ("lock timeout", "another process holds it"),
@@ -37,7 +41,7 @@ _SYMPTOMS = (
     ("no such table", "the file is damaged"),
     ("no such column", "the file is damaged"),
     ("not a database", "the file is not a ledger, or it is damaged"),
-    ("unable to open", "the file cannot be opened"),
+    ("unable to open", f"the file cannot be opened; {_WRITABLE}"),
     ("disk i/o", "the disk cannot be read or written"),
     ("never changed", "entries are never changed"),
 )

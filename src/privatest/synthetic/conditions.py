@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import json
+import keyword
 import operator
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -52,8 +54,10 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
     >>> selected("1 < x <= 3 and not y == 'b'", {"x": np.array([1, 2, 3]), "y": np.array([*"abc"])})
     array([False, False,  True])
     """
-    if not isinstance(condition, str) or len(condition) > _LONGEST:
+    if not isinstance(condition, str):
         raise ParameterError(f"region must be a short condition, {_EXAMPLE}, or a function.")
+    if len(condition) > _LONGEST:
+        raise ParameterError(f"the condition must have at most {_LONGEST:,} characters.")
     try:
         tree = ast.parse(condition.strip(), mode="eval").body
         with np.errstate(all="ignore"):
@@ -61,9 +65,9 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ParameterError):
             raise
-        odd = next((n for n in columns if not n.isidentifier() and n in condition), None)
-        hint = "" if odd is None else f"; write the name as column({json.dumps(odd)})"
-        raise ParameterError(f"region is not a condition{hint}; write {_EXAMPLE}.") from None
+        odd = next((n for n in columns if not _is_word(n) and n in condition), None)
+        hint = "" if odd is None else f"; write the name as {_spelled(odd)}"
+        raise ParameterError(f"this is not a condition{hint}; write {_EXAMPLE}.") from None
     length = len(next(iter(columns.values())))
     return np.broadcast_to(np.asarray(chosen, dtype=np.bool_), (length,))
 
@@ -81,11 +85,23 @@ def number_column(name: object, columns: Columns) -> NDArray[Any]:
     """Return a numeric column, or raise an error that says how to query categories."""
     values = column_values(name, columns)
     if values.dtype.kind not in "biuf":
+        # in quotes that a shell and Python take
+        example = (
+            f"\"{name} == 'A'\"" if _is_word(name) else shlex.quote(f'{_spelled(name)} == "A"')
+        )
         raise ParameterError(
-            f"column {name!r} holds categories: ask for the probability of one, such as "
-            f"\"{name} == 'A'\"."
+            f"column {name!r} holds categories: ask for the probability of one, such as {example}."
         )
     return values
+
+
+def _is_word(name: object) -> bool:
+    """Return whether a condition can name a column as it is."""
+    return str(name).isidentifier() and not keyword.iskeyword(str(name))
+
+
+def _spelled(name: object) -> str:
+    return f"column({json.dumps(name, ensure_ascii=False)})"
 
 
 def _truth(node: ast.expr, columns: Columns) -> Any:
@@ -114,7 +130,7 @@ def _compared(left: ast.expr, link: ast.cmpop, right: ast.expr, columns: Columns
         any_found = np.logical_or.reduce(np.broadcast_arrays(*found))
         return any_found if isinstance(link, ast.In) else np.logical_not(any_found)
     if type(link) not in _COMPARISONS:
-        raise ParameterError("region may compare only with <, <=, >, >=, ==, != and in.")
+        raise ParameterError("the condition may compare only with <, <=, >, >=, ==, != and in.")
     values = [np.asarray(_value(side, columns)) for side in (left, right)]
     kinds = {value.dtype.kind in "biuf" for value in values}
     if kinds == {True}:
@@ -122,7 +138,7 @@ def _compared(left: ast.expr, link: ast.cmpop, right: ast.expr, columns: Columns
     if isinstance(link, (ast.Eq, ast.NotEq)):  # categories: 1 and "1" are the same
         spelled = [np.vectorize(spelling, otypes=[object])(value.tolist()) for value in values]
         return np.asarray(_COMPARISONS[type(link)](*spelled), dtype=np.bool_)
-    raise ParameterError("region may compare strings only with ==, != and in.")
+    raise ParameterError("the condition may compare strings only with ==, != and in.")
 
 
 def _value(node: ast.expr, columns: Columns) -> Any:
@@ -153,10 +169,12 @@ def _value(node: ast.expr, columns: Columns) -> Any:
 def _number(node: ast.expr, columns: Columns) -> NDArray[np.float64]:
     value = np.asarray(_value(node, columns))
     if value.dtype.kind not in "biuf":
-        raise ParameterError("region may add, subtract, multiply and divide only numbers.")
+        raise ParameterError("the condition may do arithmetic only with numbers.")
     return value.astype(np.float64)
 
 
 def _unknown(node: ast.expr) -> ParameterError:
     kind = type(node).__name__
-    return ParameterError(f"region has a part that is not understood ({kind}); write {_EXAMPLE}.")
+    return ParameterError(
+        f"the condition has a part that is not understood ({kind}); write {_EXAMPLE}."
+    )
