@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,22 @@ def test_names_in_a_file_cannot_act_on_the_terminal(cli, no_noise):
     refused(run, "it has: visits, plan\\x1b[2J.")
     assert "\x1b" not in run.err
     assert "\x1b" not in cli("schema", "a.csv").out
+
+
+def test_names_with_commas_and_spaces(cli):
+    names = ["a, b", "c d"]
+    data = write("a.csv", table().select(["visits", "age"]).rename_columns(names))
+    bounds = ["--bounds", "a, b=0:80", "--bounds", "c d=0:80"]
+    command = ["mean", data, "--epsilon", "1", "--no-ledger", "--json"]
+    for columns, found in (
+        ("a, b", names[:1]),
+        ('"a, b",c d', names),
+        ('c d, "a, b"', names[::-1]),
+    ):
+        run = cli(*command, *bounds, "--columns", columns)
+        assert json.loads(run.out)["request"]["columns"] == found
+    refused(cli(*command, *bounds, "--columns", '"a, b'), "a name with a comma in double quotes")
+    refused(cli(*command, "--columns", "c d"), "--bounds 'c d=LOW:HIGH'")
+    fit = ["fit", data, "--column", "c d", "--epsilon", "1", "--no-ledger"]
+    refused(cli(*fit, "--family", "norm"), "--bounds 'c d=LOW:HIGH'")
+    refused(cli(*fit, "--dist", "norm", "--rows-per-person", "2"), "--bounds 'c d=LOW:HIGH'")

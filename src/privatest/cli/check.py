@@ -54,7 +54,7 @@ def check(
 
     described = describe(schema, bounds or [], None)
     split = None if group is None else Grouping.ask(group, described, groups, membership)
-    names = None if columns is None else options.read_names(columns)
+    names = None if columns is None else options.read_names(columns, described)
     chosen = chosen_columns(described, names, group)
     text = [*chosen.categorical_names, *([] if group is None else [group])]
     with working("Reading the data ..."):

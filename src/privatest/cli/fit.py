@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -96,8 +97,8 @@ def fit(
     )
     described = describe(schema, bounds or [], rows_per_person)
     if described is None and rows_per_person is not None and rows_per_person > 1:
+        wanted = shlex.quote(f"{column}=LOW:HIGH")
         raise ParameterError(
-            f"--rows-per-person needs a description of the column: --bounds {column}=LOW:HIGH "
-            "or a schema."
+            f"--rows-per-person needs a description of the column: --bounds {wanted} or a schema."
         )
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -94,12 +94,16 @@ def independence(
     """
     from privatest.questions import Request  # noqa: PLC0415
 
+    described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "independence",
         method,
         Budget(epsilon, delta),
         options.read_alpha(alpha),
-        parts={"x": options.read_names(x, "x"), "y": options.read_names(y, "y")},
+        parts={
+            "x": options.read_names(x, described, "x"),
+            "y": options.read_names(y, described, "y"),
+        },
         options={
             "release": release,
             "permutations": permutations,
@@ -109,5 +113,4 @@ def independence(
             "subtest": subtest,
         },
     )
-    described = describe(schema, bounds or [], rows_per_person)
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -63,13 +63,13 @@ def mean(
     """
     from privatest.questions import Request  # noqa: PLC0415
 
+    described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "mean",
         usual("mean"),
         Budget(epsilon, delta),
         options.read_alpha(alpha),
-        parts={"columns": None if columns is None else options.read_names(columns)},
+        parts={"columns": None if columns is None else options.read_names(columns, described)},
     )
-    described = describe(schema, bounds or [], rows_per_person)
     purse = Purse(ledger, dataset, no_ledger)
     answer(request, [data], described, purse, as_json=as_json, plot=plot)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ import typer
 
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number, reject
-from privatest.data.schema import Membership
+from privatest.data.schema import Membership, Schema
 from privatest.questions.catalogue import METHODS, such, usual
 
 _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
@@ -49,7 +50,8 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="NAMES",
-        help="Columns to compare, with commas between; by default all that are described.",
+        help="Columns to compare, with commas between; by default all that are described. Write a "
+        "name that has a comma in double quotes.",
         rich_help_panel=_DATA,
     ),
 ]
@@ -290,9 +292,16 @@ def read_bandwidths(text: str | None) -> list[float] | None:
     return [number("bandwidths", value, above=0) for value in values]
 
 
-def read_names(text: str, option: str = "columns") -> list[str]:
-    """Return names from text such as ``a, b``."""
-    names = [part.strip() for part in text.split(",")]
-    if not all(names) or len(set(names)) < len(names):
-        reject(option, "different names with commas between", text)
+def read_names(text: str, described: Schema | None, option: str = "columns") -> list[str]:
+    """Return names from text such as ``a, b`` or ``"a, with a comma", b``, or one as it is."""
+    if described is not None and text in described.columns:
+        return [text]
+    try:
+        (parts,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):  # an open quote, or several lines
+        parts = []
+    names = [part.strip() for part in parts]
+    if not names or not all(names) or len(set(names)) < len(names):
+        wanted = "different names with commas between; a name with a comma in double quotes"
+        reject(option, wanted, text)
     return names

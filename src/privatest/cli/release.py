@@ -165,7 +165,7 @@ def release(
     from privatest.questions import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
-    names = None if columns is None else options.read_names(columns)
+    names = None if columns is None else options.read_names(columns, described)
     request = Request(
         "release",
         method,

@@ -149,8 +149,9 @@ def plan_share(
     from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
 
-    names = None if columns is None else options.read_names(columns)
-    described = chosen_columns(describe(schema, bounds or [], rows_per_person), names)
+    known = describe(schema, bounds or [], rows_per_person)
+    names = None if columns is None else options.read_names(columns, known)
+    described = chosen_columns(known, names)
     plan = plans.plan_share(
         described,
         epsilon=budget.epsilon,

@@ -70,13 +70,14 @@ def two_sample(
             f"there is no file {str(other)!r}. Quote names with spaces: --columns 'a name'."
         )
 
+    described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "two-sample",
         method,
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={
-            "columns": None if columns is None else options.read_names(columns),
+            "columns": None if columns is None else options.read_names(columns, described),
             "group": group,
             "groups": groups,
             "membership": membership,
@@ -96,7 +97,6 @@ def two_sample(
         },
     )
     files = [data] if other is None else [data, other]
-    described = describe(schema, bounds or [], rows_per_person)
     purse = Purse(ledger, dataset, no_ledger)
     if other is not None and adjacency != "both":
         _require_two_groups(data, other, purse)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -90,9 +91,13 @@ def chosen_columns(
         name = unknown or "COLUMN"
         missing = "no column is described" if unknown is None else f"column {name!r} has no bounds"
         raise ParameterError(f"{missing}: it has to be declared, because {_WHY}.").with_flags(
-            f"Pass --bounds {name}=LOW:HIGH, or --schema."
+            _bounds_flag(name)
         )
     return described.select(names)
+
+
+def _bounds_flag(name: str) -> str:
+    return f"Pass --bounds {shlex.quote(name + '=LOW:HIGH')}, or --schema."
 
 
 def _options(request: Request) -> dict[str, Any]:
@@ -212,7 +217,7 @@ def _fit(request: Request, described: Schema | None) -> Prepared:
     if schema is None and "family" in request.parts:
         raise ParameterError(
             f"family needs a description of the column {column!r}, because {_WHY}."
-        ).with_flags(f"Pass --bounds {column}=LOW:HIGH, or --schema.")
+        ).with_flags(_bounds_flag(column))
     return Prepared(
         names=[column],
         text=() if schema is None else schema.categorical_names,
