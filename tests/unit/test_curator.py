@@ -426,6 +426,68 @@ def test_a_rehearsal_finds_bad_parameters_for_free(
     assert spent(tmp_path) == 0
 
 
+WIDTHS = [round(0.05 * i, 2) for i in range(1, 101)]
+UNBIASED: dict[str, Any] = {
+    **{"question": "independence", "method": "hsic", "x": ["visits"], "y": ["age"]},
+    "estimator": "u",
+}
+
+
+@pytest.mark.parametrize(
+    ("rows", "document"),
+    [
+        (400, {**UNBIASED, "permutations": 9999}),
+        (400, {**UNBIASED, "bandwidths": WIDTHS, "permutations": 99}),
+        (400, {**UNBIASED, "estimator": "v", "bandwidths": WIDTHS}),
+        (20_000, {"method": "mmd", "computation": "exact", "bandwidths": WIDTHS}),
+        (20_000, {"method": "mmd", "computation": "exact"}),
+        (20_000, {"method": "mmd", "computation": "exact", **PUBLIC, "bandwidths": WIDTHS}),
+        (500, {"method": "mmd", "bandwidths": WIDTHS, "permutations": 9999}),
+        (2000, {"method": "mmd", **PUBLIC, "bandwidths": WIDTHS, "permutations": 9999}),
+        (1_000_000, {"method": "mmd", "computation": "fourier", "bandwidths": WIDTHS}),
+    ],
+)
+def test_long_requests_are_refused_before_the_rehearsal(
+    curator, tmp_path, monkeypatch, rows, document
+):
+    monkeypatch.setattr(curator_module, "rows_of", lambda *_: rows)
+    monkeypatch.setattr(curator_module, "quietly", lambda *_: 1 / 0)
+    for ask in (curator.price, curator.run):
+        with pytest.raises(
+            ParameterError, match=r"largest_work of people is 50,000,000,000\. Lower"
+        ):
+            ask(request(**document), analyst="ada")
+    assert spent(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "document"),
+    [
+        (400, UNBIASED),
+        (1_000_000, {**UNBIASED, "estimator": "v"}),
+        (20_000, {**UNBIASED, "estimator": "v", "permutations": 9999}),
+        (1_000_000, {"method": "mmd"}),
+        (1_000_000, {"method": "mmd", "permutations": 9999}),
+        (500, {"method": "mmd", "permutations": 9999}),
+        (10_000, {"method": "mmd", **PUBLIC, "columns": ["visits", "age", "plan"]}),
+        (1_000_000, {"method": "wasserstein", "permutations": 9999}),
+    ],
+)
+def test_usual_requests_are_not_too_long(curator, monkeypatch, rows, document):
+    monkeypatch.setattr(curator_module, "rows_of", lambda *_: rows)
+    curator.price(request(**document), analyst="ada")
+
+
+def test_work_is_counted_for_the_rows_that_are_meant(tmp_path):
+    # 2 bandwidths, 10 permutations with the identity, and 40² or 20² pairs of rows
+    config = CONFIG.replace("largest_epsilon = 1", "largest_work = 20000")
+    document: dict[str, Any] = {"method": "mmd", "bandwidths": [0.5, 1.0], "permutations": 9}
+    with opened(tmp_path, config) as curator:
+        with pytest.raises(ParameterError, match="32,000 steps"):
+            curator.price(request(**document), analyst="ada")
+        curator.run(request(**document, where={"region": "north"}), analyst="ada")
+
+
 @pytest.mark.parametrize("analyst", ["eve", "", None, 3])
 def test_unknown_analysts(curator, analyst):
     with pytest.raises(ParameterError, match="analyst must be one that the curator knows"):

@@ -104,6 +104,7 @@ def test_defaults_and_exact_decimals(tmp_path):
     named = {("fit", "family"), ("two-sample", "hotelling"), ("mean", "moments")}
     assert people.policy.tests == ALL_TESTS - named - {("release", "features")}
     assert (people.policy.permutations, people.policy.points) == (9999, 500)
+    assert people.policy.work == 50_000_000_000
     assert people.policy.largest == Budget(1, "1e-6")  # delta: as much as there is
     assert config.analysts["bob"].budget is None
     assert config.state == tmp_path / "curator.state.json"
@@ -158,6 +159,7 @@ DELTA = "delta = 1e-6"  # line 7; a further key is on line 8
         ("largest_epsilon = 1", "largest_delta = 1e-9", 10, "largest_delta needs largest_epsilon"),
         ("largest_epsilon = 1", "largest_permutations = 0", 10, "integer of at least 1"),
         ("largest_epsilon = 1", 'largest_permutations = "9"', 10, "integer of at least 1"),
+        ("largest_epsilon = 1", "largest_work = 1e9", 10, "integer of at least 1"),
         ("largest_epsilon = 1", 'tests = ["guess"]', 10, "unknown test 'guess'; .*two-sample"),
         ("largest_epsilon = 1", 'tests = ["fit/magic"]', 10, "distribution, family"),
         ("largest_epsilon = 1", "tests = []", 10, "tests must be a list"),

@@ -18,6 +18,7 @@ from privatest.curator.config import (
     ALL_TESTS,
     MOST_PERMUTATIONS,
     MOST_POINTS,
+    MOST_WORK,
     USUAL_TESTS,
     AnalystConfig,
     CuratorConfig,
@@ -39,7 +40,11 @@ _DATASET = (
     *("source", "schema", "epsilon", "delta", "composition", "each_epsilon", "each_delta"),
     *("partition", "policy"),
 )
-_MOST = {"largest_permutations": MOST_PERMUTATIONS, "largest_points": MOST_POINTS}
+_MOST = {
+    "largest_permutations": MOST_PERMUTATIONS,
+    "largest_points": MOST_POINTS,
+    "largest_work": MOST_WORK,
+}
 _POLICY = ("tests", "largest_epsilon", "largest_delta", *_MOST)
 _ANALYST = ("datasets", "epsilon", "delta")
 _LONGEST_NAME = 200

@@ -13,7 +13,13 @@ from typing import Any, Self
 from privatest.accounting import Event, event_of
 from privatest.core.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
-from privatest.curator.admission import admit, categories_of, read_request, schema_digest
+from privatest.curator.admission import (
+    admit,
+    categories_of,
+    limit_work,
+    read_request,
+    schema_digest,
+)
 from privatest.curator.answering import look, quietly
 from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
@@ -24,6 +30,7 @@ from privatest.curator.registration import (
     load_registrations,
     made_up_rows,
     register,
+    rows_of,
     save_registration,
 )
 from privatest.ledger import Ledger, request_digest
@@ -227,6 +234,7 @@ class Curator:
         if reason is not None:
             raise ParameterError(reason)
         registration = self._registrations[dataset.name]
+        limit_work(prepared, dataset, rows_of(registration, prepared.filters))
         # whose: an analyst's budget bounds what that analyst has seen. which: other data, other
         # answer; without its key the fingerprint says nothing about the rows.
         words = {

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from privatest.curator.config import DatasetConfig
+    from privatest.questions.request import Filter
 
 __all__ = [
     "Registration",
@@ -40,6 +41,7 @@ __all__ = [
     "load_registrations",
     "made_up_rows",
     "register",
+    "rows_of",
     "save_registration",
     "stamp",
 ]
@@ -141,6 +143,14 @@ def _public_facts(
         found, counts = np.unique(codes, axis=0, return_counts=True)
         cells = tuple(tuple(map(int, (*c, n))) for c, n in zip(found, counts, strict=True))
     return public, cells
+
+
+def rows_of(registration: Registration, filters: Mapping[str, Filter]) -> int:
+    """Return how many rows pass a filter on public columns: a public number."""
+    chosen = [(registration.public.index(name), each.codes) for name, each in filters.items()]
+    return sum(
+        cell[-1] for cell in registration.cells if all(cell[i] in codes for i, codes in chosen)
+    )
 
 
 def made_up_rows(registration: Registration, schema: Schema) -> pa.Table:

@@ -33,7 +33,7 @@ from privatest.statistics.private_groups import (
 )
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
 
-__all__ = ["mmd_test"]
+__all__ = ["EXACT_BINS", "is_quick", "mmd_test"]
 
 Method = Literal["auto", "exact", "nystrom", "fourier"]
 _METHODS = ("auto", "exact", "nystrom", "fourier")
@@ -41,6 +41,7 @@ _METHODS = ("auto", "exact", "nystrom", "fourier")
 # than two columns public points can miss what lies between them, so it is worth more time.
 _EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
 _FREQUENCIES = 256
+EXACT_BINS = 2_048  # rows of public groups are permuted in so many bins
 
 
 class MmdOptions(TypedDict, total=False):
@@ -231,8 +232,7 @@ def _plan(
     if not domain.bounded and method not in ("auto", "exact"):
         raise ParameterError(f"method={method!r} needs bounds, to place its public points.")
     if method == "auto":
-        most = _EXACT_ROWS if domain.dimension <= 2 else _EXACT_ROWS_MANY_COLUMNS
-        quick = total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" else most)
+        quick = is_quick(total, domain.dimension, adjacency)
         method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
     maps: FeatureMaps | None = None
     if method == "nystrom":
@@ -243,6 +243,12 @@ def _plan(
         # public frequencies, the same in every run
         maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
     return _Plan(samples, kernels, maps, adjacency, estimator, method)
+
+
+def is_quick(total: int, dimension: int, adjacency: Adjacency) -> bool:
+    """Return whether "auto" takes the exact kernel, by public numbers of rows and columns."""
+    most = _EXACT_ROWS if dimension <= 2 else _EXACT_ROWS_MANY_COLUMNS
+    return total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" else most)
 
 
 def _statistics(
@@ -288,7 +294,7 @@ def _public_groups(
         noise.permutation(len(x)),
         noise.permutation(len(y)),
         size=bin_size,
-        max_bins=2_048 if plan.maps is None else 16_384,
+        max_bins=EXACT_BINS if plan.maps is None else 16_384,
     )
     membership = bins.membership(n_permutations, rng)
     if plan.maps is not None:
