@@ -360,6 +360,24 @@ REFUSED = [
     (request("fit", "distribution", column="age", dist="__import__('os')"), ParameterError, "cdf"),
     (request("fit", "distribution", column="age", dist=["norm", [0, 1]]), ParameterError, "dist"),
     ([], ParameterError, "table"),
+    (request(group=["region"]), ParameterError, "^group must be text"),
+    (request(group=3), ParameterError, "^group must be text"),
+    (request(adjacency=["one"]), ParameterError, "^adjacency must be text"),
+    (request(membership=["public"]), ParameterError, "^membership must be text"),
+    (
+        request("fit", "distribution", column=["age"], dist="norm"),
+        ParameterError,
+        "^column must be",
+    ),
+    (request("fit", "distribution", column="age", dist=1), ParameterError, "^dist must be text"),
+    (request("fit", "family", column="age", family=[]), ParameterError, "^family must be text"),
+    (request("paired", "sign", before=["age"], after="visits"), ParameterError, "^before must be"),
+    (request("paired", "sign", before="age", after=["visits"]), ParameterError, "^after must be"),
+    (request(columns=[]), ParameterError, "columns must name at least one column"),
+    (request() | {"k" * 501: 1}, ParameterError, "^the request must have at most 100 names"),
+    (request() | {f"k{i}": 1 for i in range(101)}, ParameterError, "at most 100 names"),
+    (request(where={"k" * 501: []}), ParameterError, "^where must have at most 100 names"),
+    (request(where={"k" * 501: "north"}), ParameterError, "^where must have at most 100 names"),
 ]
 
 

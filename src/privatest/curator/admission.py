@@ -40,11 +40,15 @@ def read_request(asked: Request | Mapping[str, Any]) -> Request:
     if not isinstance(request, Request):
         if not isinstance(asked, Mapping):
             raise ParameterError("request must be a table of names and values.")
+        _short_names(asked, "the request")
+        if isinstance(asked.get("where"), Mapping):
+            _short_names(asked["where"], "where")
         for name, value in asked.items():
             if name not in ("epsilon", "delta", "where"):  # a Budget reads these, decimals too
                 _plain_words(str(name), value)
         with _without_flags():
             request = Request.from_dict(asked)
+    _short_names(request.where, "where")
     for name, value in {**request.parts, **request.options}.items():
         _plain_words(name, value)
     for name, labels in request.where.items():
@@ -197,6 +201,14 @@ def categories_of(schema: Schema, name: str) -> list[str]:
     column = schema.columns[name]
     assert isinstance(column, CategoricalColumn)
     return [spelling(category) for category in column.categories]
+
+
+def _short_names(table: Mapping[str, Any], what: str) -> None:
+    """Refuse long names, which an error would repeat."""
+    if len(table) > _LONGEST_LIST or any(len(str(name)) > _LONGEST_TEXT for name in table):
+        raise ParameterError(
+            f"{what} must have at most {_LONGEST_LIST} names of at most {_LONGEST_TEXT} characters."
+        )
 
 
 def _plain_words(name: str, value: object) -> None:

@@ -84,6 +84,8 @@ def chosen_columns(
     """Return the schema of the columns that a test looks at."""
     known = [] if described is None else [name for name in described.columns if name != group]
     names = known if columns is None else columns
+    if columns is not None and not columns:
+        raise ParameterError("columns must name at least one column.")
     if group is not None and group in names:
         raise ParameterError(f"column {group!r} is the group; it cannot be compared as well.")
     unknown = next((name for name in names if name not in known), None)

@@ -40,6 +40,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 _ALPHA = 0.05
 _LISTS = ("columns", "groups", "x", "y")
+_TEXTS = {part for parts in PARTS.values() for part in parts} - {*_LISTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +277,9 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(kept[name], str) or not isinstance(kept[name], (list, tuple)):
                 raise ParameterError(f"{name} must be a list of names.")
             kept[name] = tuple(map(str, kept[name]))
+    for name, value in kept.items():
+        if name in _TEXTS and not isinstance(value, str):
+            raise ParameterError(f"{name} must be text.")
     return kept
 
 
