@@ -49,10 +49,10 @@ def test_every_option_and_a_schema(cli, tmp_path):
     [
         ({"--dist": None}, "Pass --dist"),
         ({"--dist": "normal(0, 1)"}, "'normal'"),
-        ({"--dist": "norm(0, one)"}, "cdf must be"),
+        ({"--dist": "norm(0, one)"}, "dist must be a distribution"),
         ({"--dist": "norm(0, -1)"}, "cdf: scale must"),
         ({"--dist": "norm(0, 1, 2, 3)"}, "parameters"),
-        ({"--dist": "__import__('os')"}, "cdf must be"),
+        ({"--dist": "__import__('os')"}, "dist must be a distribution"),
         ({"--column": "gone"}, "'gone'"),
         ({"--column": "plan"}, "'plan'"),
         ({"--epsilon": "0"}, "epsilon"),

@@ -289,7 +289,7 @@ FUNCTIONS = [
         ({"bounds": (0, 1e200)}, "bounds"),
         ({"epsilon": 0}, "epsilon"),
         ({"alpha": 1.5}, "alpha"),
-        ({"n_bootstrap": 18}, "n_bootstrap"),
+        ({"n_bootstrap": 18}, "alpha must be at least 0.0526 with 18 bootstrap"),
         ({"n_bootstrap": 9.5}, "n_bootstrap"),
         ({"rng": "x"}, "rng"),
     ],

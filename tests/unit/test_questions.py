@@ -6,6 +6,7 @@ import ast
 import inspect
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.ledger import request_digest
 from privatest.noise import SimulatedNoise
-from privatest.questions import METHODS, Request, prepare
+from privatest.questions import METHODS, Request, prepare, rehearse
 from privatest.questions.request import PARTS
 
 SCHEMA = Schema(
@@ -199,6 +200,28 @@ def test_methods_of_one_column_say_so_before_anything_is_spent(method, columns):
 # --- the catalogue is the only place that knows a method -----------------------------------------
 
 SOURCE = Path(privatest.__file__).parent
+
+
+PUBLIC: dict[str, Any] = {"group": "region", "columns": ["visits"]}
+NAMED = [
+    (asked("mean", "moments", alpha=1e-300, columns=["visits"]), "alpha must be at least 0.001"),
+    (asked(method="tot", permutations=2, **PUBLIC), "permutations must be"),
+    (asked(method="tot", subtest="nothing", **PUBLIC), "subtest must be"),
+    (asked(method="tot", subtest="hsic", **PUBLIC), "subtest 'hsic' is for the question indep"),
+    (asked(computation="x", **PUBLIC), "computation must be one of 'auto'"),
+    (asked(method="scf", locations="x", delta="1e-6", **PUBLIC), "locations must be"),
+    (asked("independence", "hsic", x=["visits"], y=["age"], kernel="x"), "kernel must be"),
+    (asked("fit", "distribution", column="visits", dist="norm(0"), "dist must be a distribution"),
+    (asked("fit", "distribution", column="visits", dist="norma"), "dist must name"),
+]
+
+
+@pytest.mark.parametrize(("request_", "start"), NAMED, ids=[start for _, start in NAMED])
+def test_a_refusal_names_what_was_asked(request_, start):
+    with pytest.raises(ParameterError) as refused:
+        rehearse(prepare(request_, SCHEMA), [40] if request_.question != "two-sample" else [20, 20])
+    assert str(refused.value).startswith(start)
+    assert len(str(refused.value)) < 600
 
 
 def test_only_the_catalogue_names_methods():

@@ -20,6 +20,7 @@ __all__ = ["ReferenceCdf", "distribution_name", "read_cdf"]
 Floats = NDArray[np.float64]
 
 _SPELLING = 'a function, a frozen scipy distribution, "norm(0, 1)" or ("norm", (0, 1))'
+_AS_TEXT = 'a distribution with its parameters, such as "norm(0, 1)"'
 _CALL = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 _PARAMETER = re.compile(r"(?:([A-Za-z_]\w*)\s*=\s*)?(\S+)", re.ASCII)
 _TOLERANCE = 1e-9  # by which rounding may break an order
@@ -84,13 +85,13 @@ def _parse(text: str) -> tuple[str, list[float], dict[str, float]]:
     """Read ``name(1, 2, scale=3)``; nothing is evaluated."""
     call = _CALL.fullmatch(text)
     if call is None:
-        reject("cdf", _SPELLING, text)
+        reject("cdf", _AS_TEXT, text)
     plain: list[float] = []
     named: dict[str, float] = {}
     for part in (call[2] or "").split(",") if (call[2] or "").strip() else []:
         parameter = _PARAMETER.fullmatch(part.strip())
         if parameter is None:
-            reject("cdf", _SPELLING, text)
+            reject("cdf", _AS_TEXT, text)
         (value,) = _numbers([parameter[2]])
         if parameter[1]:
             named[parameter[1]] = value

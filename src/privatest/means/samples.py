@@ -92,7 +92,8 @@ def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:
     one_of("calibration", calibration, CALIBRATIONS)
     integer_at_least("n_bootstrap", n_bootstrap, 1)
     if calibration != "asymptotic" and alpha * (n_bootstrap + 1) < 1:
-        reject("n_bootstrap", f"at least 1/alpha - 1 = {1 / alpha - 1:.0f}", n_bootstrap)
+        least = f"at least {1 / (n_bootstrap + 1):.3g} with {n_bootstrap} bootstrap replicates"
+        reject("alpha", least, alpha)
 
 
 def sample_budget(budget: Budget, adjacency: Adjacency) -> Budget:

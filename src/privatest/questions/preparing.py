@@ -14,7 +14,7 @@ from privatest.data.categories import category_codes
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions.catalogue import such, usual
 from privatest.questions.grouping import Grouping
-from privatest.questions.request import Filter, Prepared, Request
+from privatest.questions.request import Filter, Prepared, Request, named_as_asked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +104,8 @@ def _bounds_flag(name: str) -> str:
 
 def _options(request: Request) -> dict[str, Any]:
     """Name options as the function does."""
+    if "subtest" in request.options:
+        _check_subtest(request)
     named = {request.entry.options[name]: value for name, value in request.options.items()}
     if isinstance(named.get("bandwidth"), list):
         if len(named["bandwidth"]) != 1:
@@ -112,6 +114,19 @@ def _options(request: Request) -> dict[str, Any]:
     if isinstance(named.get("frequencies"), Mapping):  # a table: one row for each frequency
         named["frequencies"] = list(zip(*named["frequencies"].values(), strict=True))
     return named
+
+
+def _check_subtest(request: Request) -> None:
+    """Refuse a subtest that answers another question."""
+    from privatest.any_test.subtests import scheme_of  # noqa: PLC0415
+
+    subtest = request.options["subtest"]
+    with named_as_asked(request.entry.options):
+        answers = scheme_of(subtest, None)
+    if answers != request.question:
+        raise ParameterError(
+            f"subtest {subtest!r} is for the question {answers}, not for {request.question}."
+        )
 
 
 def _two_sample(request: Request, described: Schema | None, samples: int) -> Prepared:
@@ -247,7 +262,8 @@ def _target(request: Request) -> str:
     if request.parts.get(request.entry.part) is None:
         raise ParameterError(f"method {request.method} needs {request.entry.part}.")
     if dist is not None:
-        read_cdf(dist)
+        with named_as_asked({"dist": "cdf"}):
+            read_cdf(dist)
         return str(dist)
     if request.options.get("statistic", STATISTICS[0]) not in STATISTICS:
         raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")

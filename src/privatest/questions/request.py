@@ -5,7 +5,9 @@ A request is a frozen description that can be written as JSON and compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
@@ -27,7 +29,7 @@ from privatest.questions.results import Result
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PARTS", "Filter", "Prepared", "Request"]
+__all__ = ["PARTS", "Filter", "Prepared", "Request", "named_as_asked"]
 
 # Which columns play which part, for each question.
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +41,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "release": ("columns",),
 }
 _ALPHA = 0.05
+_HEAD = re.compile(r"(\w*)(.*)", re.DOTALL)
 _LISTS = ("columns", "groups", "x", "y")
 _TEXTS = {part for parts in PARTS.values() for part in parts} - {*_LISTS}
 
@@ -256,7 +259,8 @@ class Prepared:
         cost = {"epsilon": request.budget.epsilon, "delta": request.budget.delta}
         level = {"alpha": request.alpha} if entry.level else {}
         rows = self.call(*map(self._chosen, tables))
-        result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
+        with named_as_asked(entry.options):
+            result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
         return result
 
     def _chosen(self, table: pa.Table) -> pa.Table:
@@ -268,6 +272,22 @@ class Prepared:
         if rows.num_rows == 0:  # by public columns only
             raise DataError("no row passes the filter where.")
         return rows
+
+
+@contextmanager
+def named_as_asked(options: Mapping[str, str]) -> Iterator[None]:
+    """Let a refusal name an option as the request does, not as the function that was called.
+
+    Refusals begin with the name of the parameter. ``options`` maps a request's names to it.
+    """
+    try:
+        yield
+    except ParameterError as error:
+        head, rest = _HEAD.match(str(error)).groups()  # type: ignore[union-attr]
+        for asked, parameter in options.items():
+            if head in (parameter, f"{parameter}_x", f"{parameter}_y"):  # sides of independence
+                error.args = (asked + rest,)
+        raise
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
