@@ -50,7 +50,7 @@ def test_every_option_and_a_schema(cli, tmp_path):
         ({"--dist": None}, "Pass --dist"),
         ({"--dist": "normal(0, 1)"}, "'normal'"),
         ({"--dist": "norm(0, one)"}, "dist must be a distribution"),
-        ({"--dist": "norm(0, -1)"}, "cdf: scale must"),
+        ({"--dist": "norm(0, -1)"}, "dist: scale must"),
         ({"--dist": "norm(0, 1, 2, 3)"}, "parameters"),
         ({"--dist": "__import__('os')"}, "dist must be a distribution"),
         ({"--column": "gone"}, "'gone'"),

@@ -431,7 +431,10 @@ def test_refused_before_data_is_touched(curator, tmp_path, document, kind, fragm
         (request("two-sample", "mmd", bandwidths=[-1]), "bandwidth"),
         (request("two-sample", "mmd", release="all"), "release"),
         (request("two-sample", "tot", **PUBLIC, subtest="os.system"), "subtest: a curator takes"),
-        (request("two-sample", "tot", **PUBLIC, subtest="hsic"), "scheme"),
+        (
+            request("two-sample", "tot", **PUBLIC, subtest="hsic"),
+            "is for the question independence",
+        ),
         (request("two-sample", "tot", **PUBLIC, where={"region": "north"}), "sample|rows"),
         (request("two-sample", "ks", **PUBLIC, where={"region": "west"}), "sample|rows"),
     ],

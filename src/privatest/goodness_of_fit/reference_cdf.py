@@ -74,11 +74,11 @@ def distribution_name(text: str) -> str:
     return _parse(text)[0]
 
 
-def _numbers(values: object) -> list[float]:
+def _numbers(values: object, expected: str = _SPELLING) -> list[float]:
     try:
         return [float(value) for value in values]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
-        reject("cdf", _SPELLING, values)
+        reject("cdf", expected, values)
 
 
 def _parse(text: str) -> tuple[str, list[float], dict[str, float]]:
@@ -92,7 +92,7 @@ def _parse(text: str) -> tuple[str, list[float], dict[str, float]]:
         parameter = _PARAMETER.fullmatch(part.strip())
         if parameter is None:
             reject("cdf", _AS_TEXT, text)
-        (value,) = _numbers([parameter[2]])
+        (value,) = _numbers([parameter[2]], _AS_TEXT)
         if parameter[1]:
             named[parameter[1]] = value
         else:
