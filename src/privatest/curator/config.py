@@ -18,7 +18,7 @@ ALL_TESTS = frozenset((question, name) for question, names in METHODS.items() fo
 USUAL_TESTS = frozenset((q, m) for q, m in ALL_TESTS if not METHODS[q][m].caution)
 MOST_PERMUTATIONS = 9999
 MOST_POINTS = 500  # as many as a release has where nobody says
-MOST_WORK = 50_000_000_000  # seconds, or one to two minutes for HSIC with estimator "u"
+MOST_WORK = 50_000_000_000  # seconds, or a few minutes for HSIC with estimator "u"
 
 
 @dataclass(frozen=True, slots=True)
