@@ -8,6 +8,7 @@ is what can be decided without a clock.
 from __future__ import annotations
 
 import cProfile
+import gc
 import pstats
 from collections.abc import Callable
 from contextlib import suppress
@@ -145,10 +146,14 @@ def offered(question: str, method: str) -> dict[str, Any]:
 def calls(run: Callable[[], object]) -> dict[tuple[str, str], int]:
     """How often each function is called. The noise is the same for both neighbours."""
     profile = cProfile.Profile()
-    for _ in range(2):  # the first run fills caches
-        profile.clear()
-        with suppress(PrivacyError):  # the end: such noise is not released
-            profile.runcall(run)
+    gc.disable()  # its callbacks, such as that of Hypothesis, come at any time
+    try:
+        for _ in range(2):  # the first run fills caches
+            profile.clear()
+            with suppress(PrivacyError):  # the end: such noise is not released
+                profile.runcall(run)
+    finally:
+        gc.enable()
     found: Any = pstats.Stats(profile)
     return {
         (file, name): count[1]
