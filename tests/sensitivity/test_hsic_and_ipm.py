@@ -160,6 +160,46 @@ def test_hsic_u(permuted):
         assert ratio <= 1 + TOLERANCE
 
 
+def test_permuted_hsic_u_attains_its_bound():
+    """A third of the other rows agree with the changed one, two thirds are elsewhere."""
+    kernels = (Kernel("gaussian", 0.1),) * 2
+    n = 200
+    x = np.repeat([0.0, 1.0], [n - n // 3, n // 3])[:, None]
+    y = x.copy()
+    x[0], y[0] = 0.0, 1.0  # the row whose x is replaced
+    x[1], y[1] = 1.0, 0.0  # the row whose y is: as if a permutation had parted them
+    other_x, other_y = x.copy(), y.copy()
+    other_x[0] = other_y[1] = 1.0
+    values = [hsic_u(*data, kernels, (LINE, LINE)) for data in ((x, y), (other_x, other_y))]
+    bound = hsic_u_sensitivity(kernels[0].spread(LINE), kernels[1].spread(LINE), n)
+    assert 0.97 < abs(values[1] - values[0]) / bound.permuted <= 1 + TOLERANCE
+
+
+def test_the_sum_behind_the_bound_of_hsic_u():
+    """The identity of the proof, and its bound, for random signs and kernels."""
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        n = int(rng.integers(4, 12))
+        gram_matrix = np.exp(
+            -(np.subtract.outer(*[rng.uniform(size=n)] * 2) ** 2) * rng.uniform(0, 50)
+        )
+        spread = 1 - gram_matrix.min()
+        hollow = gram_matrix - np.eye(n)
+        sums = hollow.sum(axis=0)
+        centred = hollow - (sums + sums[:, None]) / (n - 2) + sums.sum() / ((n - 1) * (n - 2))
+        signs = rng.choice([-1.0, 1.0], size=n - 1)
+        plus, minus = (np.flatnonzero(signs == sign) + 1 for sign in (1, -1))
+        p, q = len(plus) / (n - 1), len(minus) / (n - 1)
+        if not p * q:
+            continue
+        total = float(signs @ centred[0, 1:])
+        difference = gram_matrix[:, plus].mean(axis=1) - gram_matrix[:, minus].mean(axis=1)
+        middle = difference[1:].mean()
+        bracket = (n - 3) * (difference[0] - middle) - 2 * middle
+        assert total == pytest.approx(2 * p * q * (n - 1) / (n - 2) * bracket, abs=1e-9)
+        assert total <= 16 / 27 * (n - 1) * spread + TOLERANCE
+
+
 def test_hsic_of_nystrom_features():
     maps = nystrom((Kernel("gaussian", 0.5),), LINE.points(12), LINE)
 

@@ -54,6 +54,21 @@ def test_u_statistic_is_the_average_over_quadruples():
     assert hsic_u(rows[:, :1], rows[:, 1:], (WIDE, WIDE), (LINE, LINE)) == pytest.approx(brute)
 
 
+def test_permuted_u_statistics_are_those_of_permuted_rows():
+    """Row sums are taken once and shuffled, for all pairs of kernels."""
+    x, y = (side[:, None] for side in pairs(9, share=0.5))
+    grid = (WIDE, Kernel("gaussian", 0.2))
+    shuffles = np.array([np.random.default_rng(seed).permutation(9) for seed in range(4)])
+    domains = (LINE, LINE)
+    values, _ = permuted_hsic_exact(x, y, (grid, grid), domains, shuffles, unbiased=True)
+    expected = [
+        [hsic_u(x, y[shuffle], (first, second), domains) for shuffle in shuffles]
+        for first in grid
+        for second in grid
+    ]
+    np.testing.assert_allclose(values, expected, atol=1e-14)
+
+
 @pytest.mark.parametrize("n", [5, 64, 333])
 def test_features_agree_with_exact_kernels(n):
     """Observed statistics agree pair by pair, leftover rows and all, within the stated error."""

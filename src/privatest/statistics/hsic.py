@@ -85,9 +85,10 @@ def hsic_u_sensitivity(spread_x: float, spread_y: float, n: int) -> PermutationS
 
     Notes
     -----
-    **Sensitivity** 2 c_x² c_y²/n, observed or permuted. Proof: docs/proofs/hsic-sensitivity.md.
+    **Sensitivity** (16/27) c_x² c_y² (n-1)/(n (n-3)), observed or permuted. Proof:
+    docs/proofs/hsic-sensitivity.md.
     """
-    step = 2 * spread_x**2 * spread_y**2 / n
+    step = 16 * spread_x**2 * spread_y**2 * (n - 1) / (27 * n * (n - 3)) * (1 + 1e-14)
     return PermutationSensitivity(step, step)
 
 
@@ -216,21 +217,14 @@ def permuted_hsic_exact(
 
     def values(shuffle: NDArray[np.intp]) -> NDArray[np.float64]:
         shuffled = [np.take(matrix[shuffle], shuffle, axis=1) for matrix in right]
-        traces = [np.vdot(a, b) for a in left for b in shuffled]
-        if unbiased:
-            traces = [
-                trace + _hollow_correction(a, b)
-                for trace, (a, b) in zip(
-                    traces, ((a, b) for a in left for b in shuffled), strict=True
-                )
-            ]
-        return np.array(traces)
+        return np.array([np.vdot(a, b) for a in left for b in shuffled])
 
     n = len(x)
     traces = np.array(list(parallel(values, shuffles, shuffles.size * n * count))).T
     own = [np.array(gram_roundings(*side)) for side in zip(kernels, domains, strict=True)]
     errors = 8 * (own[0][:, None] + own[1] + 4 * n * UNIT_ROUNDOFF).ravel()
     if unbiased:
+        traces += _hollow_correction(left, right, shuffles)
         return traces / (n * (n - 3)), 4 * errors
     return np.sqrt(np.maximum(traces, 0.0)) / n, np.sqrt(errors)
 
@@ -247,9 +241,15 @@ def _hollow(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return hollow
 
 
-def _hollow_correction(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
-    """Return what turns the trace of hollow matrices into n (n-3) times the U-statistic."""
-    n = len(left)
-    sums = left.sum(axis=0), right.sum(axis=0)
-    both = sums[0].sum() * sums[1].sum() / ((n - 1) * (n - 2))
-    return float(both - 2 * (sums[0] @ sums[1]) / (n - 2))
+def _hollow_correction(
+    left: list[NDArray[np.float64]], right: list[NDArray[np.float64]], shuffles: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return what turns traces of hollow matrices into n (n-3) times the U-statistic."""
+    n = shuffles.shape[1]
+    rows, columns = (np.array([matrix.sum(axis=0) for matrix in side]) for side in (left, right))
+    both = np.outer(rows.sum(axis=1), columns.sum(axis=1)).ravel() / ((n - 1) * (n - 2))
+    crossed = np.array([rows @ columns[:, shuffle].T for shuffle in shuffles])
+    correction: NDArray[np.float64] = (
+        both[:, None] - 2 / (n - 2) * crossed.reshape(len(shuffles), -1).T
+    )
+    return correction
