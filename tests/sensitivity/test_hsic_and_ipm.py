@@ -13,7 +13,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.features import nystrom
 from privatest.kernels.kernels import Kernel
 from privatest.statistics.hsic import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
-from privatest.statistics.ipm import ipm, metric
+from privatest.statistics.ipm import ipm, metric, sliced_diameter
 from privatest.statistics.mmd import mmd_sensitivity
 from privatest.statistics.private_groups import private_groups_sensitivity
 
@@ -220,6 +220,7 @@ METRICS = [
     ("mean", SQUARE, "linf"),
     ("wasserstein", LINE, "l2"),
     ("wasserstein", SQUARE, "l2"),
+    ("wasserstein", Domain((0,) * 5), "l2"),
     ("kolmogorov", LINE, "l2"),
     ("kolmogorov", SQUARE, "l2"),
     ("total-variation", Domain((3, 2)), "l2"),
@@ -246,9 +247,54 @@ def test_metrics_move_by_their_diameter(distance, domain, norm):
     other[0] = [max(level - 1, 1) for level in domain.levels]
     moved = ipm(other[:3], other[3:], chosen) - ipm(corner[:3], corner[3:], chosen)
     assert largest <= 1 + TOLERANCE
-    # public thresholds stay off the corner, and each direction has a corner of its own
+    # public thresholds stay off the corner, and sliced distances have a corner of their own
     if distance not in ("kolmogorov", "wasserstein") or domain is LINE:
         assert moved == pytest.approx(chosen.diameter / 3)
+
+
+def farthest_corner(directions: np.ndarray, seed: int) -> np.ndarray:
+    """Climb from random corners u to a largest mean |direction · u|: a search, not a proof."""
+    rng = np.random.default_rng(seed)
+    best, most = np.ones(len(directions)), 0.0
+    for _ in range(60):
+        u = rng.choice([-1.0, 1.0], size=len(directions))
+        for _ in range(50):  # the best corner for the signs of the projections, until it stays
+            u = np.where(directions @ np.sign(directions.T @ u) >= 0, 1.0, -1.0)
+        if np.abs(directions.T @ u).mean() > most:
+            best, most = u, float(np.abs(directions.T @ u).mean())
+    return best
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 5, 10, 16, 17, 40, 100])
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (2, 7)])
+def test_sliced_wasserstein_attains_its_diameter(dimension, n, m):
+    """A row replaced by the opposite corner: the whole bound up to 16 columns, never above."""
+    chosen = metric("wasserstein", Domain((0,) * dimension))
+    corner = (1 + farthest_corner(chosen.directions, dimension)) / 2
+    rows = np.tile(corner, (n + m, 1))
+    other = rows.copy()
+    other[0] = 1 - corner
+    moved = ipm(other[:n], other[n:], chosen) - ipm(rows[:n], rows[n:], chosen)
+    ratio = moved / mmd_sensitivity(chosen.diameter, n, n, "one").permuted
+    assert ratio <= 1 + TOLERANCE
+    assert ratio > (0.98 if dimension <= 16 else 0.7)
+    reach = np.abs(chosen.directions).sum(axis=0).mean()  # of each direction's own worst pair
+    assert chosen.diameter < (0.76 if dimension == 2 else 0.62) * reach
+
+
+def test_corners_are_enumerated_once_or_bounded():
+    """All corners by brute force; beyond sixteen columns the bound is above the best corner."""
+    rng = np.random.default_rng(11)
+    for dimension in (1, 2, 7):
+        directions = rng.normal(size=(dimension, 9))
+        corners = np.array(list(product([-1.0, 1.0], repeat=dimension)))
+        longest = np.abs(corners @ directions).mean(axis=1).max()
+        assert longest <= sliced_diameter(directions) <= longest * (1 + 1e-11)
+    wide = np.zeros((17, 5))  # one column only: the bound is the reach, not the eigenvalue
+    wide[3] = [1.0, -2.0, 0.5, 0.0, 1.0]
+    assert sliced_diameter(wide) == pytest.approx(0.9)
+    equal = np.ones((18, 4))  # one direction along the diagonal: the bound is attained
+    assert sliced_diameter(equal) == pytest.approx(18.0)
 
 
 @pytest.mark.parametrize(("distance", "domain", "norm"), METRICS)

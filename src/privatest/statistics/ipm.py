@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,7 +26,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.statistics.bins import parallel
 
-__all__ = ["Distance", "LineMetric", "LinearMetric", "ipm", "metric"]
+__all__ = ["Distance", "LineMetric", "LinearMetric", "ipm", "metric", "sliced_diameter"]
 
 Distance = Literal["mean", "wasserstein", "total-variation", "kolmogorov"]
 DISTANCES: tuple[str, ...] = get_args(Distance)
@@ -35,6 +36,8 @@ MEAN_NORMS: tuple[str, ...] = get_args(MeanNorm)
 _MOST_CELLS = 4096
 _THRESHOLDS = 512  # public thresholds of Kolmogorov's distance in several dimensions
 _DIRECTIONS = 32  # public directions of the sliced Wasserstein distance
+_ENUMERATED = 16  # columns up to which all corners of the box are tried
+_CORNERS_HELD = 1 << 14  # corners tried at a time
 _WEIGHTS_HELD = 1 << 22  # row weights expanded at a time
 
 Floats = NDArray[np.float64]
@@ -123,7 +126,10 @@ class LineMetric:
                 return np.asarray(sums.max(axis=1))
 
             total += np.concatenate(list(parallel(part, slices, count * len(rows))))
-        additions = 4.0 * len(rows) * UNIT_ROUNDOFF * (1 + self.diameter)
+        # of sums of weights over the line, of the area, and of the rows' places on the line, which
+        # are as long as the box along a direction: longer than the diameter
+        reach = float(np.abs(self.directions).sum(axis=0).mean())
+        additions = 4.0 * (len(rows) + len(self.directions)) * UNIT_ROUNDOFF * (1 + reach)
         return total[None, :] / self.directions.shape[1], np.array([additions])
 
 
@@ -154,10 +160,36 @@ def metric(distance: Distance, domain: Domain, norm: MeanNorm = "l2") -> LinearM
         return _kolmogorov_thresholds(domain)
     if domain.dimension == 1:
         return LineMetric(np.ones((1, 1)), distance, 1.0)
-    directions = np.random.default_rng(0).normal(size=(domain.dimension, _DIRECTIONS))
+    return _sliced_wasserstein(domain.dimension)
+
+
+@lru_cache(maxsize=16)
+def _sliced_wasserstein(dimension: int) -> LineMetric:
+    directions = np.random.default_rng(0).normal(size=(dimension, _DIRECTIONS))
     directions /= np.linalg.norm(directions, axis=0)
-    reach = np.abs(directions).sum(axis=0)  # of the unit box along each direction
-    return LineMetric(directions, distance, float(reach.mean()) * (1 + 1e-12))
+    directions.setflags(write=False)
+    return LineMetric(directions, "wasserstein", sliced_diameter(directions))
+
+
+def sliced_diameter(directions: Floats) -> float:
+    """Bound mean |direction · (z - z')| over rows z, z' of the unit box; directions are columns.
+
+    It is convex in z - z', so it is largest where every entry is 1 or -1. All such corners are
+    tried for up to 16 columns; beyond, the root mean square along the leading eigenvector
+    bounds it.
+    """
+    dimension, count = directions.shape
+    if dimension > _ENUMERATED:
+        largest = float(np.linalg.eigvalsh(directions @ directions.T / count)[-1])
+        reach = float(np.abs(directions).sum(axis=0).mean())
+        return min(math.sqrt(dimension * largest), reach) * (1 + 1e-12)
+    longest, columns = 0.0, np.arange(dimension)
+    corners = 1 << (dimension - 1)  # the first entry may be 1: opposite corners are equally far
+    for start in range(0, corners, _CORNERS_HELD):
+        codes = 2 * np.arange(start, min(start + _CORNERS_HELD, corners))
+        signs = 1.0 - 2.0 * ((codes[:, None] >> columns) & 1)
+        longest = max(longest, float(np.abs(signs @ directions).mean(axis=1).max()))
+    return longest * (1 + 1e-12)
 
 
 def _mean(dimension: int, norm: MeanNorm) -> LinearMetric:

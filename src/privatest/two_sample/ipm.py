@@ -125,8 +125,9 @@ def ipm_test(
     Notes
     -----
     **Sensitivity** D/min(n, m), D the diameter of the unit box as the distance sees it: d^(1/p)
-    for means in the p-norm, 1 for one column, for categories and for thresholds, the mean reach
-    of the box along the directions if sliced. "both" and "row" as for MMD, with D for c.
+    for means in the p-norm, 1 for one column, for categories and for thresholds; if sliced, the
+    largest mean distance of two corners of the box along the directions. "both" and "row" as
+    for MMD, with D for c.
     Proof: docs/proofs/integral-probability-metrics.md.
 
     **Privacy** Only the p-value (a multiple of 1/10,000) or the decision is released, at
