@@ -13,7 +13,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.features import nystrom
 from privatest.kernels.kernels import Kernel
 from privatest.statistics.hsic import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
-from privatest.statistics.ipm import ipm, metric, sliced_diameter
+from privatest.statistics.ipm import LineMetric, ipm, metric, sliced_diameter
 from privatest.statistics.mmd import mmd_sensitivity
 from privatest.statistics.private_groups import private_groups_sensitivity
 
@@ -270,6 +270,7 @@ def farthest_corner(directions: np.ndarray, seed: int) -> np.ndarray:
 def test_sliced_wasserstein_attains_its_diameter(dimension, n, m):
     """A row replaced by the opposite corner: the whole bound up to 16 columns, never above."""
     chosen = metric("wasserstein", Domain((0,) * dimension))
+    assert isinstance(chosen, LineMetric)
     corner = (1 + farthest_corner(chosen.directions, dimension)) / 2
     rows = np.tile(corner, (n + m, 1))
     other = rows.copy()

@@ -137,14 +137,21 @@ def test_simulated_noise_is_not_the_stream_of_the_same_public_seed():
     assert not np.array_equal(noise, SimulatedNoise(child).gaussian(np.zeros(2000), 1.0, -40))
 
 
+@pytest.mark.parametrize("byte", [0x00, 0xFF])
+def test_uniforms_are_never_0_or_1(monkeypatch, byte):
+    """The outermost keys: a logarithm or a normal quantile of them is finite."""
+    monkeypatch.setattr("secrets.token_bytes", lambda size: bytes([byte]) * size)
+    draws = SecureNoise().uniforms(3)
+    assert np.all((draws > 0) & (draws < 1))
+    assert np.all(draws == (2.0**-53 if byte == 0 else 1 - 2.0**-53))
+
+
 @pytest.mark.parametrize("noise", [SecureNoise(), SimulatedNoise(1)], ids=["secure", "simulated"])
 def test_uniforms_have_all_their_bits(noise):
-    """Each of 52 bits is 1 in half of the draws: 6 standard deviations, 1e-7 for all together.
-
-    The last bit of 53 is rounded off where a half was added.
-    """
+    """Each of 52 bits is 1 in half of the draws: 6 standard deviations, 1e-7 for all together."""
     draws = noise.uniforms(40_000)
     assert draws.min() > 0
-    whole = (draws * 2.0**53 - 0.5).astype(np.uint64)
-    ones = np.array([np.mean(whole >> np.uint64(bit) & np.uint64(1)) for bit in range(1, 53)])
+    odd = (draws * 2.0**53).astype(np.uint64)
+    assert np.all(odd % 2 == 1)
+    ones = np.array([np.mean(odd >> np.uint64(bit) & np.uint64(1)) for bit in range(1, 53)])
     assert np.abs(ones - 0.5).max() < 6 * 0.5 / 200

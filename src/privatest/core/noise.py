@@ -46,7 +46,7 @@ class NoiseSource(Protocol):
         """Return a uniform permutation of ``range(size)``."""
 
     def uniforms(self, size: int) -> NDArray[np.float64]:
-        """Return independent uniform numbers, odd multiples of 2^-54 in (0, 1)."""
+        """Return independent uniform numbers, odd multiples of 2^-53 in (0, 1)."""
 
 
 class SecureNoise:
@@ -101,8 +101,8 @@ class SecureNoise:
 
         For samplers that have no float-safe form (the axes of a private covariance).
         """
-        keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(11)
-        return (keys.astype(np.float64) + 0.5) * 2.0**-53
+        keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64) >> np.uint64(12)
+        return _odd_multiples(keys)
 
 
 class SimulatedNoise:
@@ -155,8 +155,7 @@ class SimulatedNoise:
 
     def uniforms(self, size: int) -> NDArray[np.float64]:
         """Return seeded uniform numbers."""
-        keys = self._rng.integers(1 << 53, size=size)
-        return (keys.astype(np.float64) + 0.5) * 2.0**-53
+        return _odd_multiples(self._rng.integers(1 << 52, size=size))
 
 
 def noise_source(noise: NoiseSource | None) -> NoiseSource:
@@ -174,6 +173,12 @@ def secret_coins(noise: NoiseSource, count: int) -> NDArray[np.bool_]:
     places = noise.permutation(2 * count)
     first: NDArray[np.bool_] = places[:count] < places[count:]
     return first
+
+
+def _odd_multiples(keys: NDArray[np.uint64] | NDArray[np.int64]) -> NDArray[np.float64]:
+    """Map 52 bits to (2 key + 1)/2^53: all are floats, so none is rounded to 0 or to 1."""
+    multiples: NDArray[np.float64] = (keys.astype(np.float64) + 0.5) * 2.0**-52
+    return multiples
 
 
 def _opendp() -> Any:
