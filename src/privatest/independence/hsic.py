@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -14,16 +15,18 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.samples import Sample, TwoSamples, encode_pairs
-from privatest.kernels.features import FeatureMaps, nystrom, resolved
+from privatest.data.domain import Domain
+from privatest.data.samples import TwoSamples, encode_pairs
+from privatest.kernels.features import nystrom, resolved
 from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.kernels.shared import SharedFeatures, stacked, tabulated
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
 from privatest.statistics.hsic import (
     hsic_sensitivity,
     hsic_u_sensitivity,
     permuted_hsic_exact,
-    permuted_hsic_features,
 )
+from privatest.statistics.hsic_features import permuted_hsic_features
 from privatest.statistics.kernel_moments import null_moments
 
 __all__ = ["hsic_test"]
@@ -189,7 +192,7 @@ class _Plan:
 
     sides: TwoSamples
     kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
-    maps: tuple[FeatureMaps, FeatureMaps] | None
+    features: tuple[SharedFeatures, SharedFeatures] | None
     estimator: Literal["v", "u"]
     n_permutations: int
 
@@ -208,18 +211,22 @@ def _plan(
         raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
     if method == "exact" or estimator == "u" or not bounded:
         return _Plan(sides, kernels, None, estimator, n_permutations)
-    (kernels_x, maps_x), (kernels_y, maps_y) = (
-        _side_features(side, grid) for side, grid in zip(sides, kernels, strict=True)
+    (kernels_x, features_x), (kernels_y, features_y) = (
+        _side_features(grid, side.domain) for side, grid in zip(sides, kernels, strict=True)
     )
-    return _Plan(sides, (kernels_x, kernels_y), (maps_x, maps_y), estimator, n_permutations)
+    features = (features_x, features_y)
+    return _Plan(sides, (kernels_x, kernels_y), features, estimator, n_permutations)
 
 
+@lru_cache(maxsize=32)
 def _side_features(
-    side: Sample, kernels: tuple[Kernel, ...]
-) -> tuple[tuple[Kernel, ...], FeatureMaps]:
-    landmarks = side.domain.landmarks()
-    kept = resolved(kernels, landmarks, side.domain)
-    return kept, nystrom(kept, landmarks, side.domain, max_rank=_MAX_RANK)
+    kernels: tuple[Kernel, ...], domain: Domain
+) -> tuple[tuple[Kernel, ...], SharedFeatures]:
+    """Return the kernels that public points resolve, and their features."""
+    landmarks = domain.landmarks()
+    kept = resolved(kernels, landmarks, domain)
+    table = tabulated(kept, domain, max_rank=_MAX_RANK)
+    return kept, table or stacked(nystrom(kept, landmarks, domain, max_rank=_MAX_RANK))
 
 
 def _statistics(
@@ -230,9 +237,9 @@ def _statistics(
     n = len(left.rows)
     order = noise.permutation(n)  # secret; partners stay together
     x, y = left.rows[order], right.rows[order]
-    if plan.maps is not None:
-        spreads = [side.spreads for side in plan.maps]
-        values, errors = permuted_hsic_features(x, y, plan.maps, plan.n_permutations, rng)
+    if plan.features is not None:
+        spreads = [side.spreads for side in plan.features]
+        values, errors = permuted_hsic_features(x, y, plan.features, plan.n_permutations, rng)
     else:
         spreads = [
             tuple(kernel.spread(side.domain) for kernel in grid)
@@ -284,7 +291,7 @@ def _facts(plan: _Plan) -> dict[str, Any]:
             "bandwidths_x": tuple(kernel.bandwidth for kernel in plan.kernels[0]),
             "bandwidths_y": tuple(kernel.bandwidth for kernel in plan.kernels[1]),
             "estimator": plan.estimator,
-            "computation": "exact" if plan.maps is None else "nystrom",
+            "computation": "exact" if plan.features is None else "nystrom",
             "n_permutations": plan.n_permutations,
         },
         "unit": plan.sides[0].unit,

@@ -1,0 +1,150 @@
+"""Features of all bandwidths as linear functions of one vector, the basis of a row.
+
+Sums of products of bases then serve every pair of bandwidths. For one column the features of all
+bandwidths nearly lie in one space of few functions, which a public table holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.data.domain import Domain
+from privatest.kernels.features import FeatureMaps, nystrom
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
+
+__all__ = ["SharedFeatures", "stacked", "tabulated"]
+
+_LATTICE = 513  # points of the table of a numeric column
+_MOST_LEVELS = 1024  # categories of a table
+_TABLE_CUT = 1e-4  # directions of the table with less than this share of the largest are left out
+
+Basis = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedFeatures:
+    """One basis for the features of several kernels.
+
+    Parameters
+    ----------
+    basis : function
+        Encoded rows to rows × basis.
+    mix : array or None
+        Basis × features of all kernels, side by side; None if the basis is these features.
+    widths : tuple of int
+        Number of features of each kernel.
+    spreads : tuple of float
+        Largest distance between the features of two rows, for each kernel.
+    sizes : tuple of float
+        Bound on the norm of any row's features, and of what they are computed from.
+    errors : tuple of float
+        Bound on the rounding error of a row's features.
+    """
+
+    basis: Basis
+    mix: NDArray[np.float64] | None
+    widths: tuple[int, ...]
+    spreads: tuple[float, ...]
+    sizes: tuple[float, ...]
+    errors: tuple[float, ...]
+
+    @property
+    def width(self) -> int:
+        """Length of the basis."""
+        return sum(self.widths) if self.mix is None else len(self.mix)
+
+    @property
+    def owners(self) -> NDArray[np.float64]:
+        """Features × kernels: 1 where a feature belongs to a kernel."""
+        return np.repeat(np.eye(len(self.widths)), self.widths, axis=0)
+
+
+def stacked(maps: FeatureMaps) -> SharedFeatures:
+    """Put the features of all kernels side by side; they have norm at most 1."""
+    nothing = np.zeros((0, maps.raw_width))
+    kernels = range(len(maps.spreads))
+
+    def basis(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.hstack([maps.project(index, raw) for index, raw in enumerate(maps.raw(rows))])
+
+    return SharedFeatures(
+        basis=basis,
+        mix=None,
+        widths=tuple(maps.project(index, nothing).shape[1] for index in kernels),
+        spreads=maps.spreads,
+        sizes=(1.0,) * len(maps.spreads),
+        errors=tuple(
+            amplification * (rounding + maps.raw_width * UNIT_ROUNDOFF)
+            for amplification, rounding in zip(maps.amplifications, maps.roundings, strict=True)
+        ),
+    )
+
+
+def tabulated(
+    kernels: tuple[Kernel, ...], domain: Domain, *, max_rank: int
+) -> SharedFeatures | None:
+    """Tabulate the kernels' features of one column on a public lattice, in one short basis.
+
+    None where a table does not serve: several columns, no bounds, or too many categories.
+
+    Notes
+    -----
+    **Sensitivity** Between two points of the lattice the basis is interpolated, so features lie
+    in the convex hull of the table's rows, and no two are further apart than two rows of the
+    table: ``spreads`` is the largest distance, by computing them all.
+    """
+    levels = domain.levels[0]
+    if domain.dimension > 1 or not domain.bounded or levels > _MOST_LEVELS:
+        return None
+    points = np.arange(float(levels)) if levels else np.linspace(0, 1, _LATTICE)
+    maps = nystrom(kernels, domain.landmarks(), domain, max_rank=max_rank)
+    features = stacked(maps)
+    left, strengths, right = np.linalg.svd(features.basis(points[:, None]), full_matrices=False)
+    kept = strengths >= _TABLE_CUT * strengths[0]
+    table, mix = left[:, kept] * strengths[kept], right[kept]
+    size = float(np.linalg.norm(table, axis=1).max())
+    edges = np.cumsum(features.widths)[:-1]
+    parts = np.split(mix, edges, axis=1)
+    sizes = tuple(size * float(np.linalg.norm(part)) * (1 + 1e-12) for part in parts)
+    roundoff = 4 * (len(mix) + 8) * UNIT_ROUNDOFF
+    return SharedFeatures(
+        basis=_interpolation(table, numeric=levels == 0),
+        mix=np.ascontiguousarray(mix),
+        widths=features.widths,
+        spreads=tuple(
+            _diameter(table @ part) + 2 * roundoff * each
+            for part, each in zip(parts, sizes, strict=True)
+        ),
+        sizes=sizes,
+        errors=tuple(roundoff * each for each in sizes),
+    )
+
+
+def _interpolation(table: NDArray[np.float64], *, numeric: bool) -> Basis:
+    """Return the function that looks rows up in the table: by their code, or between points."""
+    if not numeric:
+        return lambda rows: table[rows[:, 0].astype(np.intp)]
+    steps = np.diff(table, axis=0)
+
+    def basis(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        position = rows[:, 0] * len(steps)
+        index = np.minimum(position.astype(np.intp), len(steps) - 1)
+        found = steps[index]
+        found *= (position - index)[:, None]
+        found += table[index]
+        return found
+
+    return basis
+
+
+def _diameter(points: NDArray[np.float64]) -> float:
+    """Largest distance between two rows, rounded up."""
+    squares = np.einsum("ij,ij->i", points, points)
+    distances = squares[:, None] + squares - 2 * (points @ points.T)
+    slack = 8 * (points.shape[1] + 8) * UNIT_ROUNDOFF * float(squares.max())
+    return math.sqrt(max(float(distances.max()), 0.0) + slack) * (1 + 1e-14)
