@@ -115,6 +115,7 @@ def whole_test(adjacency, release, noise):
             alpha=0.5,
             release=release,
             adjacency=adjacency,
+            relabel="permute" if adjacency == "row" else "auto",  # swaps: test_pair_swaps.py
             bounds=(0, 1),
             bandwidths=1.0,
             n_permutations=30,

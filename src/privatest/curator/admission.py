@@ -173,6 +173,7 @@ def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
 
 def _work(prepared: Prepared, rows: int) -> int:
     """Return about how many numbers a kernel test looks at; 0 for a test without a grid."""
+    from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
     from privatest.two_sample.mmd import EXACT_BINS, is_quick  # noqa: PLC0415
 
     request, arguments = prepared.request, prepared.arguments
@@ -186,9 +187,16 @@ def _work(prepared: Prepared, rows: int) -> int:
     permutations = int(options.get("permutations", _PERMUTATIONS)) + 1
     adjacency, computation = arguments.get("adjacency"), options.get("computation", "auto")
     exact = computation == "exact" or options.get("estimator") == "u"
+    swap = adjacency == "row" and swaps_labels(
+        "auto",
+        rows,
+        prepared.schema.rows_per_person,
+        request.budget.pure_epsilon,
+        options.get("release", request.entry.releases[0]),
+    )
     if adjacency is not None and computation == "auto":
-        exact = exact or is_quick(rows, len(prepared.schema.columns), adjacency)
-    if exact and adjacency in ("one", "both"):
+        exact = exact or is_quick(rows, len(prepared.schema.columns), adjacency, swap=swap)
+    if exact and (swap or adjacency in ("one", "both")):
         return kernels * (rows**2 + permutations * min(rows, EXACT_BINS) ** 2)
     if exact:
         return kernels * rows**2 * permutations

@@ -25,7 +25,7 @@ __all__ = [
     "private_groups_sensitivity",
 ]
 
-_BLOCKS = 64  # label blocks that are permuted
+_BLOCKS = 64  # most label blocks that are permuted
 _ROWS_PER_PIECE = 1024
 
 
@@ -100,8 +100,8 @@ def _label_blocks(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Centred labels over N, and the same cut into blocks (leftovers are not in it)."""
     centred = (labels - labels.mean()) / len(labels)
-    blocks = min(_BLOCKS, len(labels))
-    size = len(labels) // blocks
+    size = -(-len(labels) // _BLOCKS)  # so that fewer rows are left over than a block has
+    blocks = len(labels) // size
     return centred, centred[: blocks * size].reshape(blocks, size)
 
 

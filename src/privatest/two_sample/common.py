@@ -1,14 +1,65 @@
-"""What all two-sample tests share: sizes, and which of them are public."""
+"""What all two-sample tests share: sizes, which of them are public, and private groups."""
 
 from __future__ import annotations
 
-from privatest.core.errors import DataError
-from privatest.core.privacy import Adjacency
-from privatest.data.samples import TwoSamples
+from typing import Literal, get_args
 
-__all__ = ["NULL_HYPOTHESIS", "check_sizes", "public_sizes", "shown_sizes"]
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency
+from privatest.core.validation import one_of
+from privatest.data.samples import TwoSamples
+from privatest.mechanisms.permutation import Release
+
+__all__ = [
+    "NULL_HYPOTHESIS",
+    "Relabel",
+    "check_relabel",
+    "check_sizes",
+    "labelled_rows",
+    "public_sizes",
+    "shown_sizes",
+    "swaps_labels",
+]
 
 NULL_HYPOTHESIS = "the two samples come from the same distribution"
+
+Relabel = Literal["auto", "permute", "swap"]
+"""How private groups are relabelled: among all rows, or within pairs of rows."""
+
+RELABELS: tuple[str, ...] = get_args(Relabel)
+
+# Swaps have less noise, permutations a smaller statistic under the null hypothesis: their power
+# is the same near this N epsilon² (benchmarks/power/groups.py).
+_EQUAL_POWER: dict[Release, float] = {"decision": 250.0, "pvalue": 350.0}
+
+
+def check_relabel(relabel: Relabel, adjacency: Adjacency) -> None:
+    """Refuse a way of relabelling that there is not, or public groups that name one."""
+    one_of("relabel", relabel, RELABELS)
+    if relabel != "auto" and adjacency != "row":
+        raise ParameterError("relabel needs adjacency='row': it is for private groups.")
+
+
+def swaps_labels(
+    relabel: Relabel, total: int, rows_per_person: int, epsilon: float, release: Release
+) -> bool:
+    """Return whether labels are swapped in pairs: a rule of public numbers only."""
+    if relabel != "auto":
+        return relabel == "swap"
+    return total * (epsilon / rows_per_person) ** 2 < _EQUAL_POWER[release]
+
+
+def labelled_rows(
+    samples: TwoSamples, noise: NoiseSource
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return all rows in a secret order, and a label for each: 1 for x, 0 for y."""
+    order = noise.permutation(len(samples.x) + len(samples.y))
+    rows = np.vstack([samples.x.rows, samples.y.rows])[order]
+    return rows, (order < len(samples.x)).astype(np.float64)
 
 
 def check_sizes(samples: TwoSamples, adjacency: Adjacency) -> None:

@@ -25,12 +25,26 @@ from privatest.statistics.ipm import (
     metric,
 )
 from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
+from privatest.statistics.pair_swaps import (
+    pair_swaps_sensitivity,
+    permuted_swaps_features,
+    permuted_swaps_line,
+)
 from privatest.statistics.private_groups import (
     permuted_groups_features,
     permuted_groups_line,
     private_groups_sensitivity,
 )
-from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, public_sizes, shown_sizes
+from privatest.two_sample.common import (
+    NULL_HYPOTHESIS,
+    Relabel,
+    check_relabel,
+    check_sizes,
+    labelled_rows,
+    public_sizes,
+    shown_sizes,
+    swaps_labels,
+)
 
 __all__ = ["ipm_test"]
 
@@ -44,6 +58,7 @@ class IpmOptions(TypedDict, total=False):
     delta: Amount
     alpha: float
     adjacency: Adjacency
+    relabel: Relabel
     n_permutations: int
     rng: Rng
     noise: NoiseSource | None
@@ -83,6 +98,7 @@ def ipm_test(
     alpha: float = 0.05,
     release: Release = "pvalue",
     adjacency: Adjacency = "one",
+    relabel: Relabel = "auto",
     n_permutations: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -110,6 +126,8 @@ def ipm_test(
         A p-value with its decision, or the decision alone with less noise.
     adjacency : {"one", "both", "row"}
         What is hidden, as in :func:`mmd_test`.
+    relabel : {"auto", "permute", "swap"}
+        How private groups are relabelled, as in :func:`mmd_test`.
     n_permutations : int
         Number of random permutations.
     rng : None, int or Generator
@@ -151,15 +169,23 @@ def ipm_test(
     one_of("norm", norm, MEAN_NORMS)
     one_of("release", release, RELEASES)
     one_of("adjacency", adjacency, ADJACENCIES)
+    check_relabel(relabel, adjacency)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)
     chosen = metric(distance, samples.domain, norm)
     n, m = public_sizes(samples, adjacency)
+    parameters: dict[str, Any] = {"distance": distance, "n_permutations": n_permutations}
+    if distance == "mean":
+        parameters["norm"] = norm
     if adjacency == "row":
-        sensitivity = private_groups_sensitivity(chosen.diameter, n + m)
-        values, errors = _private_groups(samples, chosen, n_permutations, generator, source)
+        swap = swaps_labels(relabel, n + m, samples.rows_per_person, budget.pure_epsilon, release)
+        parameters["relabel"] = "swap" if swap else "permute"
+        bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
+        sensitivity = bound(chosen.diameter, n + m)
+        rows, labels = labelled_rows(samples, source)
+        values, errors = _private_groups(rows, labels, chosen, n_permutations, generator, swap=swap)
     else:
         sensitivity = mmd_sensitivity(chosen.diameter, n, m, adjacency)
         values, errors = _public_groups(samples, chosen, n_permutations, generator, source)
@@ -175,8 +201,7 @@ def ipm_test(
             "method": f"two-sample test by {_name(distance, norm, samples.domain.dimension)}",
             "null_hypothesis": NULL_HYPOTHESIS,
             "sizes": shown_sizes(samples, adjacency),
-            "parameters": {"distance": distance, "n_permutations": n_permutations}
-            | ({"norm": norm} if distance == "mean" else {}),
+            "parameters": parameters,
             "unit": samples.unit,
         },
     )
@@ -215,15 +240,16 @@ def _public_groups(
 
 
 def _private_groups(
-    samples: TwoSamples,
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
     chosen: LinearMetric | LineMetric,
     n_permutations: int,
     rng: np.random.Generator,
-    noise: NoiseSource,
+    *,
+    swap: bool,
 ) -> Values:
-    order = noise.permutation(len(samples.x) + len(samples.y))
-    rows = np.vstack([samples.x.rows, samples.y.rows])[order]
-    labels = (order < len(samples.x)).astype(np.float64)
     if isinstance(chosen, LinearMetric):
-        return permuted_groups_features(rows, labels, chosen, n_permutations, rng, chosen.norm)
-    return permuted_groups_line(rows, labels, chosen, n_permutations, rng)
+        permuted = permuted_swaps_features if swap else permuted_groups_features
+        return permuted(rows, labels, chosen, n_permutations, rng, chosen.norm)
+    permuted_line = permuted_swaps_line if swap else permuted_groups_line
+    return permuted_line(rows, labels, chosen, n_permutations, rng)

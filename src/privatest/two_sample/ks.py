@@ -24,8 +24,9 @@ from privatest.statistics.ecdf import (
     two_sample_width,
 )
 from privatest.statistics.ipm import LineMetric
+from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_line
 from privatest.statistics.private_groups import permuted_groups_line, private_groups_sensitivity
-from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes
+from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes, swaps_labels
 
 __all__ = ["ks_2samp"]
 
@@ -90,8 +91,9 @@ def ks_2samp(
     is then a little larger than that of the two distribution functions.
 
     **Sensitivity** 1/min(n, m) for "one", 1/n + 1/m for "both", times the rows of a person;
-    attained. "row": (N-1)/N² observed and twice that permuted, for (n m/N²) times the distance.
-    Proof: docs/proofs/ks-type.md.
+    attained. "row": (N-1)/N² observed and twice that permuted, for (n m/N²) times the distance;
+    1/N both where labels are swapped in pairs (``relabel`` of :func:`mmd_test`, as "auto").
+    Proof: docs/proofs/ks-type.md and docs/proofs/private-groups.md.
 
     **Privacy** n m times the distance, an integer, is released with noise at (epsilon, delta);
     the p-value follows from it by the exact law.
@@ -132,7 +134,6 @@ def ks_2samp(
     }
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
     if adjacency == "row":
-        facts["parameters"] = {"statistic": statistic, "n_permutations": n_permutations}
         return _private_groups(samples, statistic, n_permutations, generator, common)
     n, m = len(samples.x), len(samples.y)
     width = samples.rows_per_person * two_sample_width(n, m, adjacency)
@@ -163,10 +164,16 @@ def _private_groups(
     rows = ranks.reshape(-1, 1)[order].astype(np.float64)
     labels = (order < len(samples.x)).astype(np.float64)
     metric = LineMetric(np.ones((1, 1)), "kuiper" if statistic == "kuiper" else "kolmogorov", 1.0)
-    values, errors = permuted_groups_line(rows, labels, metric, n_permutations, rng)
-    sensitivity = private_groups_sensitivity(metric.diameter, total) * samples.rows_per_person
-    result = permutation_result(
-        values[0], sensitivity=sensitivity.widened(float(errors[0])), release="pvalue", **common
-    )
+    rows_per_person, epsilon = samples.rows_per_person, common["budget"].pure_epsilon
+    swap = swaps_labels("auto", total, rows_per_person, epsilon, "pvalue")
+    permuted = permuted_swaps_line if swap else permuted_groups_line
+    bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
+    values, errors = permuted(rows, labels, metric, n_permutations, rng)
+    sensitivity = (bound(metric.diameter, total) * rows_per_person).widened(float(errors[0]))
+    common["facts"]["parameters"] |= {
+        "n_permutations": n_permutations,
+        "relabel": "swap" if swap else "permute",
+    }
+    result = permutation_result(values[0], sensitivity=sensitivity, release="pvalue", **common)
     assert isinstance(result, Outcome)  # what release="pvalue" gives
     return result

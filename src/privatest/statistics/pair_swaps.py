@@ -1,0 +1,179 @@
+"""Private groups by swapping labels within pairs: less sensitive than permuting all labels.
+
+Rows come in a secret order, and rows 0 and 1, 2 and 3, ... make pairs (a, b). With labels g in
+{0, 1}, T = |(1/N) sum over pairs of (g_a - g_b)(f(x_a) - f(x_b))|, and the null is made by
+swapping the two labels of a pair, which turns the sign of its term. Only pairs with two labels
+speak, so under the null hypothesis T is sqrt 2 larger than (n m/N²) MMD; but a permutation never
+parts a row from its pair, so that permuted statistics move no further than the observed one.
+Proof: docs/proofs/private-groups.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.privacy import PermutationSensitivity
+from privatest.data.domain import Domain
+from privatest.kernels.features import FeatureMaps
+from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
+from privatest.statistics.bins import (
+    Norm,
+    euclidean,
+    feature_rounding,
+    parallel,
+    sum_rows,
+    summation_depth,
+    tiles,
+)
+from privatest.statistics.ipm import LineMetric
+
+__all__ = [
+    "pair_swaps_sensitivity",
+    "permuted_swaps_exact",
+    "permuted_swaps_features",
+    "permuted_swaps_line",
+]
+
+_BINS = 512  # bins of pairs, which are swapped together
+_GRAM_TILE = 512
+
+
+def pair_swaps_sensitivity(diameter: float, total: int) -> PermutationSensitivity:
+    """How far T moves, observed or permuted: diameter/N, ``diameter`` being that of f.
+
+    Notes
+    -----
+    **Sensitivity** A replaced row (x, g) is in one pair. Next to the other row's label, its own
+    makes the term 0 or gives it one sign, whatever it is replaced by; so the term moves by at
+    most the diameter (attained). Proof: docs/proofs/private-groups.md.
+    """
+    return PermutationSensitivity(diameter / total, diameter / total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Swaps:
+    """Row weights (g_a - g_b)/N and its negative, bins of pairs, and the sign of each bin."""
+
+    weights: NDArray[np.float64]  # one for each row; a leftover row has 0
+    edges: NDArray[np.intp]  # where each bin starts, and the end
+    signs: NDArray[np.float64]  # permutations × bins; the first row is as observed
+
+    @classmethod
+    def draw(
+        cls, labels: NDArray[np.float64], n_permutations: int, rng: np.random.Generator
+    ) -> _Swaps:
+        """Cut the pairs into bins and draw their signs."""
+        total = len(labels)
+        pairs = total // 2
+        size = -(-pairs // _BINS)
+        edges = 2 * np.minimum(np.arange(0, pairs + size, size), pairs)
+        weights = np.zeros(total)
+        weights[0 : 2 * pairs : 2] = (labels[0 : 2 * pairs : 2] - labels[1 : 2 * pairs : 2]) / total
+        weights[1 : 2 * pairs : 2] = -weights[0 : 2 * pairs : 2]
+        signs = np.ones((n_permutations + 1, len(edges) - 1))
+        signs[1:] = 2.0 * rng.integers(2, size=signs[1:].shape) - 1.0
+        return cls(weights, edges, signs)
+
+    @property
+    def depth(self) -> float:
+        """Longest chain of additions: within a bin, and over bins."""
+        return summation_depth(int(self.edges[1])) + float(self.signs.shape[1]) + 4.0
+
+    def sums(self, matrix: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Sum weighted rows of ``matrix``, which starts at edges[0], between edges."""
+        weights = self.weights[edges[0] : edges[-1]]
+        if len(edges) == 2:
+            return weights[None, :] @ matrix
+        return sum_rows(matrix * weights[:, None], edges - edges[0])
+
+
+def permuted_swaps_features(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    maps: FeatureMaps,
+    n_permutations: int,
+    rng: np.random.Generator,
+    norm: Norm = euclidean,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return T of features (kernels × permutations) and a bound on its rounding error.
+
+    Rows come in a secret order. One pass sums weighted features per bin of pairs; a permutation
+    then adds up bins with their signs. Rows without weight are computed too: how many there are
+    is private, and time would tell.
+    """
+    swaps = _Swaps.draw(labels, n_permutations, rng)
+
+    def tile_sums(tile: tuple[int, NDArray[np.intp]]) -> tuple[int, list[NDArray[np.float64]]]:
+        first, edges = tile
+        return first, [swaps.sums(raw, edges) for raw in maps.raw(rows[edges[0] : edges[-1]])]
+
+    sums: list[NDArray[np.float64]] = []
+    work = len(rows) * len(maps.spreads) * 64
+    for first, parts in parallel(tile_sums, tiles(swaps.edges), work):
+        if not sums:
+            sums = [np.zeros((len(swaps.edges) - 1, part.shape[1])) for part in parts]
+        for total, part in zip(sums, parts, strict=True):
+            total[first : first + len(part)] += part
+    values = [norm(swaps.signs @ maps.project(index, total)) for index, total in enumerate(sums)]
+    return np.array(values), feature_rounding(maps, swaps.depth)  # weights have mass <= 1
+
+
+def permuted_swaps_line(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    metric: LineMetric,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return T of a distance on a line (1 × permutations) and a bound on its rounding error."""
+    swaps = _Swaps.draw(labels, n_permutations, rng)
+    bin_of_row = np.searchsorted(swaps.edges[1:-1], np.arange(len(rows)), side="right")
+
+    def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
+        bins, own = bin_of_row[order], swaps.weights[order]
+        return lambda chosen: np.take(swaps.signs[chosen], bins, axis=1) * own
+
+    return metric.values(rows, weights, n_permutations + 1)
+
+
+def permuted_swaps_exact(
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    kernels: Sequence[Kernel],
+    domain: Domain,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return T (kernels × permutations) and a bound on its rounding error.
+
+    One pass over the weighted Gram matrix sums it into bins × bins; no N×N matrix is kept.
+    """
+    swaps = _Swaps.draw(labels, n_permutations, rng)
+    cuts = list(tiles(swaps.edges, _GRAM_TILE))
+    count = len(swaps.edges) - 1
+    blocks = [np.zeros((count, count)) for _ in kernels]
+    pairs = [(left, right) for left in cuts for right in cuts if right[1][0] <= left[1][0]]
+
+    def tile_sums(
+        pair: tuple[tuple[int, NDArray[np.intp]], tuple[int, NDArray[np.intp]]],
+    ) -> list[NDArray[np.float64]]:
+        (_, left), (_, right) = pair
+        matrices = grams(kernels, rows[left[0] : left[-1]], rows[right[0] : right[-1]], domain)
+        return [swaps.sums(swaps.sums(matrix, left).T, right).T for matrix in matrices]
+
+    work = len(rows) ** 2 * len(kernels)
+    for (left, right), sums in zip(pairs, parallel(tile_sums, pairs, work), strict=True):
+        for block, part in zip(blocks, sums, strict=True):  # left × right
+            across = slice(left[0], left[0] + part.shape[0])
+            down = slice(right[0], right[0] + part.shape[1])
+            block[across, down] += part
+            if left[1][0] != right[1][0]:
+                block[down, across] += part.T
+    squares = np.array([np.einsum("ij,ij->i", swaps.signs @ b, swaps.signs) for b in blocks])
+    # |error of w'Kw| <= (sum |w|)² times the error of an entry and of its sum; sum |w| <= 1
+    errors = np.array(gram_roundings(kernels, domain)) + 2 * swaps.depth * UNIT_ROUNDOFF
+    return np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors)
