@@ -203,7 +203,9 @@ def test_axes_bound_is_attained_in_two_dimensions():
 def test_axes_in_three_dimensions(epsilon):
     scales = ed_scales(5, 3, epsilon=epsilon)
     rng = np.random.default_rng(1)
-    axes = orthogonal_axes(np.zeros((40, 3, 3)), 0.0, rng.standard_normal, rng.random)
+    axes = orthogonal_axes(
+        *np.linalg.eigh(np.zeros((40, 3, 3))), 0.0, rng.standard_normal, rng.random
+    )
 
     def movement(rows, other):
         first, second = unit_squares(rows), unit_squares(other)

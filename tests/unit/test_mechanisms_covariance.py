@@ -7,7 +7,14 @@ import pytest
 from scipy.stats import kstest, laplace
 
 from privatest.core.errors import ParameterError
-from privatest.mechanisms.covariance import covariance_ed, ed_replicates, ed_scales
+from privatest.mechanisms.covariance import (
+    assembled,
+    covariance_ed,
+    ed_replicates,
+    ed_scales,
+    less_a_square,
+)
+from privatest.mechanisms.moments import nearest_psd
 from privatest.noise import SecureNoise, SimulatedNoise
 
 N = 500
@@ -80,9 +87,25 @@ def test_replicates_have_the_law_of_the_release(epsilon):
     exact, noise, rng = squares(3), SimulatedNoise(3), np.random.default_rng(4)
     ours = np.array([covariance_ed(exact, n=N, epsilon=epsilon, noise=noise) for _ in range(600)])
     scales = ed_scales(N, 3, epsilon=epsilon)
-    replicates = ed_replicates(np.tile(exact, (600, 1, 1)), scales, rng)
+    replicates = assembled(*ed_replicates(np.tile(exact, (600, 1, 1)), scales, rng))
     for i, j in ((0, 0), (0, 2), (1, 2)):
         assert kstest(ours[:, i, j], replicates[:, i, j]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_less_a_square_is_the_nearest_psd_matrix(size):
+    """Squares from far too small to far too large: the negative eigenvalue is cut, if there is."""
+    rng = np.random.default_rng(size)
+    values = 10 ** rng.uniform(-6, 2, size=(60, size))
+    axes = np.linalg.qr(rng.standard_normal((60, size, size)))[0]
+    m = 10 ** rng.uniform(-5, 3, size=(60, 1)) * rng.standard_normal((60, size))
+    m[0] = 0.0
+    plain = assembled(values, axes) - m[:, :, None] * m[:, None, :]
+    negative = np.linalg.eigvalsh(plain)[:, 0] < 0
+    assert 5 < negative.sum() < 55
+    found, scale = less_a_square(values, axes, m), np.abs(plain).max(axis=(1, 2))
+    gap = np.abs(found - nearest_psd(plain)).max(axis=(1, 2))
+    assert (gap / scale).max() < 1e-8
 
 
 def test_what_is_no_matrix_is_refused():

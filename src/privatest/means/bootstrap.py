@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.means.release import Plan, Released, centred
-from privatest.mechanisms.covariance import ed_replicates
+from privatest.mechanisms.covariance import ed_replicates, less_a_square
 from privatest.mechanisms.moments import nearest_psd, svec_noise
+from privatest.statistics.bins import parallel
 from privatest.statistics.moments import scatter_draws, spread_steps
 
 __all__ = [
@@ -150,10 +151,14 @@ def replicate(
     """Draw deviations of the contrast from its released value, in a scenario."""
     dimension = len(contrast.value)
     block = max(1, _STACK // dimension**2)
-    parts = [
-        _replicate_block(contrast, scenario, min(block, count - start), rng)
-        for start in range(0, count, block)
-    ]
+    counts = [min(block, count - start) for start in range(0, count, block)]
+
+    def part(job: tuple[int, np.random.Generator]) -> Replicates:
+        return _replicate_block(contrast, scenario, *job)
+
+    # each block has a stream of its own: the draws do not depend on the number of threads
+    jobs = zip(counts, rng.spawn(len(counts)), strict=True)
+    parts = list(parallel(part, jobs, count * dimension**3))
     return Replicates(
         np.concatenate([part.deviations for part in parts]),
         np.concatenate([part.diagonals for part in parts]),
@@ -205,8 +210,7 @@ def _redraw(
         shift, scatter = _with_rare(shift, scatter, sample, rare, rng)
     offset = sample.mean + shift - sample.about
     second = scatter + offset[:, :, None] * offset[:, None, :]
-    noisy = _noisy_second(second, sample, rng)
-    return shift + noise, centred(noisy, offset + noise, plan.variance)
+    return shift + noise, _noisy_covariance(second, offset + noise, sample, rng)
 
 
 def _with_rare(
@@ -230,11 +234,16 @@ def _mean_noise(plan: Plan, count: int, rng: np.random.Generator) -> Floats:
     return radius * rng.uniform(-1, 1, size=shape)
 
 
-def _noisy_second(second: Floats, sample: Released, rng: np.random.Generator) -> Floats:
+def _noisy_covariance(
+    second: Floats, mean: Floats, sample: Released, rng: np.random.Generator
+) -> Floats:
+    """Release second moments anew, and subtract the squares of noisy means."""
     plan = sample.plan
     if plan.ed is None:
-        return second + svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
-    return sample.unit * ed_replicates(second / sample.unit, plan.ed, rng)
+        noise = svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
+        return centred(second + noise, mean, plan.variance)
+    values, axes = ed_replicates(second / sample.unit, plan.ed, rng)
+    return less_a_square(sample.unit * values + plan.variance, axes, mean)
 
 
 def scenarios(contrast: Contrast, *, rare: bool = True) -> list[Scenario]:

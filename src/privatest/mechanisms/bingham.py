@@ -1,4 +1,4 @@
-"""Random axes: Bingham's law on the sphere, and chains of orthogonal axes drawn by it.
+"""Random axes: chains of orthogonal axes, each drawn by Bingham's law on what is left.
 
 The rejection sampler of Kent, Ganeiban and Mardia (2018), with angular central Gaussian
 proposals, for stacks of matrices at once. Randomness comes in as functions, so that the same
@@ -8,6 +8,7 @@ bootstrap. Proof: docs/proofs/covariance.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -15,15 +16,15 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 
-__all__ = ["Draw", "bingham", "orthogonal_axes", "secret_draws"]
+__all__ = ["Draw", "orthogonal_axes", "rational_root", "secret_draws"]
 
 Floats = NDArray[np.float64]
 Draw = Callable[[int], Floats]
 """Returns so many independent numbers."""
 
-_TRIES = 4  # proposals at a time for each axis that is still to be drawn; about half are accepted
+_TRIES = 2  # proposals at a time for each axis that is still to be drawn; most are accepted
+_ROUNDS = 8  # after so many without success other proposals are tried
 _NEWTON_STEPS = 60  # converges in about ten; more do no harm
-_FLAT = 3.0  # up to this logarithm of largest over smallest density, uniform proposals will do
 
 
 def secret_draws(noise: NoiseSource) -> tuple[Draw, Draw]:
@@ -37,17 +38,16 @@ def secret_draws(noise: NoiseSource) -> tuple[Draw, Draw]:
     return normals, noise.uniforms
 
 
-def bingham(
-    matrices: Floats, values: Floats, concentration: float, normals: Draw, uniforms: Draw
+def orthogonal_axes(
+    values: Floats, vectors: Floats, concentration: float, normals: Draw, uniforms: Draw
 ) -> Floats:
-    """Draw a unit vector u for each matrix A, with density proportional to exp(c u'Au).
+    """Draw orthonormal axes one after the other, u with density exp(c u'Au) on what is left.
 
     Parameters
     ----------
-    matrices : ndarray
-        A stack of symmetric matrices, (count, q, q).
-    values : ndarray
-        Their eigenvalues in ascending order, (count, q).
+    values, vectors : ndarray
+        Eigenvalues, ascending, and eigenvectors of a stack of matrices A, at least 2 × 2, as
+        ``np.linalg.eigh`` gives them: (count, d) and (count, d, d).
     concentration : float
         The factor c, at least 0.
     normals, uniforms : Draw
@@ -56,144 +56,108 @@ def bingham(
     Returns
     -------
     ndarray
-        (count, q); the sign of each is random.
-
-    Notes
-    -----
-    With a = c (largest eigenvalue - eigenvalues) and t = Σ a u² the density is exp(-t). It is at
-    most M times (1 + 2t/b)^(-q/2), the density of X/|X| for X normal with variances
-    1/(1 + 2a/b), M = exp(-(q-b)/2) (q/b)^(q/2), for every b in (0, q]; the b with
-    Σ 1/(b + 2a) = 1 accepts most.
+        (count, d, d); row i of each is its i-th axis. Signs have no meaning.
     """
-    size, top = values.shape[1], values[:, -1]
-    b = _best_b(concentration * (top[:, None] - values))
-    roots = _proposal_roots(matrices, top, concentration, b)
-    log_most = -(size - b) / 2 + size / 2 * np.log(size / b)
+    count, size = values.shape
+    axes, basis, done = np.empty((count, size, size)), np.swapaxes(vectors, 1, 2), 0
+    while True:
+        drawn = _some_axes(concentration * (values[:, -1:] - values), normals, uniforms)
+        # the axes, orthonormal to the last digit, then a basis of what is left
+        turned = np.swapaxes(np.linalg.qr(np.swapaxes(drawn, 1, 2), mode="complete")[0], 1, 2)
+        basis, some = turned @ basis, drawn.shape[1]
+        axes[:, done : done + some] = basis[:, :some]
+        done += some
+        if done == size - 1:
+            axes[:, done] = basis[:, some]  # one direction is left
+            return axes
+        left = turned[:, some:]
+        values, vectors = np.linalg.eigh((left * values[:, None, :]) @ np.swapaxes(left, 1, 2))
+        basis = np.swapaxes(vectors, 1, 2) @ basis[:, some:]
 
-    def log_ratio(forms: Floats, some: NDArray[np.intp]) -> Floats:
-        t = concentration * (top[some, None] - forms)
-        ratio: Floats = -t + size / 2 * np.log1p(2 * t / b[some, None]) - log_most[some, None]
-        return ratio
 
-    return _rejection(matrices, roots, log_ratio, normals, uniforms)
+def _some_axes(slopes: Floats, normals: Draw, uniforms: Draw) -> Floats:
+    """Draw the first few of a chain of axes; how many depends on how often proposals are taken.
 
-
-def _flat_bingham(
-    matrices: Floats, top: Floats, concentration: float, normals: Draw, uniforms: Draw
-) -> Floats:
-    """Draw as :func:`bingham` does, from uniform proposals: quicker where densities differ little.
-
-    ``top`` is at least every eigenvalue, so that exp(c (u'Au - top)) is at most 1.
+    With slopes a = c (largest eigenvalue - eigenvalues), in the eigenbasis, and t = Σ a u² the
+    density is exp(-t). Proposals are directions of normal vectors with variances 1/(b + 2a),
+    conditioned to be orthogonal to the axes drawn before. One b serves until proposals are rejected
+    too often; then the caller restricts the matrices to what is left, and b is chosen anew.
     """
-
-    def log_ratio(forms: Floats, some: NDArray[np.intp]) -> Floats:
-        return concentration * (forms - top[some, None])
-
-    return _rejection(matrices, None, log_ratio, normals, uniforms)
-
-
-def _rejection(
-    matrices: Floats,
-    roots: Floats | None,
-    log_ratio: Callable[[Floats, NDArray[np.intp]], Floats],
-    normals: Draw,
-    uniforms: Draw,
-) -> Floats:
-    """Propose directions of normal vectors, times roots, until one is accepted for each matrix.
-
-    ``log_ratio`` gives the log of the acceptance probability of points with quadratic forms u'Au,
-    for some of the matrices.
-    """
-    count, size = matrices.shape[:2]
-    drawn, waiting = np.empty((count, size)), np.arange(count)
-    while len(waiting):
-        points = normals(len(waiting) * _TRIES * size).reshape(len(waiting), _TRIES, size)
-        if roots is not None:
-            points = points @ roots[waiting]
-        points /= np.linalg.norm(points, axis=2, keepdims=True)
-        forms = np.sum((points @ matrices[waiting]) * points, axis=2)
-        chances = np.log(uniforms(forms.size)).reshape(forms.shape)
-        taken = chances < log_ratio(forms, waiting)
-        first, found = taken.argmax(axis=1), taken.any(axis=1)
-        drawn[waiting[found]] = points[found, first[found]]
-        waiting = waiting[~found]
-    return drawn
-
-
-def _proposal_roots(matrices: Floats, top: Floats, concentration: float, b: Floats) -> Floats:
-    """Return R with R'R the inverse of I + 2c (top I - A)/b, the covariance of proposals."""
-    identity = np.eye(matrices.shape[1])
-    factor = (2 * concentration / b)[:, None, None]
-    shape = identity + factor * (top[:, None, None] * identity - matrices)
-    try:
-        result: Floats = np.linalg.inv(np.linalg.cholesky(shape))
-    except np.linalg.LinAlgError:  # so concentrated that rounding makes it indefinite
-        values, vectors = np.linalg.eigh(shape)
-        result = np.swapaxes(vectors, 1, 2) / np.sqrt(np.maximum(values, 1.0))[:, :, None]
-    return result
-
-
-def _best_b(slopes: Floats) -> Floats:
-    """Solve Σ 1/(b + 2a) = 1 for b in [1, q], by Newton's method from below."""
-    size = slopes.shape[1]
-    b = np.ones(len(slopes))
-    for _ in range(_NEWTON_STEPS):
-        terms = 1 / (b[:, None] + 2 * slopes)
-        # convex and decreasing in b: steps from the left never pass the root
-        step = (terms.sum(axis=1) - 1) / (terms**2).sum(axis=1)
-        b += step
-        if np.all(np.abs(step) <= 1e-9 * b):
-            break
-    return np.clip(b, 1.0, size)
-
-
-def orthogonal_axes(
-    matrices: Floats, concentration: float, normals: Draw, uniforms: Draw
-) -> Floats:
-    """Draw orthonormal axes one after the other, each by Bingham's law on what is left.
-
-    Parameters
-    ----------
-    matrices, concentration, normals, uniforms
-        As in :func:`bingham`.
-
-    Returns
-    -------
-    ndarray
-        (count, d, d); row i of each is its i-th axis.
-    """
-    count, size = matrices.shape[:2]
-    rest, basis = matrices, np.broadcast_to(np.eye(size), (count, size, size))
-    axes, top, flat = np.empty((count, size, size)), np.empty(count), False
-    for step in range(size - 1):
-        if not flat:
-            values: Floats = np.linalg.eigvalsh(rest).astype(np.float64, copy=False)
-            # eigenvalues of restrictions lie between these: flat once is flat for good
-            top = values[:, -1]
-            flat = bool(concentration * np.max(top - values[:, 0]) <= _FLAT)
-        if flat:
-            u = _flat_bingham(rest, top, concentration, normals, uniforms)
-        else:
-            u = bingham(rest, values, concentration, normals, uniforms)
-        axes[:, step] = np.einsum("nq,nqd->nd", u, basis)
-        rest, basis = _complement(u, rest, basis)
-    axes[:, size - 1] = basis[:, 0]  # one direction is left; its sign does not matter
+    count, size = slopes.shape
+    most = min(size - 1, int(3 * math.sqrt(size)))
+    # Σ 1/(b + 2a) = 1 is best for the first axis; a little more is better for those in the middle
+    total = size / (size - (most - 1) / 2)
+    b = rational_root(np.ones_like(slopes), 2 * slopes, total, np.full(count, 1 / total))
+    roots = 1 / np.sqrt(b[:, None] + 2 * slopes)
+    # x = root z is orthogonal to an axis v if z is orthogonal to root v: the walls
+    axes, walls = np.empty((count, most, size)), np.empty((count, most, size))
+    for step in range(most):
+        axis = _next_axis(b[:, None], roots, walls[:, :step], normals, uniforms)
+        if axis is None:
+            return axes[:, :step]
+        axes[:, step], wall = axis, (roots * axis)[:, None]
+        wall = _within(_within(wall, walls[:, :step]), walls[:, :step])  # twice is enough
+        walls[:, step] = (wall / np.sqrt(_squares(wall))[:, :, None])[:, 0]
     return axes
 
 
-def _complement(u: Floats, matrices: Floats, basis: Floats) -> tuple[Floats, Floats]:
-    """Restrict matrices and bases to what is orthogonal to u, by a Householder reflection.
+def _next_axis(
+    b: Floats, roots: Floats, walls: Floats, normals: Draw, uniforms: Draw
+) -> Floats | None:
+    """Draw one axis for each matrix, or none if proposals are rejected too often.
 
-    H = I - factor w w' takes u to a multiple of the first unit vector, so that its other rows
-    are a basis of the complement. It is a function of u alone.
+    With q dimensions left proposals have a density proportional to (b + 2t)^(-q/2), and
+    exp(-t) (b + 2t)^(q/2) is largest where b + 2t = q, or at t = 0 if b > q: acceptance is exact
+    for every b > 0. The first axis is drawn in any case: its b is the best one.
     """
-    w = u.copy()
-    w[:, 0] += np.where(u[:, 0] >= 0, 1.0, -1.0)
-    factor = (1 / (1 + np.abs(u[:, 0])))[:, None, None]
-    moved = np.einsum("nij,nj->ni", matrices, w)
-    form = np.einsum("ni,ni->n", w, moved)[:, None, None]
-    cross = moved[:, 1:, None] * w[:, None, 1:]
-    rest = matrices[:, 1:, 1:] - factor * (cross + np.swapaxes(cross, 1, 2))
-    rest += factor**2 * form * (w[:, 1:, None] * w[:, None, 1:])
-    along = np.einsum("ni,nid->nd", w, basis)
-    return rest, basis[:, 1:] - factor * (w[:, 1:, None] * along[:, None, :])
+    count, size = roots.shape
+    free, patient = size - walls.shape[1], walls.shape[1] == 0
+    top = np.maximum(free, b)
+    log_most = (free * np.log(top) - top) / 2
+    axes, waiting, rounds = np.empty((count, size)), np.arange(count), 0
+    while len(waiting):
+        part: NDArray[np.intp] | slice = waiting if rounds else slice(None)
+        points = normals(len(waiting) * _TRIES * size).reshape(len(waiting), _TRIES, size)
+        points = _within(points, walls[part])
+        power = _squares(points)
+        points *= roots[part, None]
+        lengths = _squares(points)
+        form = power / lengths  # b + 2t
+        log_ratio = (free * np.log(form) - form) / 2 - log_most[part]
+        taken = np.log(uniforms(form.size)).reshape(form.shape) < log_ratio
+        found, first = taken.any(axis=1), taken.argmax(axis=1)[taken.any(axis=1)]
+        axes[waiting[found]] = points[found, first] / np.sqrt(lengths[found, first])[:, None]
+        waiting, rounds = waiting[~found], rounds + 1
+        # only counts decide, and they say nothing about the axes that were accepted
+        if not patient and (2 * len(waiting) > count or (len(waiting) and rounds == _ROUNDS)):
+            return None
+    return axes
+
+
+def _squares(points: Floats) -> Floats:
+    lengths: Floats = np.einsum("...i,...i->...", points, points)
+    return lengths
+
+
+def _within(points: Floats, walls: Floats) -> Floats:
+    """Project points on what is orthogonal to the walls, which are orthonormal."""
+    return points - (points @ np.swapaxes(walls, 1, 2)) @ walls
+
+
+def rational_root(numerators: Floats, poles: Floats, total: float, start: Floats) -> Floats:
+    """Solve Σ numerator/(pole + s) = total for s, for each row, from below.
+
+    ``start`` is at most the root and makes all denominators positive; where the sum is at most
+    ``total`` there, it is returned.
+    """
+    s = start.copy()
+    for _ in range(_NEWTON_STEPS):
+        terms = 1 / (poles + s[:, None])
+        # convex and decreasing in s: steps from the left never pass the root
+        excess = (numerators * terms).sum(axis=1) - total
+        slope = (numerators * terms**2).sum(axis=1)
+        step = np.divide(excess, slope, out=np.zeros_like(s), where=excess > 0)
+        s += step
+        if np.all(step <= 1e-9 * np.abs(s)):
+            break
+    return s

@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
-from privatest.mechanisms.bingham import Draw, orthogonal_axes, secret_draws
+from privatest.mechanisms.bingham import Draw, orthogonal_axes, rational_root, secret_draws
 
-__all__ = ["EdScales", "covariance_ed", "ed_replicates", "ed_scales"]
+__all__ = [
+    "EdScales",
+    "assembled",
+    "covariance_ed",
+    "ed_replicates",
+    "ed_scales",
+    "less_a_square",
+]
 
 _UNIT_ROUNDOFF = 2.0**-53
 _GRID_BITS = 30  # a released matrix is rounded to 2^-30 of its noise
@@ -103,33 +110,62 @@ def covariance_ed(
     if matrix.shape != (dimension, dimension) or not np.isfinite(matrix).all():
         raise ParameterError("value must be a finite square matrix: noise was not drawn.")
     scales = ed_scales(n, dimension, epsilon=epsilon, rows_per_person=rows_per_person, error=error)
-    symmetric = (matrix + matrix.T) / 2
-    values = np.linalg.eigvalsh(symmetric)[::-1]
-    noisy = np.array([noise.laplace(float(value), scales.eigenvalues) for value in values])
-    released = _assemble(symmetric[None], noisy[None], scales, *secret_draws(noise))[0]
+    values, vectors = np.linalg.eigh((matrix + matrix.T)[None] / 2)
+    noisy = np.array([[noise.laplace(float(v), scales.eigenvalues) for v in values[0]]])
+    axes = _axes(values, vectors, scales, *secret_draws(noise))
+    released = assembled(_cut(noisy), axes)[0]
     # the low bits of the axes, which are not float-safe, are not released
     grid = math.ldexp(1.0, math.floor(math.log2(scales.eigenvalues)) - _GRID_BITS)
     rounded: Floats = np.rint(released / grid) * grid
     return (rounded + rounded.T) / 2
 
 
-def ed_replicates(matrices: Floats, scales: EdScales, rng: np.random.Generator) -> Floats:
-    """Run the mechanism on made-up matrices, a stack at a time: for a bootstrap, not private."""
-    values = np.linalg.eigvalsh(matrices)[:, ::-1]
+def ed_replicates(
+    matrices: Floats, scales: EdScales, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Run the mechanism on made-up matrices, a stack at a time: for a bootstrap, not private.
+
+    Returns the eigenvalues, largest first, and the axes, one in each row.
+    """
+    values, vectors = np.linalg.eigh(matrices)
     noisy = values + rng.laplace(scale=scales.eigenvalues, size=values.shape)
-    return _assemble(matrices, noisy, scales, rng.standard_normal, rng.random)
+    return _cut(noisy), _axes(values, vectors, scales, rng.standard_normal, rng.random)
 
 
-def _assemble(
-    matrices: Floats, noisy: Floats, scales: EdScales, normals: Draw, uniforms: Draw
-) -> Floats:
-    """Put noisy eigenvalues, largest first, on private axes."""
-    values = np.sort(np.maximum(noisy, 0.0), axis=1)[:, ::-1]
-    if matrices.shape[1] == 1:
-        return values[:, :, None]
-    axes = orthogonal_axes(matrices, scales.concentration, normals, uniforms)
+def assembled(values: Floats, axes: Floats) -> Floats:
+    """Return the matrices with these eigenvalues on these axes, which are rows."""
     result: Floats = np.swapaxes(axes, 1, 2) @ (values[:, :, None] * axes)
     return result
+
+
+def less_a_square(values: Floats, axes: Floats, m: Floats) -> Floats:
+    """Return Σ value axis axis' - m m' with its negative eigenvalue cut; values are positive.
+
+    There is at most one, -s with Σ w²/(value + s) = 1, w = m along the axes. Its eigenvector is
+    proportional to w/(value + s), so no eigenvalue problem has to be solved.
+    """
+    w = (axes @ m[:, :, None])[:, :, 0]
+    s = rational_root(w**2, values, 1.0, np.maximum(np.max(w**2 - values, axis=1), 0.0))
+    y = w / (values + s[:, None])
+    y *= (np.sqrt(s) / np.maximum(np.linalg.norm(y, axis=1), np.finfo(float).tiny))[:, None]
+    cut = (y[:, None] @ axes)[:, 0]
+    return assembled(values, axes) - _square(m) + _square(cut)
+
+
+def _square(vectors: Floats) -> Floats:
+    return vectors[:, :, None] * vectors[:, None, :]
+
+
+def _cut(noisy: Floats) -> Floats:
+    return np.sort(np.maximum(noisy, 0.0), axis=1)[:, ::-1]
+
+
+def _axes(
+    values: Floats, vectors: Floats, scales: EdScales, normals: Draw, uniforms: Draw
+) -> Floats:
+    if values.shape[1] == 1:
+        return np.ones((len(values), 1, 1))
+    return orthogonal_axes(values, vectors, scales.concentration, normals, uniforms)
 
 
 def _up(scale: float) -> float:

@@ -67,7 +67,7 @@ def paper_covariance(
     matrix = covariance / unit
     values = np.linalg.eigvalsh(matrix)[::-1]
     noisy = np.abs([source.laplace(float(value), scale) for value in values])
-    axes = orthogonal_axes(matrix[None], concentration, *secret_draws(source))[0]
+    axes = orthogonal_axes(*np.linalg.eigh(matrix[None]), concentration, *secret_draws(source))[0]
     result: Floats = unit * (axes.T @ (noisy[:, None] * axes))
     return result
 
