@@ -103,7 +103,7 @@ def test_permuted_features_are_statistics_of_permuted_rows(table):
         for first in grid
         for second in grid
     ]
-    np.testing.assert_allclose(values, exact, atol=1e-4)
+    np.testing.assert_allclose(values, exact, atol=2e-3 if table else 1e-5)
 
 
 @pytest.mark.parametrize("options", [{}, {"method": "exact"}, {"estimator": "u"}])

@@ -21,7 +21,10 @@ __all__ = ["SharedFeatures", "stacked", "tabulated"]
 
 _LATTICE = 513  # points of the table of a numeric column
 _MOST_LEVELS = 1024  # categories of a table
-_TABLE_CUT = 1e-4  # directions of the table with less than this share of the largest are left out
+# Directions with less than this share of the largest variance are left out: of each kernel's
+# features, which they hardly change, and of all of them together, where only rounding may remain.
+_VARIANCE_CUT = 1e-3
+_TABLE_CUT = 1e-3
 
 Basis = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -90,6 +93,7 @@ def tabulated(
 ) -> SharedFeatures | None:
     """Tabulate the kernels' features of one column on a public lattice, in one short basis.
 
+    Features are centred on the lattice: tests centre them anyway, and a constant needs no room.
     None where a table does not serve: several columns, no bounds, or too many categories.
 
     Notes
@@ -102,27 +106,42 @@ def tabulated(
     if domain.dimension > 1 or not domain.bounded or levels > _MOST_LEVELS:
         return None
     points = np.arange(float(levels)) if levels else np.linspace(0, 1, _LATTICE)
-    maps = nystrom(kernels, domain.landmarks(), domain, max_rank=max_rank)
-    features = stacked(maps)
-    left, strengths, right = np.linalg.svd(features.basis(points[:, None]), full_matrices=False)
+    features = stacked(nystrom(kernels, domain.landmarks(), domain, max_rank=max_rank))
+    every = features.basis(points[:, None])
+    every -= every.mean(axis=0)
+    parts = [_main_directions(part) for part in _split(every, features.widths)]
+    left, strengths, right = np.linalg.svd(np.hstack(parts), full_matrices=False)
     kept = strengths >= _TABLE_CUT * strengths[0]
     table, mix = left[:, kept] * strengths[kept], right[kept]
+    widths = tuple(part.shape[1] for part in parts)
     size = float(np.linalg.norm(table, axis=1).max())
-    edges = np.cumsum(features.widths)[:-1]
-    parts = np.split(mix, edges, axis=1)
-    sizes = tuple(size * float(np.linalg.norm(part)) * (1 + 1e-12) for part in parts)
+    mixes = _split(mix, widths)
+    sizes = tuple(size * float(np.linalg.norm(each)) * (1 + 1e-12) for each in mixes)
     roundoff = 4 * (len(mix) + 8) * UNIT_ROUNDOFF
     return SharedFeatures(
         basis=_interpolation(table, numeric=levels == 0),
         mix=np.ascontiguousarray(mix),
-        widths=features.widths,
+        widths=widths,
         spreads=tuple(
-            _diameter(table @ part) + 2 * roundoff * each
-            for part, each in zip(parts, sizes, strict=True)
+            _diameter(table @ each) + 2 * roundoff * bound
+            for each, bound in zip(mixes, sizes, strict=True)
         ),
         sizes=sizes,
-        errors=tuple(roundoff * each for each in sizes),
+        errors=tuple(roundoff * bound for bound in sizes),
     )
+
+
+def _split(matrix: NDArray[np.float64], widths: tuple[int, ...]) -> list[NDArray[np.float64]]:
+    """Cut a matrix into the columns of each kernel."""
+    return np.split(matrix, np.cumsum(widths)[:-1], axis=1)
+
+
+def _main_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rotate features and leave out directions in which nearly nothing varies."""
+    left, strengths, _ = np.linalg.svd(points, full_matrices=False)
+    kept = strengths**2 >= _VARIANCE_CUT * strengths[0] ** 2
+    main: NDArray[np.float64] = left[:, kept] * strengths[kept]
+    return main
 
 
 def _interpolation(table: NDArray[np.float64], *, numeric: bool) -> Basis:

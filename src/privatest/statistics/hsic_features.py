@@ -77,13 +77,11 @@ def _block_products(
     def piece(first: int) -> tuple[Matrix, Matrix, Matrix]:
         rows = (starts + np.arange(first, min(first + step, size))).ravel()
         left, right = features[0].basis(x[rows]), features[1].basis(y[rows])
-        tall = left.reshape(blocks, -1, widths[0]).transpose(0, 2, 1)
-        wide = right.reshape(blocks, -1, widths[1]).transpose(1, 0, 2)
-        positions = tall.shape[2]
-        product = tall.reshape(-1, positions) @ wide.reshape(positions, -1)
+        tall = left.reshape(blocks, 1, -1, widths[0]).transpose(0, 1, 3, 2)
+        product = np.matmul(tall, right.reshape(blocks, -1, widths[1]))
         return product, left.sum(axis=0), right.sum(axis=0)
 
-    product = np.zeros((blocks * widths[0], blocks * widths[1]))
+    product = np.zeros((blocks, blocks, *widths))
     mean_left, mean_right = np.zeros(widths[0]), np.zeros(widths[1])
     work = total * widths[0] * widths[1]
     for part, left_sum, right_sum in parallel(piece, range(0, size, step), work):
@@ -95,8 +93,7 @@ def _block_products(
     mean_left += left.sum(axis=0)
     mean_right += right.sum(axis=0)
     fixed = left.T @ right - np.outer(mean_left, mean_right) / total
-    pairs = product.reshape(blocks, widths[0], blocks, widths[1]).transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(pairs), fixed
+    return product, fixed
 
 
 def _errors(features: tuple[SharedFeatures, SharedFeatures], additions: float) -> Matrix:
