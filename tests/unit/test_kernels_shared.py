@@ -7,7 +7,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.kernels.features import nystrom, resolved
-from privatest.kernels.kernels import gram, kernel_grid
+from privatest.kernels.kernels import Kernel, gram, kernel_grid
 from privatest.kernels.shared import stacked, tabulated
 
 LINE = Domain((0,))
@@ -84,3 +84,15 @@ def test_where_no_table_serves():
     assert tabulated(kernel_grid("gaussian", None, many), many, max_rank=24) is None
     anywhere = Domain.anywhere(1)
     assert tabulated(kernel_grid("gaussian", 1.0, anywhere), anywhere, max_rank=24) is None
+
+
+def test_a_kernel_without_shape_has_a_spread_nonetheless():
+    """It rounds to 1 everywhere; so does the only category of a column."""
+    for kernels, domain in (
+        ((Kernel("gaussian", 1e90),), LINE),
+        (kernel_grid("gaussian", None, Domain((1,))), Domain((1,))),
+    ):
+        table = tabulated(kernels, domain, max_rank=24)
+        assert table is not None
+        assert 0 < min(table.spreads) < 1e-6
+        assert np.isfinite(table.basis(domain.points(5))).all()

@@ -25,6 +25,7 @@ _MOST_LEVELS = 1024  # categories of a table
 # features, which they hardly change, and of all of them together, where only rounding may remain.
 _VARIANCE_CUT = 1e-3
 _TABLE_CUT = 1e-3
+_LEAST_SPREAD = 1e-30  # a kernel that rounds to 1 everywhere has none, and a sensitivity is not 0
 
 Basis = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -166,4 +167,5 @@ def _diameter(points: NDArray[np.float64]) -> float:
     squares = np.einsum("ij,ij->i", points, points)
     distances = squares[:, None] + squares - 2 * (points @ points.T)
     slack = 8 * (points.shape[1] + 8) * UNIT_ROUNDOFF * float(squares.max())
-    return math.sqrt(max(float(distances.max()), 0.0) + slack) * (1 + 1e-14)
+    widest = math.sqrt(max(float(distances.max()), 0.0) + slack) * (1 + 1e-14)
+    return max(widest, _LEAST_SPREAD)
