@@ -59,6 +59,17 @@ SCENARIOS: dict[str, tuple[Draw, tuple[float, float]]] = {
 }
 
 
+BOUNDS = {"bounds": (-4, 4)}
+ONE_COLUMN: dict[str, tuple[Any, dict[str, Any]]] = {
+    "mann-whitney": (pt.mannwhitneyu, {}),
+    "mann-whitney, one-sided": (pt.mannwhitneyu, {"alternative": "less"}),
+    "mann-whitney, decision": (pt.mannwhitneyu, {"release": "decision"}),
+    "ks": (pt.ks_2samp, {}),
+    "mean": (pt.ipm_test, BOUNDS | {"distance": "mean"}),
+    "mmd": (pt.mmd_test, BOUNDS),
+}
+
+
 class Captured(Exception):
     """Carries what a test hands to ``strongest``."""
 
@@ -122,14 +133,37 @@ def cells(runs: int) -> Iterator[dict[str, Any]]:
                 yield row | dict(zip(RELABELS, map(float, power), strict=True))
 
 
+def one_column(job: tuple[int, int]) -> list[bool]:
+    """Return which tests of one column reject N(0, 1) against N(.3, 1), bounds ±4, epsilon 1."""
+    size, seed = job
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=size), rng.normal(0.3, 1, size=size)
+    common: dict[str, Any] = {"epsilon": 1, "adjacency": "row", "n_permutations": 299, "rng": seed}
+    return [
+        test(x, y, **options, **common, noise=SimulatedNoise(seed)).reject
+        for test, options in ONE_COLUMN.values()
+    ]
+
+
+def tests(runs: int) -> Iterator[dict[str, Any]]:
+    """Measure the tests of one column."""
+    with ProcessPoolExecutor() as pool:
+        for size in (180, 500):
+            jobs = [(size, seed) for seed in range(runs)]
+            powers = np.mean(list(pool.map(one_column, jobs, chunksize=4)), axis=0)
+            yield {"rows a group": size} | dict(zip(ONE_COLUMN, map(float, powers), strict=True))
+
+
 def main() -> None:
     """Measure, print and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     options = parser.parse_args()
+    columns = list(tests(options.runs))
+    print_table("One column, a shift", [*columns[0]], [[*row.values()] for row in columns])
     rows = list(cells(options.runs))
     print_table("Power with private groups", [*rows[0]], [[*row.values()] for row in rows])
-    save("power-groups", {"runs": options.runs, "cells": rows})
+    save("power-groups", {"runs": options.runs, "one column": columns, "cells": rows})
 
 
 if __name__ == "__main__":

@@ -90,7 +90,31 @@ def test_two_samples_one_side(cli, method):
     assert released(cli(*arguments, "less"))["reject"] is False
 
 
-@pytest.mark.parametrize("method", RANKS)
+@pytest.mark.parametrize("method", ["mann-whitney", "mean"])
+@pytest.mark.parametrize("release", ["pvalue", "decision"])
+def test_private_groups(cli, method, release):
+    extra = ["--method", method, "--release", release, "--permutations", "99", "--json"]
+    arguments = ["two-sample", write("a.csv", table()), *GROUP, "--epsilon", "1000", *extra]
+    document = released(cli(*arguments))
+    assert document["reject"] is True
+    assert (document["adjacency"], document["sizes"]) == ("row", {"N": 80})
+    assert document.get("statistic") is None
+
+
+def test_one_side_of_private_groups(cli):
+    extra = ["--method", "mann-whitney", "--epsilon", "1000", "--json", "--alternative"]
+    arguments = ["two-sample", write("a.csv", table()), *GROUP, *extra]
+    assert released(cli(*arguments, "greater"))["reject"] is True
+    assert released(cli(*arguments, "less"))["reject"] is False
+
+
+def test_a_decision_alone_needs_private_groups(cli, no_noise):
+    extra = ["--method", "mann-whitney", "--membership", "public", "--release", "decision"]
+    run = cli("two-sample", write("a.csv", table()), *GROUP, "--epsilon", "1", *extra)
+    refused(run, "release must be 'pvalue' for public groups")
+
+
+@pytest.mark.parametrize("method", ["kruskal", "median"])
 def test_private_groups_are_refused(cli, no_noise, method):
     path = write("a.csv", table())
     run = cli("two-sample", path, *GROUP, "--epsilon", "1", "--method", method)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privatest import ipm_test, ks_2samp, mmd_test
+from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
 
@@ -24,6 +24,9 @@ TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "ipm variation": (ipm_test, {"distance": "total-variation", "bounds": CATEGORIES}),
     "ks": (ks_2samp, {}),
     "kuiper": (ks_2samp, {"statistic": "kuiper"}),
+    "mann-whitney": (mannwhitneyu, {}),
+    "mmd permuted": (mmd_test, {"relabel": "permute"}),
+    "mmd swapped in pairs": (mmd_test, {"relabel": "swap"}),
 }
 NOTHING = {
     "list": [],
@@ -31,7 +34,7 @@ NOTHING = {
     "series": pd.Series([], dtype=float),
     "arrow": pa.array([], pa.float64()),
 }
-ONE_COLUMN = ("ks", "kuiper", "ipm wasserstein", "ipm kolmogorov")
+ONE_COLUMN = ("ks", "kuiper", "mann-whitney", "ipm wasserstein", "ipm kolmogorov")
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)

@@ -67,6 +67,7 @@ UNBOUNDED: dict[str, Run] = {
     "ks": two(pt.ks_2samp),
     "ks row": two(pt.ks_2samp, adjacency="row", **FEW),
     "mannwhitneyu": two(pt.mannwhitneyu),
+    "mannwhitneyu row": two(pt.mannwhitneyu, adjacency="row", **FEW),
     "median": two(pt.median_test),
     "wilcoxon": two(pt.wilcoxon),
     "sign": two(pt.sign_test),

@@ -43,11 +43,13 @@ def by_position(x: Any, y: Any) -> float:
 
 PERMUTED: dict[str, Run] = {
     "mmd": two(pt.mmd_test, bin_size=7, **ONE_WIDTH, **FEW),
-    "mmd row": two(pt.mmd_test, **ONE_WIDTH, **ROW),
+    "mmd row": two(pt.mmd_test, relabel="permute", **ONE_WIDTH, **ROW),
+    "mmd pairs row": two(pt.mmd_test, relabel="swap", **ONE_WIDTH, **ROW),
     "ipm": two(pt.ipm_test, distance="wasserstein", **FEW),
     "ipm mean": two(pt.ipm_test, distance="mean", **FEW),
     "ipm row": two(pt.ipm_test, distance="mean", **ROW),
     "ks row": two(pt.ks_2samp, **ROW),
+    "mann-whitney row": two(pt.mannwhitneyu, **ROW),
     "me": two(pt.me_permutation_test, locations=[0.3, 0.7], **FEW),
     "scf": two(pt.scf_permutation_test, frequencies=[[2.0]], **FEW),
     "own": lambda x, y, _, bounds, **o: pt.permutation_test(

@@ -84,7 +84,8 @@ class Case:
         )
 
 
-ROW = {"adjacency": "row"}
+ROW = {"adjacency": "row", "relabel": "permute"}
+SWAP = {"adjacency": "row", "relabel": "swap"}
 CASES = [
     Case("uniform", uniform, 20, 20),
     Case("uniform, small epsilon", uniform, 20, 20, 0.05),
@@ -111,6 +112,16 @@ CASES = [
         47,
         10,
         ROW | {"method": "nystrom", "bandwidths": 0.25},
+    ),
+    Case("swaps in pairs", skewed, 20, 21, 10, SWAP),
+    Case("swaps in pairs, unequal and tied", tied, 35, 6, 10, SWAP),
+    Case(
+        "swaps in bins of pairs",
+        skewed,
+        700,
+        405,
+        10,
+        SWAP | {"method": "nystrom", "bandwidths": 0.25},
     ),
 ]
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

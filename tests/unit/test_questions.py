@@ -147,7 +147,7 @@ def test_private_groups_hide_their_sizes():
         prepare(asked(group="plan", columns=["visits"], adjacency="one"), SCHEMA)
 
 
-@pytest.mark.parametrize("method", ["mann-whitney", "kruskal", "median", "tot", "sarrm"])
+@pytest.mark.parametrize("method", ["kruskal", "median", "tot", "sarrm"])
 def test_methods_that_need_sizes_say_why(method):
     with pytest.raises(ParameterError, match="needs public membership: it"):
         prepare(asked(method=method, group="plan", columns=["visits"]), SCHEMA)

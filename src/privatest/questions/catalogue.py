@@ -97,6 +97,7 @@ def _same(*names: str, **renamed: str) -> dict[str, str]:
 _PERMUTED = _same("release", permutations="n_permutations")
 _SUBTEST = {"subtest": "pvalue", "permutations": "n_permutations"}
 _BY_PARTS = "it cuts each group into parts by its size"
+_RANKED = "one column, by ranks"
 _BY_RANKS = "its p-value needs the group sizes"
 _BY_SIZES = "its noise and its statistic need the group sizes"
 _BY_AXES = "the time to draw the axes of a covariance depends on values"
@@ -127,7 +128,7 @@ def _rank(function: str, *options: str) -> Method:
         _same(*options),
         public_groups=_BY_RANKS,
         one_column=True,
-        about="one column, by ranks",
+        about=_RANKED,
     )
 
 
@@ -199,7 +200,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "kolmogorov": _ipm("kolmogorov"),
         "ks": _ks("ks"),
         "kuiper": _ks("kuiper"),
-        "mann-whitney": _rank("ranks.mannwhitneyu", "alternative"),
+        "mann-whitney": Method(
+            "two_sample.ranks.mannwhitneyu",
+            _PERMUTED | _same("alternative"),
+            one_column=True,
+            about=_RANKED,
+        ),
         "kruskal": _rank("kruskal_wallis.kruskal"),
         "median": _rank("ranks.median_test", "alternative"),
         "me": _embedding("embedding.me_test", "locations", "kernel"),

@@ -162,7 +162,7 @@ def _refuse_private_groups(adjacency: Adjacency) -> None:
     if adjacency == "row":
         raise ParameterError(
             "adjacency must be 'one' or 'both' here: the law of a rank statistic needs the group "
-            "sizes, which 'row' keeps private. Use mmd_test or ipm_test for private groups."
+            "sizes, which 'row' keeps private. Use mannwhitneyu or mmd_test for private groups."
         )
 
 

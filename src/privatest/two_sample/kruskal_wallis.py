@@ -47,7 +47,7 @@ def kruskal(
     epsilon, delta, alpha
         The privacy budget, and the level of the decision.
     adjacency, bounds
-        As in :func:`mannwhitneyu`.
+        As in :func:`mannwhitneyu`, without "row".
     n_resamples : int, optional
         Simulations of the law for three samples or more; by default 9,999, fewer (at least
         999) for more than 2,000 records. For two samples the law is exact.

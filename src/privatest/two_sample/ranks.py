@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack, overload
 
-from privatest.core.errors import DataError
+import numpy as np
+
+from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
-from privatest.core.results import Outcome
-from privatest.core.validation import number, one_of
+from privatest.core.results import Decision, Outcome
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.samples import Sample, encode_samples
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.statistics.private_ranks import permuted_ranks, private_ranks_sensitivity
 from privatest.statistics.ranks import (
     mann_whitney,
     mann_whitney_width,
     median_balance,
     median_width,
 )
-from privatest.two_sample.common import NULL_HYPOTHESIS
+from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, labelled_rows, shown_sizes
 
 __all__ = ["PublicGroups", "group_facts", "mannwhitneyu", "median_test", "read_groups"]
 
 PublicGroups = Literal["one", "both"]
+_METHOD = "Mann–Whitney U test"
+_ONE_COLUMN = "each sample must be one numeric column; mmd_test takes several."
 _NULLS = {
     "two-sided": NULL_HYPOTHESIS,
     "greater": "the first sample does not tend to larger values than the second",
@@ -33,6 +39,32 @@ _NULLS = {
 }
 
 
+class MannWhitneyOptions(TypedDict, total=False):
+    """What :func:`mannwhitneyu` takes besides data, budget and ``release``."""
+
+    delta: Amount
+    alpha: float
+    alternative: Alternative
+    adjacency: Adjacency
+    bounds: Bounds
+    n_permutations: int
+    rng: Rng
+    noise: NoiseSource | None
+
+
+@overload
+def mannwhitneyu(
+    x: Any,
+    y: Any,
+    *,
+    epsilon: Amount,
+    release: Literal["pvalue"] = ...,
+    **options: Unpack[MannWhitneyOptions],
+) -> Outcome: ...
+@overload
+def mannwhitneyu(
+    x: Any, y: Any, *, epsilon: Amount, release: Release, **options: Unpack[MannWhitneyOptions]
+) -> Decision: ...
 def mannwhitneyu(
     x: Any,
     y: Any,
@@ -40,11 +72,14 @@ def mannwhitneyu(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
+    release: Release = "pvalue",
     alternative: Alternative = "two-sided",
-    adjacency: PublicGroups = "one",
+    adjacency: Adjacency = "one",
     bounds: Bounds = None,
+    n_permutations: int = 999,
+    rng: Rng = None,
     noise: NoiseSource | None = None,
-) -> Outcome:
+) -> Decision:
     """Test privately whether one sample tends to larger values (Mann–Whitney, Wilcoxon).
 
     Parameters
@@ -55,32 +90,43 @@ def mannwhitneyu(
         The privacy budget.
     alpha : float
         Level of the decision.
+    release : {"pvalue", "decision"}
+        "decision", with less noise, is for ``adjacency="row"`` only.
     alternative : {"two-sided", "greater", "less"}
         "greater": x tends to larger values.
-    adjacency : {"one", "both"}
-        What is hidden: one record's values within its group, or one record in each group.
+    adjacency : {"one", "both", "row"}
+        What is hidden: one record's values within its group, one record in each group, or a
+        record together with its group, so that group sizes are private.
     bounds : None, pair or Schema
         Not needed. A schema checks and clips values and says how many rows a person may have.
+    n_permutations : int
+        Number of permutations of labels; for ``adjacency="row"`` only.
+    rng : None, int or Generator
+        Public randomness, for permutations.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 
     Returns
     -------
-    Outcome
+    Outcome or Decision
         The statistic is the private U, the number of pairs with x above y ("greater",
-        "less"), or |U - nm/2| ("two-sided").
+        "less"), or |U - nm/2| ("two-sided"). For "row" there is none: an Outcome with the
+        p-value, or a Decision.
 
     Notes
     -----
     Ties are broken at random, in secret, so that the law of U under the null hypothesis is
     exact for all sizes; where there are none U is that of SciPy. The one-sided tests keep
-    their level whenever x is stochastically not larger (smaller) than y.
+    their level whenever x is stochastically not larger (smaller) than y ("row": up to 1024 rows;
+    beyond, labels are permuted in blocks, and the level is exact for equal distributions).
 
-    **Sensitivity** max(n, m) ("one"), n + m - 1 ("both"), times the rows of a person. Private
-    groups ("row") are refused: the law needs their sizes. Proof: docs/proofs/rank-tests.md.
+    **Sensitivity** max(n, m) ("one"), n + m - 1 ("both"), times the rows of a person. "row":
+    v (2U - nm)/N², v = 1 - (5/6)|n/N - 1/2|, moves by (29/24)/N, permuted by (20/9)/N. Proofs:
+    docs/proofs/rank-tests.md and docs/proofs/private-groups.md.
 
     **Privacy** 2U - nm or its absolute value is released at (epsilon, delta) with Tulap noise, or
-    Laplace noise where epsilon >= 4.16 and delta = 0; the p-value follows from it.
+    Laplace noise where epsilon >= 4.16 and delta = 0; the p-value follows from it. "row": the
+    p-value (a multiple of 1/10,000) or the decision of the smoothed permutation test is released.
 
     References
     ----------
@@ -96,7 +142,18 @@ def mannwhitneyu(
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
-    source = noise_source(noise)
+    one_of("release", release, RELEASES)
+    one_of("adjacency", adjacency, ADJACENCIES)
+    n_permutations = integer_at_least("n_permutations", n_permutations, 1)
+    generator, source = public_generator(rng), noise_source(noise)
+    if adjacency == "row":
+        chosen = {"alternative": alternative, "n_permutations": n_permutations}
+        common = {"budget": budget, "alpha": alpha, "release": release, "noise": source}
+        return _private_groups(x, y, bounds, chosen, generator, common)
+    if release == "decision":
+        raise ParameterError(
+            "release must be 'pvalue' for public groups: it costs no more than a decision there."
+        )
     samples = read_groups((x, y), bounds, adjacency)
     n, m = map(len, samples)
     return lattice_outcome(
@@ -111,12 +168,46 @@ def mannwhitneyu(
         facts=group_facts(
             samples,
             adjacency,
-            "Mann–Whitney U test",
+            _METHOD,
             _NULLS[alternative],
             {"alternative": alternative},
         ),
         unit=2,
         offset=n * m,
+    )
+
+
+def _private_groups(
+    x: Any,
+    y: Any,
+    bounds: Bounds,
+    chosen: dict[str, Any],
+    rng: np.random.Generator,
+    common: dict[str, Any],
+) -> Decision:
+    """Permute the labels: the law of U needs the group sizes, which are private."""
+    samples = encode_samples(x, y, bounds, units="own")
+    if samples.domain.levels != (0,):
+        raise DataError(_ONE_COLUMN)
+    check_sizes(samples, "row")
+    rows, labels = labelled_rows(samples, common["noise"])
+    statistics = permuted_ranks(rows[:, 0], labels, chosen["n_permutations"], rng)
+    if chosen["alternative"] == "two-sided":
+        statistics = np.abs(statistics)
+    elif chosen["alternative"] == "less":
+        statistics = -statistics
+    return permutation_result(
+        statistics,
+        sensitivity=private_ranks_sensitivity(len(rows)) * samples.rows_per_person,
+        **common,
+        facts={
+            "adjacency": "row",
+            "method": _METHOD,
+            "null_hypothesis": _NULLS[chosen["alternative"]],
+            "sizes": shown_sizes(samples, "row"),
+            "parameters": chosen,
+            "unit": samples.unit,
+        },
     )
 
 
@@ -141,7 +232,7 @@ def median_test(
     epsilon, delta, alpha
         The privacy budget, and the level of the decision.
     alternative, adjacency, bounds, noise
-        As in :func:`mannwhitneyu`.
+        As in :func:`mannwhitneyu`, without "row".
 
     Returns
     -------
@@ -196,7 +287,7 @@ def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> 
     pairs = [encode_samples(data[0], other, bounds, units="own") for other in data[1:]]
     samples = (pairs[0].x, *(pair.y for pair in pairs))
     if samples[0].domain.levels != (0,):
-        raise DataError("each sample must be one numeric column; mmd_test takes several.")
+        raise DataError(_ONE_COLUMN)
     if min(map(len, samples)) < 2:
         raise DataError("each sample must have at least 2 rows.")
     return samples
