@@ -1,7 +1,8 @@
 """Why permuting all labels needs its three units of noise: for any draws there are such data.
 
 In the limit of many permutations no data were found that lose more than a third of epsilon. For a
-finite number of draws the bound is nearly attained, whatever was drawn, if N is large enough.
+finite number of draws the bound is nearly attained, whatever was drawn, if N is large enough: for a
+known order of rows, as the bound is proved. The test's own order is secret.
 """
 
 from __future__ import annotations

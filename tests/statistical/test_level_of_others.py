@@ -1,10 +1,12 @@
-"""Level of hsic_test, ipm_test, ks_2samp, symmetry_test: p-values are uniform under the null.
+"""Level of hsic_test, ipm_test, mannwhitneyu, ks_2samp, symmetry_test: uniform p-values.
 
 Seeds are fixed. Were they not, a Kolmogorov-Smirnov test at 1e-4 would fail by chance in one
 of 10,000 runs for each case.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,8 +49,10 @@ def test_hsic(law, epsilon, options):
 
 
 @pytest.mark.parametrize("distance", ["mean", "wasserstein", "kolmogorov"])
-@pytest.mark.parametrize("adjacency", ["one", "row"])
-def test_ipm(distance, adjacency):
+@pytest.mark.parametrize("relabel", ["public groups", "permute", "swap"])
+def test_ipm(distance, relabel):
+    row: dict[str, Any] = {"adjacency": "row", "relabel": relabel}
+    groups = {} if relabel == "public groups" else row
     for epsilon in (0.1, 10.0):
         pvalues = []
         for seed in range(RUNS):
@@ -57,15 +61,53 @@ def test_ipm(distance, adjacency):
                 draws("ties", 40, rng),
                 draws("ties", 71, rng),
                 distance=distance,
-                adjacency=adjacency,
                 bounds=(0, 1),
                 epsilon=epsilon,
                 n_permutations=49,
                 rng=seed,
                 noise=SimulatedNoise(seed),
+                **groups,
             )
             pvalues.append(outcome.pvalue)
         assert kstest(pvalues, "uniform").pvalue > FALSE_ALARM
+
+
+def private_ranks(x: np.ndarray, y: np.ndarray, alternative: Any, epsilon: float, seed: int) -> Any:
+    return pt.mannwhitneyu(
+        x,
+        y,
+        alternative=alternative,
+        adjacency="row",
+        epsilon=epsilon,
+        n_permutations=49,
+        rng=seed,
+        noise=SimulatedNoise(seed),
+    )
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize(("total", "epsilon"), [(111, 0.1), (111, 10.0), (1_100, 10.0)])
+def test_mann_whitney_with_private_groups(alternative, total, epsilon):
+    """Sizes are random, values tied; 1,100 rows are permuted in blocks of two."""
+    pvalues = []
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        rows, in_x = draws("ties", total, rng), rng.uniform(size=total) < 0.3
+        outcome = private_ranks(rows[in_x], rows[~in_x], alternative, epsilon, seed)
+        pvalues.append(outcome.pvalue)
+    assert kstest(pvalues, "uniform").pvalue > FALSE_ALARM
+
+
+def test_one_sided_with_private_groups_keeps_its_level_beyond_equality():
+    """x tends to smaller values: "greater" rejects less often than alpha, and "less" more."""
+    rejected = {"greater": 0, "less": 0}
+    for seed in range(RUNS):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=60), rng.normal(0.4, 1, size=40)
+        for alternative in rejected:
+            rejected[alternative] += private_ranks(x, y, alternative, 3.0, seed).reject
+    assert rejected["greater"] <= 0.02 * RUNS
+    assert rejected["less"] > 0.3 * RUNS
 
 
 # --- ties and zeros: broken by secret labels, so that exact laws hold -----------------------
