@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,17 @@ from privatest.data.domain import Domain
 from privatest.kernels.fourier import FourierMap, random_map
 from privatest.kernels.kernels import Kernel, gram, gram_roundings, grams
 
-__all__ = ["FeatureMaps", "FourierFeatures", "NystromFeatures", "fourier", "nystrom", "resolved"]
+__all__ = [
+    "FeatureMaps",
+    "FourierFeatures",
+    "NystromFeatures",
+    "Together",
+    "Unprojected",
+    "fourier",
+    "nystrom",
+    "resolved",
+    "sum_rows",
+]
 
 # Directions of the landmarks' span with less than this share of the largest eigenvalue are
 # dropped: they hold no signal and would magnify rounding errors.
@@ -27,29 +38,131 @@ _EIGENVALUE_CUT = 1e-6
 
 
 class FeatureMaps(Protocol):
-    """One feature map for each kernel of a grid."""
+    """Blocks of features (one for each kernel of a grid), and norms of sums of each block.
+
+    A norm is a member of the family of statistics that a test takes the maximum of.
+    """
 
     @property
     def spreads(self) -> tuple[float, ...]:
-        """Largest distance between the features of two rows, for each kernel."""
+        """Largest distance between the features of two rows, for each member."""
 
     @property
     def roundings(self) -> tuple[float, ...]:
-        """Rounding error of one raw feature, for each kernel."""
+        """Rounding error of one raw feature, for each member."""
 
     @property
     def amplifications(self) -> tuple[float, ...]:
-        """Largest factor between an error in every raw feature and that of the projection."""
+        """Largest factor between an error in every raw feature and that of a member."""
 
     @property
     def raw_width(self) -> int:
-        """Number of raw features of a row."""
+        """Number of raw features of a row, in the largest block."""
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
 
     def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-        """Yield rows × raw features for each kernel; the buffer may be reused."""
+        """Yield rows × raw features for each block; the buffer may be reused."""
+
+    def binned(
+        self,
+        x: NDArray[np.float64],
+        edges: NDArray[np.intp],
+        weights: NDArray[np.float64] | None = None,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield, for each block, the (weighted) sums of raw features over rows between edges."""
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map sums of raw features of kernel ``index`` to sums of features (last axis)."""
+        """Map sums of raw features of block ``index`` to sums of features (last axis)."""
+
+    def measure(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the norms of block ``index``, members × rows of (projected) ``sums``."""
+
+
+class Unprojected:
+    """What maps without a linear part have in common."""
+
+    def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+        """Yield rows × features."""
+        raise NotImplementedError
+
+    def binned(
+        self,
+        x: NDArray[np.float64],
+        edges: NDArray[np.intp],
+        weights: NDArray[np.float64] | None = None,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield sums over the rows between edges."""
+        return (sum_rows(raw, edges, weights) for raw in self.raw(x))
+
+    def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums: there is no linear part."""
+        del index
+        return sums
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several maps as one: their blocks and members, one after the other."""
+
+    parts: tuple[FeatureMaps, ...]
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Largest distance between the features of two rows, for each member."""
+        return tuple(chain.from_iterable(part.spreads for part in self.parts))
+
+    @property
+    def roundings(self) -> tuple[float, ...]:
+        """Rounding error of one raw feature, for each member."""
+        return tuple(chain.from_iterable(part.roundings for part in self.parts))
+
+    @property
+    def amplifications(self) -> tuple[float, ...]:
+        """Largest factor between an error in every raw feature and that of a member."""
+        return tuple(chain.from_iterable(part.amplifications for part in self.parts))
+
+    @property
+    def raw_width(self) -> int:
+        """Number of raw features of a row, in the largest block."""
+        return max(part.raw_width for part in self.parts)
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return sum(part.blocks for part in self.parts)
+
+    def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+        """Yield rows × raw features for each block."""
+        return chain.from_iterable(part.raw(x) for part in self.parts)
+
+    def binned(
+        self,
+        x: NDArray[np.float64],
+        edges: NDArray[np.intp],
+        weights: NDArray[np.float64] | None = None,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield, for each block, the sums of raw features over the rows between edges."""
+        return chain.from_iterable(part.binned(x, edges, weights) for part in self.parts)
+
+    def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Apply the linear part of the block's own map."""
+        part, own = self._owner(index)
+        return part.project(own, sums)
+
+    def measure(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the norms of the block's own map."""
+        part, own = self._owner(index)
+        return part.measure(own, sums)
+
+    def _owner(self, index: int) -> tuple[FeatureMaps, int]:
+        for part in self.parts:
+            if index < part.blocks:
+                return part, index
+            index -= part.blocks
+        raise IndexError(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +192,46 @@ class NystromFeatures:
         """Yield k(x_i, landmark_j) for each kernel."""
         return grams(self.kernels, x, self.landmarks, self.domain)
 
+    @property
+    def blocks(self) -> int:
+        """One for each kernel."""
+        return len(self.kernels)
+
+    def binned(
+        self,
+        x: NDArray[np.float64],
+        edges: NDArray[np.intp],
+        weights: NDArray[np.float64] | None = None,
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield sums over the rows between edges, for each kernel."""
+        return (sum_rows(raw, edges, weights) for raw in self.raw(x))
+
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply the linear part."""
         return sums @ self.projections[index]
+
+    def measure(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Euclidean norm."""
+        del index
+        norms: NDArray[np.float64] = np.linalg.norm(sums, axis=1)[None, :]
+        return norms
+
+
+def sum_rows(
+    matrix: NDArray[np.float64],
+    edges: NDArray[np.intp],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Sum the (weighted) rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
+    if len(edges) == 2:
+        return (np.ones(len(matrix)) if weights is None else weights)[None, :] @ matrix
+    if weights is not None:
+        matrix = matrix * weights[:, None]
+    filled = np.flatnonzero(np.diff(edges))
+    sums = np.zeros((len(edges) - 1, matrix.shape[1]))
+    if len(filled):
+        sums[filled] = np.add.reduceat(matrix, edges[filled], axis=0)
+    return sums
 
 
 def resolved(
@@ -143,7 +293,7 @@ def nystrom(
 
 
 @dataclass(frozen=True, slots=True)
-class FourierFeatures:
+class FourierFeatures(Unprojected):
     """Random Fourier features of each kernel: no linear part, every raw feature is one."""
 
     maps: tuple[FourierMap, ...]
@@ -172,10 +322,16 @@ class FourierFeatures:
         """Yield cosines and sines for each kernel."""
         return (each(x) for each in self.maps)
 
-    def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums."""
+    @property
+    def blocks(self) -> int:
+        """One for each kernel."""
+        return len(self.maps)
+
+    def measure(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Euclidean norm."""
         del index
-        return sums
+        norms: NDArray[np.float64] = np.linalg.norm(sums, axis=1)[None, :]
+        return norms
 
 
 def fourier(

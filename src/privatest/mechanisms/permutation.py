@@ -46,10 +46,9 @@ PVALUE_GRID = 10_000  # a p-value is released as a multiple of 1/10,000, rounded
 # is at least 2e-4 scales wide, so neighbours' probabilities change by a factor below 1 + 4e-10.
 _LATTICE_BITS = 46
 _ARITHMETIC_LOSS = 1e-9
-# The kernel with the largest sensitivity relative to v_k sets the noise for all. By the variance
-# of Laplace noise this would be 2, and a narrow kernel that sees little would drown the others.
-# benchmarks/power/weights.py compares.
-NOISE_WEIGHT = 2.0
+# Where one statistic alone would reject: that many standard deviations under the null hypothesis
+# and that many noise scales above its mean. benchmarks/power/portfolio.py compares.
+_DEVIATIONS, _NOISE_SCALES = 2.5, 2.3
 _FURTHEST = 700.0  # noise scales: weights beyond count as e^-700
 _LN2 = Fraction(Decimal(2).ln(Context(prec=60)))
 _MOST_HALVINGS = 4096  # a tail below 2^-4096 decides by its sign only
@@ -116,27 +115,28 @@ def strongest(
     rows: int,
     epsilon: float,
     release: Release,
-    noise_weight: float = NOISE_WEIGHT,
 ) -> tuple[NDArray[np.float64], PermutationSensitivity]:
-    """Reduce kernels × permutations to one statistic each, max_k (T_k - o_k)/v_k.
+    """Reduce statistics × permutations to one for each permutation, max_k (T_k - t_k)/s_k.
 
-    ``null`` holds a mean o_k and a standard deviation sd_k of each T_k under a public law, or
-    None. Then v_k² = sd_k² + noise_weight · s_k², where s_k is the scale of the noise that T_k
-    alone would need.
+    s_k is the scale of the noise that T_k alone would need, so that the maximum needs no more
+    noise than each of them. ``null`` holds a mean and a standard deviation sd_k of each T_k under
+    a public law; t_k is about where T_k alone would reject, the mean plus
+    sqrt((2.5 sd_k)² + (2.3 s_k)²). Without it t_k is 0.
 
     Notes
     -----
     **Sensitivity** Offsets and scales are public, so the maximum moves by at most the largest
-    Delta_k/v_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k, and
-    subtracting and dividing are off by at most 3 units of roundoff of (T_k + o_k)/v_k.
+    Delta_k/s_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k, and
+    subtracting and dividing are off by at most 3 units of roundoff of (T_k + t_k)/s_k.
+    Proof: docs/proofs/portfolio.md.
     """
     if len(values) == 1:
         return values[0], sensitivities[0]
     scales = np.array([noise_scale(bound, epsilon, release) for bound in sensitivities])
     offsets = np.zeros(len(scales))
     if null is not None:
-        offsets, deviations = null
-        scales = np.sqrt(deviations**2 + noise_weight * scales**2)
+        means, deviations = null
+        offsets = means + np.hypot(_DEVIATIONS * deviations, _NOISE_SCALES * scales)
     statistics = ((values - offsets[:, None]) / scales[:, None]).max(axis=0)
     relative = [
         (bound * (1 / scale)).widened(

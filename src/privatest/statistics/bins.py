@@ -19,13 +19,11 @@ from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 
 __all__ = [
-    "Norm",
     "TwoSampleBins",
-    "euclidean",
     "feature_rounding",
     "feature_sums",
+    "one_below_other",
     "parallel",
-    "sum_rows",
     "summation_depth",
     "tiles",
     "two_sample_bins",
@@ -34,9 +32,6 @@ __all__ = [
 _BINS_PER_SAMPLE = 128  # power as with row permutations; see benchmarks/power
 _ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
 _PARALLEL_WORK = 1 << 22  # matrix entries below which threads cost more than they save
-
-Norm = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""A norm of each row of a matrix."""
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -153,15 +148,15 @@ def tiles(
 
 
 def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.float64]]:
-    """Sum each kernel's raw features over each bin and project: bins × features."""
+    """Sum each block's raw features over each bin and project: bins × features."""
 
     def tile_sums(tile: tuple[int, NDArray[np.intp]]) -> tuple[int, list[NDArray[np.float64]]]:
         first, inner = tile
         block = bins.rows(inner[0], inner[-1])
-        return first, [sum_rows(raw, inner - inner[0]) for raw in maps.raw(block)]
+        return first, list(maps.binned(block, inner - inner[0]))
 
     edges = bins.edges
-    work = (bins.n + bins.m) * len(maps.spreads) * 64
+    work = (bins.n + bins.m) * maps.blocks * 64
 
     sums: list[NDArray[np.float64]] = []
     for first, parts in parallel(tile_sums, tiles(edges), work):
@@ -172,33 +167,23 @@ def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.floa
     return [maps.project(index, total) for index, total in enumerate(sums)]
 
 
-def sum_rows(matrix: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Sum the rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
-    if len(edges) == 2:
-        return np.ones((1, len(matrix))) @ matrix
-    filled = np.flatnonzero(np.diff(edges))
-    sums = np.zeros((len(edges) - 1, matrix.shape[1]))
-    if len(filled):
-        sums[filled] = np.add.reduceat(matrix, edges[filled], axis=0)
-    return sums
-
-
-def euclidean(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the Euclidean norm of each row."""
-    norms: NDArray[np.float64] = np.linalg.norm(rows, axis=1)
-    return norms
-
-
 def summation_depth(size: int) -> float:
     """Longest chain of additions in the sum over a bin: within a tile, then over tiles."""
     return min(size, _ROWS_PER_TILE) + (size / 512) ** 2
 
 
 def feature_rounding(maps: FeatureMaps, additions: float) -> NDArray[np.float64]:
-    """Bound, for each kernel, the rounding error of a weighted mean of features."""
+    """Bound, for each member, the rounding error of a weighted mean of features."""
     # the projection is a product too, with a sum over all raw features
     raw = np.array(maps.roundings) + (additions + maps.raw_width) * UNIT_ROUNDOFF
     return np.array(maps.amplifications) * raw
+
+
+def one_below_other(
+    *found: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Stack the statistics of several families, and the bounds on their rounding errors."""
+    return np.vstack([values for values, _ in found]), np.concatenate([own for _, own in found])
 
 
 def parallel(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.data.domain import Domain
+from privatest.kernels.features import Unprojected
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.statistics.bins import parallel
 
@@ -46,7 +47,7 @@ WeightsInOrder = Callable[[NDArray[np.intp]], Callable[[slice], Floats]]
 
 
 @dataclass(frozen=True, slots=True)
-class LinearMetric:
+class LinearMetric(Unprojected):
     """A norm of the difference of mean features; it serves as its own feature map."""
 
     features: Callable[[Floats], Floats]
@@ -78,10 +79,15 @@ class LinearMetric:
         """Yield the features."""
         yield self.features(x)
 
-    def project(self, index: int, sums: Floats) -> Floats:
-        """Return the sums: there is no linear part."""
+    @property
+    def blocks(self) -> int:
+        """One."""
+        return 1
+
+    def measure(self, index: int, sums: Floats) -> Floats:
+        """Return the norm."""
         del index
-        return sums
+        return self.norm(sums)[None, :]
 
 
 @dataclass(frozen=True, slots=True)

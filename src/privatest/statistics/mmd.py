@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 
 from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.features import FeatureMaps
+from privatest.kernels.features import FeatureMaps, sum_rows
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
 from privatest.statistics.bins import (
-    Norm,
     TwoSampleBins,
-    euclidean,
     feature_rounding,
     feature_sums,
     parallel,
-    sum_rows,
     summation_depth,
     tiles,
 )
@@ -106,15 +103,16 @@ def permuted_mmd_features(
     bins: TwoSampleBins,
     membership: NDArray[np.bool_],
     maps: FeatureMaps,
-    norm: Norm = euclidean,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return MMD of features (kernels × permutations) and a bound on its rounding error.
+    """Return norms of features (members × permutations) and a bound on their rounding errors.
 
     One pass over the rows sums features per bin; a permutation then adds up bins.
     """
     weights = bins.weights(membership)
     sums = feature_sums(bins, maps)
-    values = np.array([norm(weights @ features) for features in sums])
+    values = np.vstack(
+        [maps.measure(index, weights @ features) for index, features in enumerate(sums)]
+    )
     additions = summation_depth(bins.size) + weights.shape[1]
     return values, 2 * feature_rounding(maps, additions)  # weights have total mass 2
 

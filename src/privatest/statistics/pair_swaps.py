@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.features import FeatureMaps
+from privatest.kernels.features import FeatureMaps, sum_rows
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
 from privatest.statistics.bins import (
-    Norm,
-    euclidean,
     feature_rounding,
+    one_below_other,
     parallel,
-    sum_rows,
     summation_depth,
     tiles,
 )
@@ -85,10 +83,7 @@ class _Swaps:
 
     def sums(self, matrix: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:
         """Sum weighted rows of ``matrix``, which starts at edges[0], between edges."""
-        weights = self.weights[edges[0] : edges[-1]]
-        if len(edges) == 2:
-            return weights[None, :] @ matrix
-        return sum_rows(matrix * weights[:, None], edges - edges[0])
+        return sum_rows(matrix, edges - edges[0], self.weights[edges[0] : edges[-1]])
 
 
 def permuted_swaps_features(
@@ -97,29 +92,36 @@ def permuted_swaps_features(
     maps: FeatureMaps,
     n_permutations: int,
     rng: np.random.Generator,
-    norm: Norm = euclidean,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return T of features (kernels × permutations) and a bound on its rounding error.
+    """Return T of features (members × permutations) and a bound on its rounding error.
 
     Rows come in a secret order. One pass sums weighted features per bin of pairs; a permutation
     then adds up bins with their signs. Rows without weight are computed too: how many there are
     is private, and time would tell.
     """
-    swaps = _Swaps.draw(labels, n_permutations, rng)
+    return _features(rows, maps, _Swaps.draw(labels, n_permutations, rng))
 
+
+def _features(
+    rows: NDArray[np.float64], maps: FeatureMaps, swaps: _Swaps
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     def tile_sums(tile: tuple[int, NDArray[np.intp]]) -> tuple[int, list[NDArray[np.float64]]]:
         first, edges = tile
-        return first, [swaps.sums(raw, edges) for raw in maps.raw(rows[edges[0] : edges[-1]])]
+        part = slice(edges[0], edges[-1])
+        return first, list(maps.binned(rows[part], edges - edges[0], swaps.weights[part]))
 
     sums: list[NDArray[np.float64]] = []
-    work = len(rows) * len(maps.spreads) * 64
+    work = len(rows) * maps.blocks * 64
     for first, parts in parallel(tile_sums, tiles(swaps.edges), work):
         if not sums:
             sums = [np.zeros((len(swaps.edges) - 1, part.shape[1])) for part in parts]
         for total, part in zip(sums, parts, strict=True):
             total[first : first + len(part)] += part
-    values = [norm(swaps.signs @ maps.project(index, total)) for index, total in enumerate(sums)]
-    return np.array(values), feature_rounding(maps, swaps.depth)  # weights have mass <= 1
+    values = [
+        maps.measure(index, swaps.signs @ maps.project(index, total))
+        for index, total in enumerate(sums)
+    ]
+    return np.vstack(values), feature_rounding(maps, swaps.depth)  # weights have mass <= 1
 
 
 def permuted_swaps_line(
@@ -147,8 +149,9 @@ def permuted_swaps_exact(
     domain: Domain,
     n_permutations: int,
     rng: np.random.Generator,
+    maps: FeatureMaps | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return T (kernels × permutations) and a bound on its rounding error.
+    """Return T (kernels, then members of ``maps``, × permutations) and a bound on its error.
 
     One pass over the weighted Gram matrix sums it into bins × bins; no N×N matrix is kept.
     """
@@ -176,4 +179,5 @@ def permuted_swaps_exact(
     squares = np.array([np.einsum("ij,ij->i", swaps.signs @ b, swaps.signs) for b in blocks])
     # |error of w'Kw| <= (sum |w|)² times the error of an entry and of its sum; sum |w| <= 1
     errors = np.array(gram_roundings(kernels, domain)) + 2 * swaps.depth * UNIT_ROUNDOFF
-    return np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors)
+    exact = np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors)
+    return exact if maps is None else one_below_other(exact, _features(rows, maps, swaps))

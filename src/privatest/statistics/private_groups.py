@@ -15,7 +15,7 @@ from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
-from privatest.statistics.bins import Norm, euclidean, feature_rounding, parallel
+from privatest.statistics.bins import feature_rounding, one_below_other, parallel
 from privatest.statistics.ipm import LineMetric
 
 __all__ = [
@@ -49,9 +49,8 @@ def permuted_groups_features(
     maps: FeatureMaps,
     n_permutations: int,
     rng: np.random.Generator,
-    norm: Norm = euclidean,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return T of features (kernels × permutations) and a bound on its rounding error.
+    """Return T of features (members × permutations) and a bound on its rounding error.
 
     Rows come in a secret order. Labels are cut into blocks; a permutation pairs block a of
     labels with block pi(a) of rows, position by position: a subgroup of all permutations.
@@ -68,9 +67,9 @@ def permuted_groups_features(
         sums = np.broadcast_to(maps.project(index, left), (len(shuffles), features.shape[2])).copy()
         for block in range(blocks):
             sums += features[block, shuffles[:, block]]
-        values.append(norm(sums))
+        values.append(maps.measure(index, sums))
     additions = 1024 + size / 1024 + 2 * blocks + np.log2(total)
-    return np.array(values), feature_rounding(maps, additions)
+    return np.vstack(values), feature_rounding(maps, additions)
 
 
 def permuted_groups_line(
@@ -158,10 +157,12 @@ def permuted_groups_exact(
     domain: Domain,
     n_permutations: int,
     rng: np.random.Generator,
+    maps: FeatureMaps | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return T (kernels × permutations of single labels) and a bound on its rounding error.
+    """Return T (kernels, then members of ``maps``, × permutations) and a bound on its error.
 
-    Time grows with N² times permutations; the Gram matrix is made in slices.
+    Single labels are permuted. Time grows with N² times permutations; the Gram matrix is made in
+    slices.
     """
     total = len(rows)
     weights = np.tile((labels - labels.mean()) / total, (n_permutations + 1, 1))
@@ -173,4 +174,11 @@ def permuted_groups_exact(
             squares[index] += np.einsum("ij,ij->i", weights[:, piece], weights @ matrix.T)
     # sum |v| <= 1/2, as at most N²/4 pairs of rows differ in label
     errors = np.array(gram_roundings(kernels, domain)) + 2 * total * UNIT_ROUNDOFF
-    return np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors / 4)
+    exact = np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors / 4)
+    if maps is None:
+        return exact
+    members = [
+        maps.measure(index, weights @ maps.project(index, raw))
+        for index, raw in enumerate(maps.raw(rows))
+    ]
+    return one_below_other(exact, (np.vstack(members), feature_rounding(maps, 2.0 * total)))

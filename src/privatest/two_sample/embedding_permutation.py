@@ -18,7 +18,8 @@ from privatest.core.validation import Rng, integer_at_least, one_of, public_gene
 from privatest.kernels.embedding import Embedding
 from privatest.kernels.kernels import KernelFamily
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.statistics.bins import parallel, sum_rows, tiles, two_sample_bins
+from privatest.kernels.features import sum_rows
+from privatest.statistics.bins import parallel, tiles, two_sample_bins
 from privatest.statistics.correlation import (
     Scale,
     correlation,

@@ -229,7 +229,7 @@ def _public_groups(
     bins = two_sample_bins(x, y, *orders, size=None, max_bins=16_384)
     membership = bins.membership(n_permutations, rng)
     if isinstance(chosen, LinearMetric):
-        return permuted_mmd_features(bins, membership, chosen, chosen.norm)
+        return permuted_mmd_features(bins, membership, chosen)
     bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
 
     def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
@@ -250,6 +250,6 @@ def _private_groups(
 ) -> Values:
     if isinstance(chosen, LinearMetric):
         permuted = permuted_swaps_features if swap else permuted_groups_features
-        return permuted(rows, labels, chosen, n_permutations, rng, chosen.norm)
+        return permuted(rows, labels, chosen, n_permutations, rng)
     permuted_line = permuted_swaps_line if swap else permuted_groups_line
     return permuted_line(rows, labels, chosen, n_permutations, rng)

@@ -16,10 +16,10 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, Permu
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.samples import TwoSamples, encode_samples
-from privatest.kernels.features import FeatureMaps, fourier, nystrom, resolved
+from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
-from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.bins import bin_size_of, one_below_other, two_sample_bins
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import (
     mmd_sensitivity,
@@ -32,6 +32,7 @@ from privatest.statistics.pair_swaps import (
     permuted_swaps_exact,
     permuted_swaps_features,
 )
+from privatest.statistics.portfolio import Statistic, chosen_statistics, members, unit_moments
 from privatest.statistics.private_groups import (
     permuted_groups_exact,
     permuted_groups_features,
@@ -56,7 +57,7 @@ _METHODS = ("auto", "exact", "nystrom", "fourier")
 # than two columns public points can miss what lies between them, so it is worth more time.
 _EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
 _FREQUENCIES = 256
-EXACT_BINS = 2_048  # rows of public groups are permuted in so many bins
+EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted in so many bins
 
 
 class MmdOptions(TypedDict, total=False):
@@ -69,6 +70,7 @@ class MmdOptions(TypedDict, total=False):
     bounds: Any
     kernel: KernelFamily
     bandwidths: float | Sequence[float] | None
+    statistics: Statistic | Sequence[Statistic] | None
     estimator: Literal["v", "u"]
     method: Method
     n_permutations: int
@@ -103,6 +105,7 @@ def mmd_test(
     bounds: Any = None,
     kernel: KernelFamily = "gaussian",
     bandwidths: float | Sequence[float] | None = None,
+    statistics: Statistic | Sequence[Statistic] | None = None,
     estimator: Literal["v", "u"] = "v",
     method: Method = "auto",
     n_permutations: int = 999,
@@ -110,10 +113,11 @@ def mmd_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
-    """Test privately whether two samples come from the same distribution (dpMMD).
+    """Test privately whether two samples come from the same distribution (dpMMD and others).
 
-    The maximum mean discrepancy, adaptive over a public grid of bandwidths, with a smoothed
-    permutation test: the p-value is exactly uniform under the null hypothesis.
+    The maximum over a family of statistics, at the price of one: the maximum mean discrepancy
+    over a public grid of bandwidths, and what single columns and pairs of columns show. With a
+    smoothed permutation test: the p-value is exactly uniform under the null hypothesis.
 
     Parameters
     ----------
@@ -140,6 +144,13 @@ def mmd_test(
     bandwidths : float or sequence of float, optional
         Public bandwidths, as a share of each column's bounds; by default a grid from 4 to 1/16
         of the box.
+    statistics : str or sequence of str, optional
+        Members of the family: "kernel" (MMD in all columns), "additive" (MMD of single columns,
+        their mean and the largest), "pairwise" (the same of pairs of columns), "kolmogorov"
+        (largest difference of a column's distribution functions, or of a category's shares, at
+        public thresholds) and "mean" (largest difference of a column's means). By default all
+        that apply; "kernel" alone if ``bandwidths`` or ``estimator="u"`` are given or bounds are
+        not.
     estimator : {"v", "u"}
         MMD, or the unbiased estimate of its square (more noise; exact kernel only).
     method : {"auto", "exact", "nystrom", "fourier"}
@@ -200,14 +211,18 @@ def mmd_test(
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)
-    kernels = kernel_grid(kernel, bandwidths, samples.domain)
+    kernel_only = bandwidths is not None or estimator == "u"
+    family = chosen_statistics(statistics, samples.domain, kernel_only=kernel_only)
+    if estimator == "u" and family != ("kernel",):
+        raise ParameterError("estimator='u' needs statistics='kernel'.")
+    kernels = kernel_grid(kernel, bandwidths, samples.domain) if "kernel" in family else ()
     total, rows_per_person = len(samples.x) + len(samples.y), samples.rows_per_person
     swap = adjacency == "row" and swaps_labels(
         relabel, total, rows_per_person, budget.pure_epsilon, release
     )
-    plan = _plan(samples, kernels, adjacency, estimator, method, swap=swap)
+    plan = _plan(samples, kernels, family, adjacency, estimator, method, swap=swap)
     values, sensitivities = _statistics(plan, n_permutations, bin_size, generator, source)
-    statistics, sensitivity = strongest(
+    maxima, sensitivity = strongest(
         values,
         sensitivities,
         _null(plan),
@@ -216,7 +231,7 @@ def mmd_test(
         release=release,
     )
     return permutation_result(
-        statistics,
+        maxima,
         sensitivity=sensitivity,
         budget=budget,
         alpha=alpha,
@@ -232,7 +247,9 @@ class _Plan:
 
     samples: TwoSamples
     kernels: tuple[Kernel, ...]
-    maps: FeatureMaps | None  # None: the exact kernel
+    family: tuple[Statistic, ...]
+    kernel_maps: FeatureMaps | None  # None: the exact kernel
+    others: tuple[FeatureMaps, ...]  # members that are not kernels in all columns
     adjacency: Adjacency
     estimator: Literal["v", "u"]
     method: Method
@@ -243,10 +260,28 @@ class _Plan:
         """The two sample sizes, as far as they are public."""
         return public_sizes(self.samples, self.adjacency)
 
+    @property
+    def exact(self) -> tuple[Kernel, ...]:
+        """Kernels that are evaluated at every pair of rows."""
+        return self.kernels if self.kernel_maps is None else ()
+
+    @property
+    def maps(self) -> FeatureMaps | None:
+        """All members that are norms of features, if there are any."""
+        parts = self.others if self.kernel_maps is None else (self.kernel_maps, *self.others)
+        return Together(parts) if parts else None
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Of all members, in the order of their statistics."""
+        exact = tuple(kernel.spread(self.samples.domain) for kernel in self.exact)
+        return exact if self.maps is None else exact + self.maps.spreads
+
 
 def _plan(
     samples: TwoSamples,
     kernels: tuple[Kernel, ...],
+    family: tuple[Statistic, ...],
     adjacency: Adjacency,
     estimator: Literal["v", "u"],
     method: Method,
@@ -263,14 +298,16 @@ def _plan(
         quick = is_quick(total, domain.dimension, adjacency, swap=swap)
         method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
     maps: FeatureMaps | None = None
-    if method == "nystrom":
+    if kernels and method == "nystrom":
         landmarks = domain.landmarks()
         kernels = resolved(kernels, landmarks, domain)
         maps = nystrom(kernels, landmarks, domain)
-    elif method == "fourier":
+    elif kernels and method == "fourier":
         # public frequencies, the same in every run
         maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
-    return _Plan(samples, kernels, maps, adjacency, estimator, method, swap)
+    sums = number_of_sums(samples, adjacency, swap=swap, exact=method == "exact")
+    others = members(family, domain, sums)
+    return _Plan(samples, kernels, family, maps, others, adjacency, estimator, method, swap)
 
 
 def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) -> bool:
@@ -286,11 +323,7 @@ def _statistics(
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> tuple[NDArray[np.float64], list[PermutationSensitivity]]:
-    """Return the statistics (kernels × permutations) and how far each kernel's move."""
-    if plan.maps is None:
-        spreads = tuple(kernel.spread(plan.samples.domain) for kernel in plan.kernels)
-    else:
-        spreads = plan.maps.spreads
+    """Return the statistics (members × permutations) and how far each member's move."""
     if plan.adjacency == "row":
         values, errors = _private_groups(plan, n_permutations, rng, noise)
     else:
@@ -298,10 +331,10 @@ def _statistics(
     n, m = plan.sizes
     if plan.adjacency == "row":
         own = pair_swaps_sensitivity if plan.swap else private_groups_sensitivity
-        bounds = [own(spread, n + m) for spread in spreads]
+        bounds = [own(spread, n + m) for spread in plan.spreads]
     else:
         bound = mmd_u_sensitivity if plan.estimator == "u" else mmd_sensitivity
-        bounds = [bound(spread, n, m, plan.adjacency) for spread in spreads]
+        bounds = [bound(spread, n, m, plan.adjacency) for spread in plan.spreads]
     rows = plan.samples.rows_per_person
     return values, [
         (sensitivity * rows).widened(float(error))
@@ -323,58 +356,80 @@ def _public_groups(
         noise.permutation(len(x)),
         noise.permutation(len(y)),
         size=bin_size,
-        max_bins=EXACT_BINS if plan.maps is None else 16_384,
+        max_bins=EXACT_BINS if plan.exact else _FEATURE_BINS,
     )
     membership = bins.membership(n_permutations, rng)
+    found = []
+    if plan.exact:
+        unbiased = plan.estimator == "u"
+        domain = plan.samples.domain
+        found.append(permuted_mmd_exact(bins, membership, plan.exact, domain, unbiased=unbiased))
     if plan.maps is not None:
-        return permuted_mmd_features(bins, membership, plan.maps)
-    return permuted_mmd_exact(
-        bins, membership, plan.kernels, plan.samples.domain, unbiased=plan.estimator == "u"
-    )
+        found.append(permuted_mmd_features(bins, membership, plan.maps))
+    return one_below_other(*found)
 
 
 def _private_groups(
     plan: _Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     rows, labels = labelled_rows(plan.samples, noise)
-    if plan.maps is not None:
-        permuted = permuted_swaps_features if plan.swap else permuted_groups_features
-        return permuted(rows, labels, plan.maps, n_permutations, rng)
-    exact = permuted_swaps_exact if plan.swap else permuted_groups_exact
-    return exact(rows, labels, plan.kernels, plan.samples.domain, n_permutations, rng)
+    if plan.exact:
+        exact = permuted_swaps_exact if plan.swap else permuted_groups_exact
+        return exact(
+            rows, labels, plan.exact, plan.samples.domain, n_permutations, rng, plan.maps
+        )
+    assert plan.maps is not None  # a family has a member
+    permuted = permuted_swaps_features if plan.swap else permuted_groups_features
+    return permuted(rows, labels, plan.maps, n_permutations, rng)
 
 
 def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Mean and standard deviation of each kernel's statistic if both samples were uniform."""
-    if not plan.samples.domain.bounded:
+    """Mean and standard deviation of each member's statistic if both samples were uniform."""
+    domain = plan.samples.domain
+    if not domain.bounded:
         return None
     n, m = plan.sizes
     rate = 1 / n + 1 / m
-    moments = np.array(null_moments(plan.kernels, plan.samples.domain))
+    moments = np.array(null_moments(plan.kernels, domain)).reshape(-1, 2)
     if plan.estimator == "u":
         return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
     # a kernel that rounds to 1 everywhere has neither
-    means = np.sqrt(rate * moments[:, 0])
-    deviations = rate * np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
+    means = np.sqrt(moments[:, 0])
+    deviations = np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
+    both = np.vstack(
+        [np.stack([means, deviations], axis=1), *(unit_moments(own, domain) for own in plan.others)]
+    )
     share = n * m / (n + m) ** 2 if plan.adjacency == "row" else 1.0  # T is (nm/N²) MMD
     if plan.swap:  # half of the pairs have two labels
         share *= math.sqrt(2)
-    return share * means, share * deviations
+    both *= share * math.sqrt(rate)
+    return both[:, 0], both[:, 1]
 
 
 def _facts(plan: _Plan, n_permutations: int) -> dict[str, Any]:
     return {
         "adjacency": plan.adjacency,
-        "method": f"two-sample MMD test ({plan.kernels[0].family} kernel)",
+        "method": _name(plan),
         "null_hypothesis": NULL_HYPOTHESIS,
         "sizes": shown_sizes(plan.samples, plan.adjacency),
-        "parameters": {
-            "kernel": plan.kernels[0].family,
-            "bandwidths": tuple(kernel.bandwidth for kernel in plan.kernels),
-            "estimator": plan.estimator,
-            "computation": plan.method,
-            "n_permutations": n_permutations,
-        }
+        "parameters": {"statistics": plan.family}
+        | (
+            {
+                "kernel": plan.kernels[0].family,
+                "bandwidths": tuple(kernel.bandwidth for kernel in plan.kernels),
+                "estimator": plan.estimator,
+                "computation": plan.method,
+            }
+            if plan.kernels
+            else {}
+        )
+        | {"n_permutations": n_permutations}
         | ({"relabel": "swap" if plan.swap else "permute"} if plan.adjacency == "row" else {}),
         "unit": plan.samples.unit,
     }
+
+
+def _name(plan: _Plan) -> str:
+    if plan.family == ("kernel",):
+        return f"two-sample MMD test ({plan.kernels[0].family} kernel)"
+    return "two-sample test by the largest of " + ", ".join(plan.family)

@@ -1,0 +1,371 @@
+"""Feature maps that look at single columns, or at pairs of columns, of a bounded domain.
+
+A kernel in all columns sees little where only a few differ, or where rows crowd in a part of
+wide bounds. These maps are cheap, all of them have spread 1, and each gives several statistics
+("members") from one pass over the rows. Proofs: docs/proofs/portfolio.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.data.domain import Domain
+from privatest.kernels.features import Unprojected
+from privatest.kernels.fourier import cos_sin
+from privatest.kernels.kernels import UNIT_ROUNDOFF
+
+__all__ = ["ColumnMap", "MeanMap", "PairMap", "ThresholdMap"]
+
+Floats = NDArray[np.float64]
+
+WIDTHS = (1.0, 0.25)  # of the one-column kernels, as shares of a column's bounds
+_GRID = 4097  # distances at which a one-column kernel is evaluated for its range
+
+
+@dataclass(frozen=True)
+class Harmonics:
+    """The first harmonics of each column: cosine and sine of pi k x, k = 1, ..., count.
+
+    A category is an indicator of its code, modulo 2 count. Weighted by :meth:`energies` these
+    are features of a kernel of each width: on a number periodic with period 2, on a category
+    that of equality.
+    """
+
+    domain: Domain
+    count: int
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Number of features of each column."""
+        return [min(level, 2 * self.count) or 2 * self.count for level in self.domain.levels]
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where the features of each column start, and the end."""
+        return [0, *np.cumsum(self.sizes).tolist()]
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Map rows to rows × features."""
+        features = np.empty((len(rows), self.starts[-1]))
+        for column, level in enumerate(self.domain.levels):
+            own = features[:, self.starts[column] : self.starts[column + 1]]
+            if level:
+                codes = rows[:, column].astype(np.intp) % own.shape[1]
+                np.equal.outer(codes, np.arange(own.shape[1]), out=own, dtype=np.intp)
+            else:
+                self._number(rows[:, column], own)
+        return features
+
+    def _number(self, values: Floats, out: Floats) -> None:
+        """Cosine and sine of the first harmonic, then each next one by a rotation."""
+        turn = np.empty(len(values), dtype=np.complex128)
+        turn.real, turn.imag = cos_sin(2 * values)  # in quarter turns: pi x
+        power = turn.copy()
+        for k in range(self.count):
+            if k:
+                power *= turn
+            out[:, k], out[:, self.count + k] = power.real, power.imag
+
+    @property
+    def rounding(self) -> float:
+        """Bound on the error of a feature: each rotation adds that of one cosine, and 3 units."""
+        return 40 * self.count * UNIT_ROUNDOFF
+
+    def energies(self, column: int, width: float) -> tuple[Floats, float]:
+        """Squared weights of a column's features that give them spread 1, and their norm².
+
+        Notes
+        -----
+        **Sensitivity** Two numbers at distance t have features at squared distance
+        f(t) = sum_k a_k² (2 - 2 cos pi k t). Between points of a grid of step h a maximum is at
+        most h²/8 max |f''| above the larger of its neighbours. f is even around 0 and 1, so the
+        ends are no exception.
+        """
+        if self.domain.levels[column]:
+            return np.full(self.sizes[column], 0.5), 0.5
+        k = np.arange(1, self.count + 1)
+        squares = np.exp(-((math.pi * width / 2 * k) ** 2))
+        distances = np.linspace(0, 1, _GRID)
+        values = (2 - 2 * np.cos(math.pi * np.outer(distances, k))) @ squares
+        curvature = 2 * math.pi**2 * float(k**2 @ squares)
+        largest = float(values.max()) + curvature / (8 * (_GRID - 1) ** 2)
+        squares /= largest * (1 + 1e-12)
+        return np.concatenate([squares, squares]), float(squares.sum())
+
+
+@dataclass(frozen=True)
+class ColumnMap(Unprojected):
+    """One-column kernels: for each width their mean over columns (squared), and the largest."""
+
+    harmonics: Harmonics
+
+    name = "additive"
+    blocks = 1
+
+    @cached_property
+    def _energies(self) -> list[Floats]:
+        """For each column, features × widths."""
+        columns = range(self.harmonics.domain.dimension)
+        return [
+            np.stack([self.harmonics.energies(column, width)[0] for width in WIDTHS], axis=1)
+            for column in columns
+        ]
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """One: so for each column, their mean and their maximum."""
+        return (1.0,) * (len(WIDTHS) * (1 if len(self._energies) == 1 else 2))
+
+    @property
+    def roundings(self) -> tuple[float, ...]:
+        """Rounding error of one raw feature."""
+        return (self.harmonics.rounding,) * len(self.spreads)
+
+    @property
+    def amplifications(self) -> tuple[float, ...]:
+        """An error in every feature of a column, in the largest of the norms."""
+        largest = max(math.sqrt(float(own.sum(axis=0).max())) for own in self._energies)
+        return (largest,) * len(self.spreads)
+
+    @property
+    def raw_width(self) -> int:
+        """Number of features."""
+        return self.harmonics.starts[-1]
+
+    def raw(self, x: Floats) -> Iterator[Floats]:
+        """Yield the harmonics."""
+        yield self.harmonics(x)
+
+    def measure(self, index: int, sums: Floats) -> Floats:
+        """Return the members' statistics, members × rows of ``sums``."""
+        del index
+        starts = self.harmonics.starts
+        squares = np.square(sums)
+        columns = np.stack(
+            [
+                squares[:, start:stop] @ own
+                for start, stop, own in zip(starts, starts[1:], self._energies, strict=False)
+            ]
+        )
+        return _mean_and_largest(columns)
+
+
+@dataclass(frozen=True)
+class PairMap(Unprojected):
+    """Products of one-column kernels: their mean over pairs of columns, and the largest pair's.
+
+    The features of a pair are the products of the features of its columns. Sums over many rows
+    are one matrix product.
+    """
+
+    harmonics: Harmonics
+
+    name = "pairwise"
+    blocks = 1
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(self.harmonics.domain.dimension), 2))
+
+    @cached_property
+    def _energies(self) -> list[Floats]:
+        """For each pair, features × widths, weighted to spread 1."""
+        columns = range(self.harmonics.domain.dimension)
+        own = [[self.harmonics.energies(column, width) for width in WIDTHS] for column in columns]
+        return [
+            np.stack([_product(*both) for both in zip(own[i], own[j], strict=True)], axis=1)
+            for i, j in self._pairs
+        ]
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """Where the products of each pair are in the matrix of all products, flattened."""
+        starts, width = self.harmonics.starts, self.harmonics.starts[-1]
+        return np.concatenate(
+            [
+                np.add.outer(
+                    np.arange(starts[i], starts[i + 1]) * width, np.arange(starts[j], starts[j + 1])
+                ).ravel()
+                for i, j in self._pairs
+            ]
+        )
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """One: so for each pair, their mean and their maximum."""
+        return (1.0,) * (2 * len(WIDTHS))
+
+    @property
+    def roundings(self) -> tuple[float, ...]:
+        """Rounding error of one product."""
+        return (2 * self.harmonics.rounding + 2 * UNIT_ROUNDOFF,) * len(self.spreads)
+
+    @property
+    def amplifications(self) -> tuple[float, ...]:
+        """An error in every feature of a pair, in the largest of the norms."""
+        largest = max(math.sqrt(float(own.sum(axis=0).max())) for own in self._energies)
+        return (largest,) * len(self.spreads)
+
+    @property
+    def raw_width(self) -> int:
+        """Number of features."""
+        return sum(len(own) for own in self._energies)
+
+    def raw(self, x: Floats) -> Iterator[Floats]:
+        """Yield the products, for each row."""
+        features, starts = self.harmonics(x), self.harmonics.starts
+        yield np.hstack(
+            [
+                np.einsum(
+                    "ni,nj->nij",
+                    features[:, starts[i] : starts[i + 1]],
+                    features[:, starts[j] : starts[j + 1]],
+                ).reshape(len(x), -1)
+                for i, j in self._pairs
+            ]
+        )
+
+    def binned(
+        self, x: Floats, edges: NDArray[np.intp], weights: Floats | None = None
+    ) -> Iterator[Floats]:
+        """Yield sums of products over the rows between edges."""
+        features = self.harmonics(x)
+        weighted = features if weights is None else features * weights[:, None]
+        sums = np.empty((len(edges) - 1, len(self._places)))
+        for index, (start, stop) in enumerate(pairwise(edges)):
+            products = features[start:stop].T @ weighted[start:stop]
+            np.take(products.ravel(), self._places, out=sums[index])
+        yield sums
+
+    def measure(self, index: int, sums: Floats) -> Floats:
+        """Return the members' statistics, members × rows of ``sums``."""
+        del index
+        squares = np.square(sums)
+        pairs = np.empty((len(self._pairs), len(sums), len(WIDTHS)))
+        start = 0
+        for pair, own in zip(pairs, self._energies, strict=True):
+            np.matmul(squares[:, start : start + len(own)], own, out=pair)
+            start += len(own)
+        return _mean_and_largest(pairs)
+
+
+def _product(first: tuple[Floats, float], second: tuple[Floats, float]) -> Floats:
+    """Squared weights of the products of two columns' features that give them spread 1.
+
+    Features of a column have norm² r and spread 1, so inner products in [r - 1/2, r]. Products
+    have inner products no less than the least corner of the two intervals' product.
+    """
+    (left, r), (right, q) = first, second
+    least = min((r - 0.5) * (q - 0.5), (r - 0.5) * q, r * (q - 0.5))
+    squares: Floats = np.outer(left, right).ravel() / (2 * (r * q - least) * (1 + 1e-12))
+    return squares
+
+
+def _mean_and_largest(squares: Floats) -> Floats:
+    """Combine parts × rows × widths to the root of the mean over parts, and of the largest."""
+    if len(squares) == 1:
+        only: Floats = np.sqrt(squares[0].T)
+        return only
+    both: Floats = np.sqrt(np.vstack([squares.mean(axis=0).T, squares.max(axis=0).T]))
+    return both
+
+
+@dataclass(frozen=True)
+class ThresholdMap(Unprojected):
+    """Kolmogorov's distance at public thresholds, the largest over columns.
+
+    For a category: the largest difference of a share. Its sensitivity does not depend on bounds.
+    """
+
+    domain: Domain
+    thresholds: int
+
+    name = "kolmogorov"
+    blocks = 1
+    spreads = (1.0,)
+    roundings = (0.0,)  # indicators are exact
+    amplifications = (1.0,)
+
+    @cached_property
+    def _cells(self) -> list[int]:
+        """Number of cells of each column."""
+        return [level or self.thresholds for level in self.domain.levels]
+
+    @property
+    def raw_width(self) -> int:
+        """Number of cells."""
+        return sum(self._cells)
+
+    def _codes(self, x: Floats) -> Iterator[tuple[NDArray[np.intp], int]]:
+        for column, cells in enumerate(self._cells):
+            values = x[:, column]
+            if self.domain.levels[column] == 0:
+                values = np.minimum(values * cells, cells - 1)
+            yield values.astype(np.intp), cells
+
+    def raw(self, x: Floats) -> Iterator[Floats]:
+        """Yield indicators: at or below each threshold; of each category."""
+        parts = [
+            np.equal.outer(codes, np.arange(cells))
+            if level
+            else np.less_equal.outer(codes, np.arange(cells))
+            for level, (codes, cells) in zip(self.domain.levels, self._codes(x), strict=True)
+        ]
+        yield np.hstack(parts).astype(np.float64)
+
+    def binned(
+        self, x: Floats, edges: NDArray[np.intp], weights: Floats | None = None
+    ) -> Iterator[Floats]:
+        """Yield counts of the indicators over the rows between edges."""
+        bins = len(edges) - 1
+        bin_of_row = np.repeat(np.arange(bins), np.diff(edges))
+        parts = []
+        for level, (codes, cells) in zip(self.domain.levels, self._codes(x), strict=True):
+            counts = np.bincount(bin_of_row * cells + codes, weights, minlength=bins * cells)
+            counts = counts.reshape(bins, cells)
+            parts.append(counts if level else np.cumsum(counts, axis=1))
+        yield np.hstack(parts).astype(np.float64)
+
+    def measure(self, index: int, sums: Floats) -> Floats:
+        """Return the largest, 1 × rows of ``sums``."""
+        del index
+        return _largest(sums)
+
+
+@dataclass(frozen=True)
+class MeanMap(Unprojected):
+    """Difference of means, the largest over numeric columns."""
+
+    domain: Domain
+
+    name = "mean"
+    blocks = 1
+    spreads = (1.0,)
+    roundings = (UNIT_ROUNDOFF,)
+    amplifications = (1.0,)
+
+    @property
+    def raw_width(self) -> int:
+        """Number of numeric columns."""
+        return len(self.domain.numeric)
+
+    def raw(self, x: Floats) -> Iterator[Floats]:
+        """Yield numeric columns, around the centre of the box."""
+        yield x[:, self.domain.numeric] - 0.5
+
+    def measure(self, index: int, sums: Floats) -> Floats:
+        """Return the largest, 1 × rows of ``sums``."""
+        del index
+        return _largest(sums)
+
+
+def _largest(sums: Floats) -> Floats:
+    largest: Floats = np.maximum(sums.max(axis=1), -sums.min(axis=1))[None, :]
+    return largest

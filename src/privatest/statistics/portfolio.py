@@ -1,0 +1,108 @@
+"""The family of statistics that a two-sample test takes the maximum of.
+
+Any norm of a difference of mean features with a known spread may enter: the maximum of public
+affine functions of statistics moves no further than the furthest of them, so a family costs no
+more noise than one statistic. Proofs: docs/proofs/portfolio.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.validation import one_of, reject
+from privatest.data.domain import Domain
+from privatest.kernels.columns import ColumnMap, Harmonics, MeanMap, PairMap, ThresholdMap
+from privatest.kernels.features import FeatureMaps
+
+__all__ = ["Statistic", "chosen_statistics", "members", "unit_moments"]
+
+Statistic = Literal["kernel", "additive", "pairwise", "kolmogorov", "mean"]
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+
+_HARMONICS = 4  # more did not change power (benchmarks/power/portfolio.py)
+_THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
+_SUMS_HELD = 1 << 22  # sums of features kept for all bins together
+_REFERENCE_POINTS, _REFERENCE_DRAWS = 256, 256
+
+
+def chosen_statistics(
+    statistics: Statistic | Sequence[Statistic] | None, domain: Domain, *, kernel_only: bool
+) -> tuple[Statistic, ...]:
+    """Check what was asked for; None is all that apply, or kernels if ``kernel_only``.
+
+    One column needs neither additive nor pairwise kernels: they are what "kernel" is. Two columns
+    need no pairs. Means need a numeric column.
+    """
+    if statistics is None:
+        if kernel_only or not domain.bounded:
+            return ("kernel",)
+        useless = {"additive": 2, "pairwise": 3}
+        return tuple(
+            name
+            for name in STATISTICS
+            if domain.dimension >= useless.get(name, 1) and (name != "mean" or domain.numeric)
+        )
+    listed = [statistics] if isinstance(statistics, str) else list(statistics)
+    if not listed:
+        reject("statistics", f"one or more of {', '.join(STATISTICS)}", statistics)
+    for name in listed:
+        one_of("statistics", name, STATISTICS)
+    if not domain.bounded and set(listed) != {"kernel"}:
+        raise ParameterError("statistics other than 'kernel' need bounds.")
+    if "pairwise" in listed and domain.dimension < 2:
+        raise ParameterError("statistics='pairwise' needs two columns or more.")
+    if "mean" in listed and not domain.numeric:
+        raise ParameterError("statistics='mean' needs a numeric column.")
+    return tuple(name for name in STATISTICS if name in listed)
+
+
+@lru_cache(maxsize=64)
+def members(
+    statistics: tuple[Statistic, ...], domain: Domain, bins: int
+) -> tuple[FeatureMaps, ...]:
+    """Build the members that are not kernels in all columns, for ``bins`` sums of features.
+
+    With many columns or bins pairs get fewer harmonics, and none where there is no room.
+    """
+    room = _SUMS_HELD // bins
+    found: list[FeatureMaps] = []
+    if "additive" in statistics:
+        found.append(ColumnMap(Harmonics(domain, _HARMONICS)))
+    if "pairwise" in statistics:
+        pairs = (PairMap(Harmonics(domain, count)) for count in range(_HARMONICS, 0, -1))
+        found.extend(list(filter(lambda own: own.raw_width <= room, pairs))[:1])
+    if "kolmogorov" in statistics:
+        most = max(2, min(_THRESHOLDS, min(_MOST_THRESHOLDS, room) // domain.dimension))
+        found.append(ThresholdMap(domain, most))
+    if "mean" in statistics:
+        found.append(MeanMap(domain))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def unit_moments(part: FeatureMaps, domain: Domain) -> NDArray[np.float64]:
+    """Return mean and standard deviation (columns) of each member's statistic, times sqrt(n).
+
+    Of |sum_i s_i f(z_i)|/sqrt(points) over random signs s, z being even points of the domain:
+    what |mean of f over x - mean over y| is like, times 1/sqrt(1/n + 1/m), if both samples are
+    uniform. Public, and the same in every run.
+    """
+    rng = np.random.default_rng(0)
+    points = domain.points(_REFERENCE_POINTS)
+    signs = rng.choice((-1.0, 1.0), size=(_REFERENCE_DRAWS, len(points)))
+    signs -= signs.mean(axis=1, keepdims=True)
+    signs /= math.sqrt(len(points))
+    values = np.vstack(
+        [
+            part.measure(index, signs @ part.project(index, raw))
+            for index, raw in enumerate(part.raw(points))
+        ]
+    )
+    return np.stack([values.mean(axis=1), values.std(axis=1)], axis=1)
