@@ -28,13 +28,12 @@ LINEAR = metric("mean", SQUARE)
 DRAWS = 20
 
 
-def fixed(function, *arguments, domain=LINE, norm=None):
+def fixed(function, *arguments, domain=LINE):
     """Statistics with the same swaps for all data: as observed, then 20 draws."""
-    more: tuple[Any, ...] = () if norm is None else (norm,)
 
     def statistic(rows, labels):
         rng = np.random.default_rng(3)
-        return function(rows, labels.astype(float), *arguments, DRAWS, rng, *more)[0].ravel()
+        return function(rows, labels.astype(float), *arguments, DRAWS, rng)[0].ravel()
 
     return statistic, domain
 
@@ -50,7 +49,7 @@ CASES: dict[str, tuple[Any, float]] = {
     "nystrom": (fixed(permuted_swaps_features, LINE_FEATURES), LINE_FEATURES.spreads[0]),
     "fourier": (fixed(permuted_swaps_features, SPECTRUM), SPECTRUM.spreads[0]),
     "mean": (
-        fixed(permuted_swaps_features, LINEAR, domain=SQUARE, norm=LINEAR.norm),  # type: ignore[union-attr]
+        fixed(permuted_swaps_features, LINEAR, domain=SQUARE),
         LINEAR.diameter,
     ),
     "kolmogorov": (fixed(permuted_swaps_line, metric("kolmogorov", LINE)), 1.0),
@@ -91,7 +90,7 @@ def test_the_whole_path_with_several_kernels_and_mixed_rows():
 @pytest.mark.parametrize("method", ["exact", "nystrom"])
 def test_bins_of_several_pairs(method, monkeypatch):
     """43 rows: 21 pairs in 8 bins of three or fewer, and a row left over."""
-    monkeypatch.setattr("privatest.statistics.pair_swaps._BINS", 8)
+    monkeypatch.setattr("privatest.statistics.pair_swaps.SWAP_BINS", 8)
     run = whole_path("row", relabel="swap", method=method, bandwidths=0.5)
     attack(run, Space(LINE, 20, 23, "row"), restarts=1, steps=40)
 
@@ -151,7 +150,7 @@ def test_all_ways_of_computing_agree_with_the_definition(total):
 
 def test_swaps_turn_signs_of_whole_bins(monkeypatch):
     """A line metric and features with the same swaps: the mean is the mean of the line."""
-    monkeypatch.setattr("privatest.statistics.pair_swaps._BINS", 5)
+    monkeypatch.setattr("privatest.statistics.pair_swaps.SWAP_BINS", 5)
     rng = np.random.default_rng(2)
     rows, labels = rng.integers(2, size=(57, 1)).astype(float), rng.integers(2, size=57)
     mean: Any = metric("mean", LINE)
@@ -159,6 +158,6 @@ def test_swaps_turn_signs_of_whole_bins(monkeypatch):
     by_line, _ = permuted_swaps_line(
         rows, labels.astype(float), cast("LineMetric", metric("wasserstein", LINE)), 50, draws[0]
     )
-    by_mean, _ = permuted_swaps_features(rows, labels.astype(float), mean, 50, draws[1], mean.norm)
+    by_mean, _ = permuted_swaps_features(rows, labels.astype(float), mean, 50, draws[1])
     assert by_line == pytest.approx(by_mean)  # of two values they are the same
     assert len(np.unique(np.round(by_mean, 9))) == 4

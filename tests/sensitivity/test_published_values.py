@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.features import fourier, nystrom
+from privatest.kernels.features import Unprojected, fourier, nystrom
 from privatest.kernels.kernels import Kernel
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.kernel_moments import null_moments
@@ -163,35 +163,32 @@ def test_private_groups_of_features_are_those_of_the_kernel(total):
 
 def test_labels_of_blocks_are_permuted_and_leftovers_stay():
     """A row's feature is its own unit vector, so that T shows which row got which label."""
-    total = 131  # 64 blocks of two, three rows left over
+    total = 131  # 43 blocks of three, two rows left over
     rows = np.arange(total, dtype=float)[:, None] / total
 
-    class OneHot:
-        spreads, roundings, amplifications, raw_width = (1.0,), (0.0,), (1.0,), total
+    seen = []
+
+    class OneHot(Unprojected):
+        spreads, roundings, amplifications, raw_width, blocks = (1.0,), (0.0,), (1.0,), total, 1
 
         def raw(self, x):
             yield np.eye(total)[np.round(x[:, 0] * total).astype(int)]
 
-        def project(self, index, sums):
-            return sums
+        def measure(self, index, sums):
+            seen.append(sums.copy())
+            return np.zeros((1, len(sums)))
 
-    seen = []
     labels = np.arange(total, dtype=float)  # all different, to follow each of them
-
-    def norm(sums):
-        seen.append(sums.copy())
-        return np.zeros(len(sums))
-
     rng = np.random.default_rng(0)
-    permuted_groups_features(rows, labels, OneHot(), 3, rng, norm)
+    permuted_groups_features(rows, labels, OneHot(), 3, rng)
     found = np.round(seen[-1] * total + labels.mean()).astype(int)
     assert found.shape == (4, total)
     assert np.array_equal(found[0], np.arange(total))
     for permuted in found[1:]:
         assert sorted(permuted) == list(range(total))
-        assert np.array_equal(permuted[128:], [128, 129, 130])
-        pairs = permuted[:128].reshape(64, 2)
-        assert np.array_equal(pairs[:, 1], pairs[:, 0] + 1)
+        assert np.array_equal(permuted[129:], [129, 130])
+        blocks = permuted[:129].reshape(43, 3)
+        assert np.array_equal(blocks[:, 1:], blocks[:, :1] + [1, 2])
         assert not np.array_equal(permuted, np.arange(total))
 
 

@@ -174,7 +174,7 @@ def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
 def _work(prepared: Prepared, rows: int) -> int:
     """Return about how many numbers a kernel test looks at; 0 for a test without a grid."""
     from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
-    from privatest.two_sample.mmd import EXACT_BINS, is_quick  # noqa: PLC0415
+    from privatest.two_sample.mmd_plan import EXACT_BINS, is_quick  # noqa: PLC0415
 
     request, arguments = prepared.request, prepared.arguments
     if not {"permutations", "bandwidths"} <= request.entry.options.keys() or request.entry.needed:

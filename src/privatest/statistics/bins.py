@@ -24,6 +24,7 @@ __all__ = [
     "feature_sums",
     "one_below_other",
     "parallel",
+    "rows_per_bin",
     "summation_depth",
     "tiles",
     "two_sample_bins",
@@ -111,9 +112,7 @@ def two_sample_bins(
 ) -> TwoSampleBins:
     """Cut two samples into bins of one size, in the given (secret) orders; overwrites them."""
     n, m = len(x), len(y)
-    if size is None:
-        size = max(1, min(n, m) // _BINS_PER_SAMPLE, -(-(n + m) // max_bins))
-    size = min(size, n, m)
+    size = rows_per_bin(n, m, size, max_bins)
     whole_x, whole_y = n - n % size, m - m % size
     # Only which rows share a bin matters; in stored order they are much quicker to fetch.
     order_x[:whole_x].reshape(-1, size).sort(axis=1)
@@ -125,6 +124,13 @@ def two_sample_bins(
         n + order_y[whole_y:],
     )
     return TwoSampleBins(x, y, np.concatenate(bins_and_rest), size)
+
+
+def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
+    """Return how many rows share a bin, by sizes only; ``size`` if it is not None."""
+    if size is None:
+        size = max(1, min(n, m) // _BINS_PER_SAMPLE, -(-(n + m) // max_bins))
+    return min(size, n, m)
 
 
 def tiles(

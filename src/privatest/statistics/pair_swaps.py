@@ -30,13 +30,14 @@ from privatest.statistics.bins import (
 from privatest.statistics.ipm import LineMetric
 
 __all__ = [
+    "SWAP_BINS",
     "pair_swaps_sensitivity",
     "permuted_swaps_exact",
     "permuted_swaps_features",
     "permuted_swaps_line",
 ]
 
-_BINS = 512  # bins of pairs, which are swapped together
+SWAP_BINS = 512  # bins of pairs, which are swapped together
 _GRAM_TILE = 512
 
 
@@ -67,7 +68,7 @@ class _Swaps:
         """Cut the pairs into bins and draw their signs."""
         total = len(labels)
         pairs = total // 2
-        size = -(-pairs // _BINS)
+        size = -(-pairs // SWAP_BINS)
         edges = 2 * np.minimum(np.arange(0, pairs + size, size), pairs)
         weights = np.zeros(total)
         weights[0 : 2 * pairs : 2] = (labels[0 : 2 * pairs : 2] - labels[1 : 2 * pairs : 2]) / total

@@ -19,16 +19,16 @@ from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
 from privatest.data.domain import Domain
 from privatest.kernels.columns import ColumnMap, Harmonics, MeanMap, PairMap, ThresholdMap
-from privatest.kernels.features import FeatureMaps
 
-__all__ = ["Statistic", "chosen_statistics", "members", "unit_moments"]
+__all__ = ["Member", "Statistic", "chosen_statistics", "members", "unit_moments"]
 
+Member = ColumnMap | PairMap | ThresholdMap | MeanMap
 Statistic = Literal["kernel", "additive", "pairwise", "kolmogorov", "mean"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
 _HARMONICS = 4  # more did not change power (benchmarks/power/portfolio.py)
 _THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
-_SUMS_HELD = 1 << 22  # sums of features kept for all bins together
+_SUMS_HELD = 1 << 21  # sums of features kept for all bins together
 _REFERENCE_POINTS, _REFERENCE_DRAWS = 256, 256
 
 
@@ -64,30 +64,35 @@ def chosen_statistics(
 
 
 @lru_cache(maxsize=64)
-def members(
-    statistics: tuple[Statistic, ...], domain: Domain, bins: int
-) -> tuple[FeatureMaps, ...]:
+def members(statistics: tuple[Statistic, ...], domain: Domain, bins: int) -> tuple[Member, ...]:
     """Build the members that are not kernels in all columns, for ``bins`` sums of features.
 
     With many columns or bins pairs get fewer harmonics, and none where there is no room.
     """
     room = _SUMS_HELD // bins
-    found: list[FeatureMaps] = []
+    found: list[Member] = []
     if "additive" in statistics:
         found.append(ColumnMap(Harmonics(domain, _HARMONICS)))
     if "pairwise" in statistics:
-        pairs = (PairMap(Harmonics(domain, count)) for count in range(_HARMONICS, 0, -1))
-        found.extend(list(filter(lambda own: own.raw_width <= room, pairs))[:1])
+        found.extend(_pairs(domain, room))
     if "kolmogorov" in statistics:
-        most = max(2, min(_THRESHOLDS, min(_MOST_THRESHOLDS, room) // domain.dimension))
+        most = max(2, min(_THRESHOLDS, min(_MOST_THRESHOLDS, room // 4) // domain.dimension))
         found.append(ThresholdMap(domain, most))
     if "mean" in statistics:
         found.append(MeanMap(domain))
     return tuple(found)
 
 
+def _pairs(domain: Domain, room: int) -> list[Member]:
+    for count in range(_HARMONICS, 0, -1):
+        widths = Harmonics(domain, count).sizes
+        if (sum(widths) ** 2 - sum(width**2 for width in widths)) // 2 <= room:
+            return [PairMap(Harmonics(domain, count))]
+    return []
+
+
 @lru_cache(maxsize=64)
-def unit_moments(part: FeatureMaps, domain: Domain) -> NDArray[np.float64]:
+def unit_moments(part: Member, domain: Domain) -> NDArray[np.float64]:
     """Return mean and standard deviation (columns) of each member's statistic, times sqrt(n).
 
     Of |sum_i s_i f(z_i)|/sqrt(points) over random signs s, z being even points of the domain:

@@ -19,13 +19,14 @@ from privatest.statistics.bins import feature_rounding, one_below_other, paralle
 from privatest.statistics.ipm import LineMetric
 
 __all__ = [
+    "LABEL_BLOCKS",
     "permuted_groups_exact",
     "permuted_groups_features",
     "permuted_groups_line",
     "private_groups_sensitivity",
 ]
 
-_BLOCKS = 64  # most label blocks that are permuted
+LABEL_BLOCKS = 64  # most label blocks that are permuted
 _ROWS_PER_PIECE = 1024
 
 
@@ -99,7 +100,7 @@ def _label_blocks(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Centred labels over N, and the same cut into blocks (leftovers are not in it)."""
     centred = (labels - labels.mean()) / len(labels)
-    size = -(-len(labels) // _BLOCKS)  # so that fewer rows are left over than a block has
+    size = -(-len(labels) // LABEL_BLOCKS)  # so that fewer rows are left over than a block has
     blocks = len(labels) // size
     return centred, centred[: blocks * size].reshape(blocks, size)
 

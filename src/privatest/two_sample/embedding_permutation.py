@@ -16,9 +16,9 @@ from privatest.core.privacy import Adjacency, Amount, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, one_of, public_generator
 from privatest.kernels.embedding import Embedding
+from privatest.kernels.features import sum_rows
 from privatest.kernels.kernels import KernelFamily
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.kernels.features import sum_rows
 from privatest.statistics.bins import parallel, tiles, two_sample_bins
 from privatest.statistics.correlation import (
     Scale,

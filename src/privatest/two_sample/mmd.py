@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -15,12 +13,10 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.samples import TwoSamples, encode_samples
-from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
-from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.data.samples import encode_samples
+from privatest.kernels.kernels import KernelFamily, kernel_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
-from privatest.statistics.bins import bin_size_of, one_below_other, two_sample_bins
-from privatest.statistics.kernel_moments import null_moments
+from privatest.statistics.bins import one_below_other, two_sample_bins
 from privatest.statistics.mmd import (
     mmd_sensitivity,
     mmd_u_sensitivity,
@@ -32,32 +28,29 @@ from privatest.statistics.pair_swaps import (
     permuted_swaps_exact,
     permuted_swaps_features,
 )
-from privatest.statistics.portfolio import Statistic, chosen_statistics, members, unit_moments
+from privatest.statistics.portfolio import Statistic, chosen_statistics
 from privatest.statistics.private_groups import (
     permuted_groups_exact,
     permuted_groups_features,
     private_groups_sensitivity,
 )
 from privatest.two_sample.common import (
-    NULL_HYPOTHESIS,
     Relabel,
     check_relabel,
     check_sizes,
     labelled_rows,
-    public_sizes,
-    shown_sizes,
     swaps_labels,
 )
+from privatest.two_sample.mmd_plan import (
+    METHODS,
+    Method,
+    Plan,
+    make_plan,
+    null_law,
+    public_facts,
+)
 
-__all__ = ["EXACT_BINS", "is_quick", "mmd_test"]
-
-Method = Literal["auto", "exact", "nystrom", "fourier"]
-_METHODS = ("auto", "exact", "nystrom", "fourier")
-# Up to here the exact kernel is quick; permuting private labels costs N² per permutation. In more
-# than two columns public points can miss what lies between them, so it is worth more time.
-_EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
-_FREQUENCIES = 256
-EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted in so many bins
+__all__ = ["mmd_test"]
 
 
 class MmdOptions(TypedDict, total=False):
@@ -200,7 +193,7 @@ def mmd_test(
     one_of("adjacency", adjacency, ADJACENCIES)
     check_relabel(relabel, adjacency)
     one_of("estimator", estimator, ("v", "u"))
-    one_of("method", method, _METHODS)
+    one_of("method", method, METHODS)
     if adjacency == "row" and estimator == "u":
         raise ParameterError("adjacency='row' needs estimator='v'.")
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
@@ -220,12 +213,14 @@ def mmd_test(
     swap = adjacency == "row" and swaps_labels(
         relabel, total, rows_per_person, budget.pure_epsilon, release
     )
-    plan = _plan(samples, kernels, family, adjacency, estimator, method, swap=swap)
-    values, sensitivities = _statistics(plan, n_permutations, bin_size, generator, source)
+    plan = make_plan(
+        samples, kernels, family, adjacency, estimator, method, swap=swap, bin_size=bin_size
+    )
+    values, sensitivities = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
         values,
         sensitivities,
-        _null(plan),
+        null_law(plan),
         rows=total,
         epsilon=budget.pure_epsilon,
         release=release,
@@ -237,89 +232,13 @@ def mmd_test(
         alpha=alpha,
         release=release,
         noise=source,
-        facts=_facts(plan, n_permutations),
+        facts=public_facts(plan, n_permutations),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is decided before looking at the data, and the data."""
-
-    samples: TwoSamples
-    kernels: tuple[Kernel, ...]
-    family: tuple[Statistic, ...]
-    kernel_maps: FeatureMaps | None  # None: the exact kernel
-    others: tuple[FeatureMaps, ...]  # members that are not kernels in all columns
-    adjacency: Adjacency
-    estimator: Literal["v", "u"]
-    method: Method
-    swap: bool  # private groups are relabelled within pairs
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """The two sample sizes, as far as they are public."""
-        return public_sizes(self.samples, self.adjacency)
-
-    @property
-    def exact(self) -> tuple[Kernel, ...]:
-        """Kernels that are evaluated at every pair of rows."""
-        return self.kernels if self.kernel_maps is None else ()
-
-    @property
-    def maps(self) -> FeatureMaps | None:
-        """All members that are norms of features, if there are any."""
-        parts = self.others if self.kernel_maps is None else (self.kernel_maps, *self.others)
-        return Together(parts) if parts else None
-
-    @property
-    def spreads(self) -> tuple[float, ...]:
-        """Of all members, in the order of their statistics."""
-        exact = tuple(kernel.spread(self.samples.domain) for kernel in self.exact)
-        return exact if self.maps is None else exact + self.maps.spreads
-
-
-def _plan(
-    samples: TwoSamples,
-    kernels: tuple[Kernel, ...],
-    family: tuple[Statistic, ...],
-    adjacency: Adjacency,
-    estimator: Literal["v", "u"],
-    method: Method,
-    *,
-    swap: bool,
-) -> _Plan:
-    """Decide how to compute, from public quantities only."""
-    domain, total = samples.domain, len(samples.x) + len(samples.y)
-    if estimator == "u" and method not in ("auto", "exact"):
-        raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
-    if not domain.bounded and method not in ("auto", "exact"):
-        raise ParameterError(f"method={method!r} needs bounds, to place its public points.")
-    if method == "auto":
-        quick = is_quick(total, domain.dimension, adjacency, swap=swap)
-        method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
-    maps: FeatureMaps | None = None
-    if kernels and method == "nystrom":
-        landmarks = domain.landmarks()
-        kernels = resolved(kernels, landmarks, domain)
-        maps = nystrom(kernels, landmarks, domain)
-    elif kernels and method == "fourier":
-        # public frequencies, the same in every run
-        maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
-    sums = number_of_sums(samples, adjacency, swap=swap, exact=method == "exact")
-    others = members(family, domain, sums)
-    return _Plan(samples, kernels, family, maps, others, adjacency, estimator, method, swap)
-
-
-def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) -> bool:
-    """Return whether "auto" takes the exact kernel, by public numbers of rows and columns."""
-    most = _EXACT_ROWS if dimension <= 2 else _EXACT_ROWS_MANY_COLUMNS
-    return total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" and not swap else most)
-
-
 def _statistics(
-    plan: _Plan,
+    plan: Plan,
     n_permutations: int,
-    bin_size: int | None,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> tuple[NDArray[np.float64], list[PermutationSensitivity]]:
@@ -327,7 +246,7 @@ def _statistics(
     if plan.adjacency == "row":
         values, errors = _private_groups(plan, n_permutations, rng, noise)
     else:
-        values, errors = _public_groups(plan, n_permutations, bin_size, rng, noise)
+        values, errors = _public_groups(plan, n_permutations, rng, noise)
     n, m = plan.sizes
     if plan.adjacency == "row":
         own = pair_swaps_sensitivity if plan.swap else private_groups_sensitivity
@@ -343,9 +262,8 @@ def _statistics(
 
 
 def _public_groups(
-    plan: _Plan,
+    plan: Plan,
     n_permutations: int,
-    bin_size: int | None,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -355,8 +273,8 @@ def _public_groups(
         y,
         noise.permutation(len(x)),
         noise.permutation(len(y)),
-        size=bin_size,
-        max_bins=EXACT_BINS if plan.exact else _FEATURE_BINS,
+        size=plan.bin_size,
+        max_bins=plan.max_bins,
     )
     membership = bins.membership(n_permutations, rng)
     found = []
@@ -370,66 +288,12 @@ def _public_groups(
 
 
 def _private_groups(
-    plan: _Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
+    plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     rows, labels = labelled_rows(plan.samples, noise)
     if plan.exact:
         exact = permuted_swaps_exact if plan.swap else permuted_groups_exact
-        return exact(
-            rows, labels, plan.exact, plan.samples.domain, n_permutations, rng, plan.maps
-        )
+        return exact(rows, labels, plan.exact, plan.samples.domain, n_permutations, rng, plan.maps)
     assert plan.maps is not None  # a family has a member
     permuted = permuted_swaps_features if plan.swap else permuted_groups_features
     return permuted(rows, labels, plan.maps, n_permutations, rng)
-
-
-def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Mean and standard deviation of each member's statistic if both samples were uniform."""
-    domain = plan.samples.domain
-    if not domain.bounded:
-        return None
-    n, m = plan.sizes
-    rate = 1 / n + 1 / m
-    moments = np.array(null_moments(plan.kernels, domain)).reshape(-1, 2)
-    if plan.estimator == "u":
-        return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
-    # a kernel that rounds to 1 everywhere has neither
-    means = np.sqrt(moments[:, 0])
-    deviations = np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
-    both = np.vstack(
-        [np.stack([means, deviations], axis=1), *(unit_moments(own, domain) for own in plan.others)]
-    )
-    share = n * m / (n + m) ** 2 if plan.adjacency == "row" else 1.0  # T is (nm/N²) MMD
-    if plan.swap:  # half of the pairs have two labels
-        share *= math.sqrt(2)
-    both *= share * math.sqrt(rate)
-    return both[:, 0], both[:, 1]
-
-
-def _facts(plan: _Plan, n_permutations: int) -> dict[str, Any]:
-    return {
-        "adjacency": plan.adjacency,
-        "method": _name(plan),
-        "null_hypothesis": NULL_HYPOTHESIS,
-        "sizes": shown_sizes(plan.samples, plan.adjacency),
-        "parameters": {"statistics": plan.family}
-        | (
-            {
-                "kernel": plan.kernels[0].family,
-                "bandwidths": tuple(kernel.bandwidth for kernel in plan.kernels),
-                "estimator": plan.estimator,
-                "computation": plan.method,
-            }
-            if plan.kernels
-            else {}
-        )
-        | {"n_permutations": n_permutations}
-        | ({"relabel": "swap" if plan.swap else "permute"} if plan.adjacency == "row" else {}),
-        "unit": plan.samples.unit,
-    }
-
-
-def _name(plan: _Plan) -> str:
-    if plan.family == ("kernel",):
-        return f"two-sample MMD test ({plan.kernels[0].family} kernel)"
-    return "two-sample test by the largest of " + ", ".join(plan.family)

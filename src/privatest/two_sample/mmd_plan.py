@@ -1,0 +1,188 @@
+"""What :func:`mmd_test` decides before it looks at the data: from public quantities only."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.privacy import Adjacency
+from privatest.core.validation import public_generator
+from privatest.data.samples import TwoSamples
+from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
+from privatest.kernels.kernels import Kernel
+from privatest.statistics.bins import rows_per_bin
+from privatest.statistics.kernel_moments import null_moments
+from privatest.statistics.pair_swaps import SWAP_BINS
+from privatest.statistics.portfolio import Member, Statistic, members, unit_moments
+from privatest.statistics.private_groups import LABEL_BLOCKS
+from privatest.two_sample.common import NULL_HYPOTHESIS, public_sizes, shown_sizes
+
+__all__ = [
+    "EXACT_BINS",
+    "METHODS",
+    "Method",
+    "Plan",
+    "is_quick",
+    "make_plan",
+    "null_law",
+    "public_facts",
+]
+
+Method = Literal["auto", "exact", "nystrom", "fourier"]
+METHODS = ("auto", "exact", "nystrom", "fourier")
+# Up to here the exact kernel is quick; permuting private labels costs N² per permutation. In more
+# than two columns public points can miss what lies between them, so it is worth more time.
+_EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
+_FREQUENCIES = 256
+EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted in so many bins
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is decided before looking at the data, and the data."""
+
+    samples: TwoSamples
+    kernels: tuple[Kernel, ...]
+    family: tuple[Statistic, ...]
+    kernel_maps: FeatureMaps | None  # None: the exact kernel
+    others: tuple[Member, ...]  # members that are not kernels in all columns
+    adjacency: Adjacency
+    estimator: Literal["v", "u"]
+    method: Method
+    swap: bool  # private groups are relabelled within pairs
+    bin_size: int | None
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The two sample sizes, as far as they are public."""
+        return public_sizes(self.samples, self.adjacency)
+
+    @property
+    def max_bins(self) -> int:
+        """How many bins rows of public groups are permuted in, at most."""
+        return EXACT_BINS if self.exact else _FEATURE_BINS
+
+    @property
+    def sums(self) -> int:
+        """About how many sums of features are kept for permutations."""
+        n, m = self.sizes
+        if self.adjacency != "row":
+            return (n + m) // rows_per_bin(n, m, self.bin_size, self.max_bins) + 2
+        if self.swap:
+            return SWAP_BINS
+        return n + m if self.exact else LABEL_BLOCKS**2
+
+    @property
+    def exact(self) -> tuple[Kernel, ...]:
+        """Kernels that are evaluated at every pair of rows."""
+        return self.kernels if self.kernel_maps is None else ()
+
+    @property
+    def maps(self) -> FeatureMaps | None:
+        """All members that are norms of features, if there are any."""
+        parts = self.others if self.kernel_maps is None else (self.kernel_maps, *self.others)
+        return Together(parts) if parts else None
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Of all members, in the order of their statistics."""
+        exact = tuple(kernel.spread(self.samples.domain) for kernel in self.exact)
+        return exact if self.maps is None else exact + self.maps.spreads
+
+
+def make_plan(
+    samples: TwoSamples,
+    kernels: tuple[Kernel, ...],
+    family: tuple[Statistic, ...],
+    adjacency: Adjacency,
+    estimator: Literal["v", "u"],
+    method: Method,
+    *,
+    swap: bool,
+    bin_size: int | None,
+) -> Plan:
+    """Decide how to compute, from public quantities only."""
+    domain, total = samples.domain, len(samples.x) + len(samples.y)
+    if estimator == "u" and method not in ("auto", "exact"):
+        raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
+    if not domain.bounded and method not in ("auto", "exact"):
+        raise ParameterError(f"method={method!r} needs bounds, to place its public points.")
+    if method == "auto":
+        quick = is_quick(total, domain.dimension, adjacency, swap=swap)
+        method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
+    maps: FeatureMaps | None = None
+    if kernels and method == "nystrom":
+        landmarks = domain.landmarks()
+        kernels = resolved(kernels, landmarks, domain)
+        maps = nystrom(kernels, landmarks, domain)
+    elif kernels and method == "fourier":
+        # public frequencies, the same in every run
+        maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
+    plan = Plan(samples, kernels, family, maps, (), adjacency, estimator, method, swap, bin_size)
+    return replace(plan, others=members(family, domain, plan.sums))
+
+
+def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) -> bool:
+    """Return whether "auto" takes the exact kernel, by public numbers of rows and columns."""
+    most = _EXACT_ROWS if dimension <= 2 else _EXACT_ROWS_MANY_COLUMNS
+    return total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" and not swap else most)
+
+
+def null_law(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Mean and standard deviation of each member's statistic if both samples were uniform."""
+    domain = plan.samples.domain
+    if not domain.bounded:
+        return None
+    n, m = plan.sizes
+    rate = 1 / n + 1 / m
+    moments = np.zeros((0, 2))
+    if plan.kernels:
+        moments = np.array(null_moments(plan.kernels, domain))
+    if plan.estimator == "u":
+        return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
+    # a kernel that rounds to 1 everywhere has neither
+    means = np.sqrt(moments[:, 0])
+    deviations = np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
+    both = np.vstack(
+        [np.stack([means, deviations], axis=1), *(unit_moments(own, domain) for own in plan.others)]
+    )
+    share = n * m / (n + m) ** 2 if plan.adjacency == "row" else 1.0  # T is (nm/N²) MMD
+    if plan.swap:  # half of the pairs have two labels
+        share *= math.sqrt(2)
+    both *= share * math.sqrt(rate)
+    return both[:, 0], both[:, 1]
+
+
+def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
+    """Return what a result says besides its answer; never which member was the largest."""
+    return {
+        "adjacency": plan.adjacency,
+        "method": _name(plan),
+        "null_hypothesis": NULL_HYPOTHESIS,
+        "sizes": shown_sizes(plan.samples, plan.adjacency),
+        "parameters": {"statistics": plan.family}
+        | (
+            {
+                "kernel": plan.kernels[0].family,
+                "bandwidths": tuple(kernel.bandwidth for kernel in plan.kernels),
+                "estimator": plan.estimator,
+                "computation": plan.method,
+            }
+            if plan.kernels
+            else {}
+        )
+        | {"n_permutations": n_permutations}
+        | ({"relabel": "swap" if plan.swap else "permute"} if plan.adjacency == "row" else {}),
+        "unit": plan.samples.unit,
+    }
+
+
+def _name(plan: Plan) -> str:
+    if plan.family == ("kernel",):
+        return f"two-sample MMD test ({plan.kernels[0].family} kernel)"
+    return "two-sample test by the largest of " + ", ".join(plan.family)
