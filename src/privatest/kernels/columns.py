@@ -58,7 +58,7 @@ class Harmonics:
             own = features[:, self.starts[column] : self.starts[column + 1]]
             if level:
                 codes = rows[:, column].astype(np.intp) % own.shape[1]
-                np.equal.outer(codes, np.arange(own.shape[1]), out=own, dtype=np.intp)
+                own[:] = codes[:, None] == np.arange(own.shape[1])
             else:
                 self._number(rows[:, column], own)
         return features
@@ -200,7 +200,7 @@ class PairMap(Unprojected):
     @property
     def spreads(self) -> tuple[float, ...]:
         """One: so for each pair, their mean and their maximum."""
-        return (1.0,) * (2 * len(WIDTHS))
+        return (1.0,) * (len(WIDTHS) * (1 if len(self._pairs) == 1 else 2))
 
     @property
     def roundings(self) -> tuple[float, ...]:

@@ -1,0 +1,153 @@
+"""No neighbour moves a member of the family further than declared, and all come close."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import pi
+
+import numpy as np
+import pytest
+
+from privatest.data.domain import Domain
+from privatest.kernels.columns import WIDTHS, ColumnMap, Harmonics, MeanMap, PairMap, ThresholdMap
+from privatest.kernels.features import Together
+from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
+from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_features
+from privatest.statistics.private_groups import (
+    permuted_groups_features,
+    private_groups_sensitivity,
+)
+from tests.sensitivity.harness import Space, assert_sensitivity
+
+SQUARE, MIXED = Domain((0, 0)), Domain((0, 0, 3))
+MAPS = {
+    "one column": (ColumnMap(Harmonics(Domain((0,)), 4)), Domain((0,))),
+    "columns": (ColumnMap(Harmonics(SQUARE, 4)), SQUARE),
+    "mixed columns": (ColumnMap(Harmonics(MIXED, 2)), MIXED),
+    "pairs": (PairMap(Harmonics(SQUARE, 4)), SQUARE),
+    "mixed pairs": (PairMap(Harmonics(MIXED, 2)), MIXED),
+    "thresholds": (ThresholdMap(MIXED, 8), MIXED),
+    "means": (MeanMap(MIXED), MIXED),
+}
+DRAWS = 12
+
+
+@pytest.mark.parametrize(("adjacency", "n", "m"), [("one", 3, 5), ("both", 4, 3)])
+@pytest.mark.parametrize("name", MAPS)
+def test_no_neighbour_moves_a_member_further(name, adjacency, n, m):
+    maps, domain = MAPS[name]
+
+    def statistic(rows, labels):
+        x, y = rows[labels], rows[~labels]
+        bins = two_sample_bins(x, y, np.arange(n), np.arange(m), size=1, max_bins=100)
+        membership = bins.membership(DRAWS, np.random.default_rng(1))
+        return permuted_mmd_features(bins, membership, maps)[0].ravel()
+
+    bound = mmd_sensitivity(1.0, n, m, adjacency).permuted
+    space = Space(domain, n, m, adjacency)
+    ratio = assert_sensitivity(statistic, bound, space, slack=1e-12, restarts=3, steps=60)
+    assert ratio > 0.9
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("name", MAPS)
+def test_no_neighbour_with_private_groups_moves_a_member_further(name, swap):
+    maps, domain = MAPS[name]
+    permuted = permuted_swaps_features if swap else permuted_groups_features
+    own = pair_swaps_sensitivity if swap else private_groups_sensitivity
+
+    def statistic(rows, labels):
+        rng = np.random.default_rng(3)
+        return permuted(rows, labels.astype(float), maps, DRAWS, rng)[0].ravel()
+
+    space = Space(domain, 4, 3, "row")
+    ratio = assert_sensitivity(
+        statistic, own(1.0, 7).permuted, space, slack=1e-12, restarts=3, steps=60
+    )
+    assert ratio > (0.9 if swap else 0.5)  # a permutation must part value and label to reach it
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_two_rows_are_at_most_one_apart_and_nearly_so(name):
+    """On a fine grid and its corners, for every member."""
+    maps, domain = MAPS[name]
+    points = np.vstack([domain.points(400), _corners(domain)])
+    raw = next(iter(maps.raw(points)))
+    furthest = np.zeros(len(maps.spreads))
+    for row in raw[-40:]:
+        furthest = np.maximum(furthest, maps.measure(0, raw - row).max(axis=1))
+    assert np.all(furthest <= 1 + 1e-9)
+    assert np.all(furthest > 0.8)  # no two rows are far apart in all pairs at once
+
+
+def _corners(domain):
+    grids = [np.arange(level or 2, dtype=float) for level in domain.levels]
+    return np.stack(np.meshgrid(*grids), axis=-1).reshape(-1, domain.dimension)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_binned_sums_are_sums_of_rows(name):
+    maps, domain = MAPS[name]
+    rng = np.random.default_rng(4)
+    rows = domain.points(50)
+    edges, weights = np.array([0, 7, 7, 30, 50]), rng.normal(size=50)
+    raw = next(iter(maps.raw(rows)))
+    for given in (None, weights):
+        scaled = raw if given is None else raw * weights[:, None]
+        expected = np.stack([scaled[a:b].sum(axis=0) for a, b in pairwise(edges)])
+        found = next(iter(maps.binned(rows, edges, given)))
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_members_are_what_their_names_say():
+    """Against the definitions, in plain loops."""
+    rng = np.random.default_rng(5)
+    x, y = rng.uniform(size=(2, 30, 2))
+    difference = lambda f: f(x).mean(axis=0) - f(y).mean(axis=0)  # noqa: E731
+    means = MeanMap(SQUARE)
+    found = means.measure(0, difference(lambda z: next(means.raw(z)))[None])
+    assert found[0, 0] == pytest.approx(np.abs(x.mean(axis=0) - y.mean(axis=0)).max())
+    steps = ThresholdMap(SQUARE, 64)
+    found = steps.measure(0, difference(lambda z: next(steps.raw(z)))[None])
+    inner = np.arange(1, 64) / 64
+    shares = [[(z[:, j, None] < inner).mean(axis=0) for j in (0, 1)] for z in (x, y)]
+    assert found[0, 0] == pytest.approx(np.abs(np.array(shares[0]) - np.array(shares[1])).max())
+    columns = ColumnMap(Harmonics(SQUARE, 4))
+    found = columns.measure(0, difference(lambda z: next(columns.raw(z)))[None])
+    half = len(WIDTHS)
+    assert np.all(found[half:] >= found[:half])  # the largest is above the mean
+    single = ColumnMap(Harmonics(Domain((0,)), 4))
+    own = [
+        single.measure(
+            0, (next(single.raw(x[:, [j]])).mean(0) - next(single.raw(y[:, [j]])).mean(0))[None]
+        )
+        for j in (0, 1)
+    ]
+    squares = np.array(own)[..., 0] ** 2
+    assert found[:half, 0] == pytest.approx(np.sqrt(squares.mean(axis=0)))
+    assert found[half:, 0] == pytest.approx(np.sqrt(squares.max(axis=0)))
+
+
+def test_maps_together_are_the_maps():
+    rows = MIXED.points(40)
+    parts = tuple(maps for maps, domain in MAPS.values() if domain is MIXED)
+    both = Together(parts)
+    assert both.blocks == len(parts)
+    assert both.spreads == tuple(spread for part in parts for spread in part.spreads)
+    for index, (raw, part) in enumerate(zip(both.raw(rows), parts, strict=True)):
+        alone = next(iter(part.raw(rows)))
+        assert np.array_equal(raw, alone)
+        assert np.array_equal(both.measure(index, raw), part.measure(0, alone))
+
+
+def test_harmonics_are_within_their_rounding_error():
+    values = np.concatenate([[0.0, 0.5, 1.0, 1e-300], np.random.default_rng(6).uniform(size=500)])
+    found = Harmonics(Domain((0,)), 4)(values[:, None])
+    k = np.arange(1, 5)
+    angles = np.asarray(values, dtype=np.longdouble)[:, None] * k * np.longdouble(pi)
+    angles += (
+        np.asarray(values, dtype=np.longdouble)[:, None] * k * np.longdouble(1.2246467991473532e-16)
+    )
+    expected = np.hstack([np.cos(angles), np.sin(angles)])
+    assert np.abs(found - expected).max() <= Harmonics(Domain((0,)), 4).rounding
