@@ -14,6 +14,7 @@ from privatest.kernels.features import Together
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
 from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_features
+from privatest.statistics.portfolio import Member
 from privatest.statistics.private_groups import (
     permuted_groups_features,
     private_groups_sensitivity,
@@ -21,7 +22,7 @@ from privatest.statistics.private_groups import (
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 SQUARE, MIXED = Domain((0, 0)), Domain((0, 0, 3))
-MAPS = {
+MAPS: dict[str, tuple[Member, Domain]] = {
     "one column": (ColumnMap(Harmonics(Domain((0,)), 4)), Domain((0,))),
     "columns": (ColumnMap(Harmonics(SQUARE, 4)), SQUARE),
     "mixed columns": (ColumnMap(Harmonics(MIXED, 2)), MIXED),
