@@ -15,6 +15,7 @@ from privatest.core.privacy import Budget
 from privatest.means import hotelling_1samp, hotelling_test, release
 from privatest.mechanisms.additive import linf_mean
 from privatest.mechanisms.covariance import covariance_ed
+from privatest.mechanisms.signed_sums import signed_sums
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit
 
@@ -140,11 +141,33 @@ def test_squares(score, dimension):
     assert audit(mechanism, *across(dimension), runs=700) <= 1.0
 
 
+EIGENVALUES: dict[str, Callable[[Floats], float]] = {
+    "gap": lambda z: float(z[-1] - z[0]),
+    "larger side": lambda z: float(max(z[-1] - 9.5, 4.5 - z[0])),
+    "sum": lambda z: float(z.sum()),
+}
+
+
+@pytest.mark.parametrize("score", EIGENVALUES)
+@pytest.mark.parametrize("fallen", [0.0, 1.0])
+@pytest.mark.parametrize("dimension", [2, 4])
+def test_eigenvalues_alone(score, fallen, dimension):
+    """One rises by 1, and another stays or falls by 1: either costs epsilon and no more."""
+    first = np.linspace(5.0, 9.0, dimension)
+    second, noise = first.copy(), SimulatedNoise(11)
+    second[-1] += 1.0
+    second[0] -= fallen
+
+    def run(values: Floats) -> float:
+        noisy = signed_sums(values, sensitivity=1.0, epsilon=1.0, noise=noise)
+        return EIGENVALUES[score](noisy)
+
+    assert audit(run, first, second, runs=2000) <= 1.0
+
+
 def test_half_the_noise_on_eigenvalues_is_caught(monkeypatch):
-    draw = SimulatedNoise.laplace
-    monkeypatch.setattr(
-        SimulatedNoise, "laplace", lambda s, value, scale: draw(s, value, scale / 2)
-    )
+    draw = SimulatedNoise.discrete_laplace
+    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 2))
     mechanism = squares_alone("trace", 1.0, SimulatedNoise(7))
     assert audit(mechanism, *across(1), runs=10_000, error=PLANTED) > 1.0
 

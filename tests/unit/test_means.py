@@ -204,7 +204,9 @@ def test_plans():
     one, five = plan_release(1000, 10, budget, 1), plan_release(1000, 10, budget, 5)
     assert one.mean_scale == pytest.approx(2 / (1000 * 0.7), rel=1e-6)
     assert one.variance == pytest.approx(11 * 12 / 3 * one.mean_scale**2)
-    assert ridge(one) == pytest.approx(4 / 0.3 * 10 / 1000, rel=1e-6)
+    # in ten columns noise on an eigenvalue has variance 70/11 of its scale squared
+    size = (70 / 11 / 2) ** 0.5 / 0.15
+    assert ridge(one) == pytest.approx(size * 10 / 1000, rel=1e-6)
     assert ridge(plan_release(1000, 1, budget, 1)) == pytest.approx(1 / 0.3 / 1000, rel=1e-6)
     assert five.mean_scale == pytest.approx(5 * one.mean_scale, rel=1e-6)
     assert ridge(five) == pytest.approx(5 * ridge(one), rel=1e-6)

@@ -32,10 +32,10 @@ def squares(dimension: int, seed: int = 0) -> np.ndarray:
 def test_scales():
     one, several = ed_scales(N, 1, epsilon=0.3), ed_scales(N, 10, epsilon=0.3)
     assert one.eigenvalues == pytest.approx(1 / 0.3)
-    assert several.eigenvalues == pytest.approx(2 / 0.15)
+    assert several.eigenvalues == pytest.approx(1 / 0.15)
     assert several.concentration == pytest.approx(0.15 / 10)
     # rounded so that the promise is kept
-    assert several.eigenvalues > 2 / 0.15
+    assert several.eigenvalues > 1 / 0.15
     assert several.concentration < 0.15 / 10
 
 
@@ -47,7 +47,7 @@ def test_rows_of_a_person_multiply():
 
 def test_rounding_errors_widen():
     exact, rounded = ed_scales(N, 3, epsilon=1.0), ed_scales(N, 3, epsilon=1.0, error=0.1)
-    assert rounded.eigenvalues == pytest.approx((2 + 2 * 3 * 0.1) / 0.5)
+    assert rounded.eigenvalues == pytest.approx((1 + 2 * 3 * 0.1) / 0.5)
     assert rounded.concentration == pytest.approx(exact.concentration / 1.2)
 
 

@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 
 from privatest.core.errors import ParameterError
 from privatest.mechanisms.additive import (
-    _geometric,
     _linf_grid,
     _linf_radius,
+    geometric,
     linf_mean,
     linf_scale,
 )
@@ -73,7 +73,7 @@ def test_geometric_is_either_half_of_a_laplace_law():
     mass = {j: b ** abs(j) for j in range(-30, 31)}
     found = {k: Fraction(0) for k in range(30)}
     for j, weight in mass.items():
-        k = _geometric(1.0, scripted([j]))
+        k = geometric(1.0, scripted([j]))
         if k < 30:
             found[k] += weight
     assert all(found[k + 1] / found[k] == b for k in range(29))

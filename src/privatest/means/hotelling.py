@@ -81,9 +81,10 @@ def hotelling_test(
     Notes
     -----
     **Sensitivity** With the bounds mapped to [-1, 1]^d, a replaced record moves the mean of its
-    sample by at most 2/n in every entry, the eigenvalues of Σ x x'/d by 2 in l1 norm, and the log
-    density of the axes by d times their concentration; all times the rows per person. Proofs:
-    docs/proofs/means.md, docs/proofs/covariance.md; for delta > 0 docs/proofs/moments.md.
+    sample by at most 2/n in every entry, raises eigenvalues of Σ x x'/d by at most 1 together and
+    lowers others by at most 1 together, and moves the log density of the axes by d times their
+    concentration; all times the rows per person. Proofs: docs/proofs/means.md,
+    docs/proofs/covariance.md; for delta > 0 docs/proofs/moments.md.
 
     **Privacy** Means and covariances of both samples are released at (epsilon, delta); everything
     else is computed from them. A record is in one sample, so each sample gets the whole budget. If

@@ -91,7 +91,7 @@ class Released:
         """The size of the noise on the covariance; a statistic adds it to the diagonal."""
         if self.plan.ed is None:
             return self.plan.sigma_second * math.sqrt(self.plan.dimension / 2)
-        return self.plan.ed.eigenvalues * self.unit
+        return self.plan.ed.deviation * self.unit / math.sqrt(2)
 
     @property
     def spread_noise(self) -> float:

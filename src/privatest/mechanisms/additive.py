@@ -20,6 +20,7 @@ from privatest.core.validation import reject
 __all__ = [
     "gaussian",
     "gaussian_noise_scale",
+    "geometric",
     "laplace",
     "linf_mean",
     "linf_scale",
@@ -180,13 +181,13 @@ def _linf_radius(dimension: int, scale: float, noise: NoiseSource) -> int:
     while True:
         # a sum of d + 1 geometric numbers has weight binomial(k + d, d) exp(-k/scale); the two
         # weights differ by the product of (2k + 1)/(2k + 2i), up to a constant
-        radius = sum(_geometric(scale, noise) for _ in range(dimension + 1))
+        radius = sum(geometric(scale, noise) for _ in range(dimension + 1))
         tries = range(1, dimension + 1)
         if all(noise.below(2 * radius + 2 * i) <= 2 * radius for i in tries):
             return radius
 
 
-def _geometric(scale: float, noise: NoiseSource) -> int:
+def geometric(scale: float, noise: NoiseSource) -> int:
     """Draw k >= 0 with weight exp(-k/scale): either half of a discrete Laplace law is one."""
     drawn = noise.discrete_laplace(scale)
     return drawn if drawn >= 0 else -drawn - 1

@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.mechanisms.bingham import Draw, orthogonal_axes, rational_root, secret_draws
+from privatest.mechanisms.signed_sums import (
+    signed_sums,
+    signed_sums_deviation,
+    signed_sums_draws,
+    signed_sums_scale,
+)
 
 __all__ = [
     "EdScales",
@@ -37,12 +43,16 @@ class EdScales:
     Attributes
     ----------
     eigenvalues : float
-        Scale of the Laplace noise on each eigenvalue of the sum of squares.
+        The s of the noise on the eigenvalues of the sum of squares, of density exp(-|z|/s) in
+        the norm of :mod:`privatest.mechanisms.signed_sums`.
+    deviation : float
+        Standard deviation of that noise on each eigenvalue.
     concentration : float
         The c of exp(c u'Au), from which axes are drawn; 0 for one dimension.
     """
 
     eigenvalues: float
+    deviation: float
     concentration: float
 
 
@@ -53,18 +63,34 @@ def ed_scales(
 
     Notes
     -----
-    **Sensitivity** A replaced row moves the eigenvalues of Σ x x', |x| <= 1, by at most 2 in l1
-    (by 1 in one dimension), and the logarithm of the density of the axes by at most d times
-    the concentration. ``rows_per_person`` multiplies both; ``error`` bounds the rounding of the
-    matrix in the spectral norm, and the eigenvalues' own rounding is added to it.
+    **Sensitivity** A replaced row raises eigenvalues of Σ x x', |x| <= 1, by at most 1 together
+    and lowers others by at most 1 together, and moves the logarithm of the density of the axes by
+    at most d times the concentration. ``rows_per_person`` multiplies both; ``error`` bounds the
+    rounding of the matrix in the spectral norm, and the eigenvalues' own rounding is added to it.
     """
-    slack = error + 16 * dimension * _UNIT_ROUNDOFF * n
+    slack = _slack(n, dimension, error)
+    moved = _moved(dimension, rows_per_person, slack)
+    scale = _up(signed_sums_scale(moved, _share(epsilon, dimension), dimension))
+    deviation = scale * signed_sums_deviation(dimension)
     if dimension == 1:
-        return EdScales(_up((rows_per_person + 2 * slack) / epsilon), 0.0)
+        return EdScales(scale, deviation, 0.0)
+    concentration = _share(epsilon, dimension) / (dimension * (rows_per_person + 2 * slack))
+    return EdScales(scale, deviation, concentration * (1 - 1e-12))
+
+
+def _share(epsilon: float, dimension: int) -> float:
+    """Return what eigenvalues get, and axes if there are any."""
     half = epsilon / 2
-    moved = 2 * rows_per_person + 2 * dimension * slack  # both neighbours, every eigenvalue
-    concentration = half / (dimension * (rows_per_person + 2 * slack))
-    return EdScales(_up(moved / half), concentration * (1 - 1e-12))
+    return epsilon if dimension == 1 else half
+
+
+def _slack(n: int, dimension: int, error: float) -> float:
+    return error + 16 * dimension * _UNIT_ROUNDOFF * n
+
+
+def _moved(dimension: int, rows_per_person: int, slack: float) -> float:
+    """Bound the movement of the eigenvalues, with the rounding of each for both neighbours."""
+    return _up(rows_per_person + 2 * dimension * slack)
 
 
 def covariance_ed(
@@ -102,8 +128,8 @@ def covariance_ed(
     -----
     **Sensitivity** :func:`ed_scales`.
 
-    **Privacy** Half of epsilon goes to the eigenvalues (Laplace noise, float-safe), half to
-    the axes (a chain of Bingham draws), all of it to the one eigenvalue if d = 1. The Bingham
+    **Privacy** Half of epsilon goes to the eigenvalues (integer noise on a grid, float-safe), half
+    to the axes (a chain of Bingham draws), all of it to the one eigenvalue if d = 1. The Bingham
     draws are not float-safe: docs/known-limitations.md.
     """
     dimension = len(matrix)
@@ -111,9 +137,11 @@ def covariance_ed(
         raise ParameterError("value must be a finite square matrix: noise was not drawn.")
     scales = ed_scales(n, dimension, epsilon=epsilon, rows_per_person=rows_per_person, error=error)
     values, vectors = np.linalg.eigh((matrix + matrix.T)[None] / 2)
-    noisy = np.array([[noise.laplace(float(v), scales.eigenvalues) for v in values[0]]])
+    moved = _moved(dimension, rows_per_person, _slack(n, dimension, error))
+    share = _share(epsilon, dimension)
+    noisy = signed_sums(values[0], sensitivity=moved, epsilon=share, noise=noise)
     axes = _axes(values, vectors, scales, *secret_draws(noise))
-    released = assembled(_cut(noisy), axes)[0]
+    released = assembled(_cut(noisy[None]), axes)[0]
     # the low bits of the axes, which are not float-safe, are not released
     grid = math.ldexp(1.0, math.floor(math.log2(scales.eigenvalues)) - _GRID_BITS)
     rounded: Floats = np.rint(released / grid) * grid
@@ -128,7 +156,8 @@ def ed_replicates(
     Returns the eigenvalues, largest first, and the axes, one in each row.
     """
     values, vectors = np.linalg.eigh(matrices)
-    noisy = values + rng.laplace(scale=scales.eigenvalues, size=values.shape)
+    count, dimension = values.shape
+    noisy = values + signed_sums_draws(count, dimension, scales.eigenvalues, rng)
     return _cut(noisy), _axes(values, vectors, scales, rng.standard_normal, rng.random)
 
 
