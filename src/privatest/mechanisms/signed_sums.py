@@ -63,7 +63,7 @@ def signed_sums(
     epsilon-private by the triangle inequality.
     """
     if not np.isfinite(values).all():
-        raise ParameterError("value must be finite: noise was not drawn.")
+        raise ParameterError("value must be a vector of finite numbers: noise was not drawn.")
     steps, grid = _grid(sensitivity, len(values))
     drawn = _integers(len(values), math.nextafter(steps / epsilon, math.inf), noise)
     # a quotient by a power of two is exact; so is the sum of integers
