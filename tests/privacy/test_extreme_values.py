@@ -89,6 +89,7 @@ BOUNDED: dict[str, Run] = UNBOUNDED | {
     "mmd grid": two(pt.mmd_test, **FEW),
     "mmd wide": two(pt.mmd_test, kernel="imq", bandwidths=[1e99, 1.0], **FEW),
     "mmd points": two(pt.mmd_test, method="nystrom", **FEW),
+    "hsic family": sides(pt.hsic_test, **FEW),
     "hsic wide": sides(pt.hsic_test, bandwidths_x=[9e98, 1.0], bandwidths_y=[9e98, 1.0], **FEW),
     **{
         f"ipm {distance}": two(pt.ipm_test, distance=distance, **FEW)

@@ -23,7 +23,7 @@ from privatest.statistics.hsic import (
     hsic_u,
     permuted_hsic_exact,
 )
-from privatest.statistics.hsic_features import permuted_hsic_features
+from privatest.statistics.hsic_features import block_shuffles, permuted_hsic_features
 
 LINE = Domain((0,))
 BOX: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1)}
@@ -76,7 +76,9 @@ def test_features_agree_with_exact_kernels(n):
     x, y = (side[:, None] for side in pairs(n, share=0.3))
     grid = kernel_grid("gaussian", None, LINE)
     maps = stacked(nystrom(grid, LINE.points(64), LINE))
-    values, errors = permuted_hsic_features(x, y, (maps, maps), 3, np.random.default_rng(0))
+    values, errors = permuted_hsic_features(
+        x, y, (maps, maps), block_shuffles(n, 3, np.random.default_rng(0))
+    )
     exact, _ = permuted_hsic_exact(x, y, (grid, grid), (LINE, LINE), np.arange(n)[None, :])
     assert values.shape == (36, 4)
     # public points cut off eigenvalues below 1e-6 of the largest
@@ -95,7 +97,9 @@ def test_permuted_features_are_statistics_of_permuted_rows(table):
         else stacked(nystrom(grid, LINE.points(20), LINE))
     )
     assert maps is not None
-    values, _ = permuted_hsic_features(x, y, (maps, maps), 4, np.random.default_rng(5))
+    values, _ = permuted_hsic_features(
+        x, y, (maps, maps), block_shuffles(20, 4, np.random.default_rng(5))
+    )
     shuffles = np.tile(np.arange(20), (5, 1))
     np.random.default_rng(5).permuted(shuffles[1:], axis=1, out=shuffles[1:])
     exact = [
@@ -135,6 +139,56 @@ def test_categories_frames_and_rows_per_person():
         pt.hsic_test(frame[["age"]], y, epsilon=1, bounds_x=side_x, bounds_y=(0, 1))
 
 
+def family(x, y, **options):
+    """Run on a box and return which statistics were used."""
+    result = pt.hsic_test(x, y, epsilon=1, n_permutations=9, **({**BOX} | options))
+    return result.parameters["statistics"]
+
+
+def test_which_statistics_are_used():
+    """By columns, bounds and what is asked; never by values."""
+    x, y = pairs(50)
+    square = np.column_stack([x, y])
+    assert family(x, y) == ("kernel", "kolmogorov", "mean")
+    assert family(square, y) == ("kernel", "additive", "kolmogorov", "mean")
+    assert family(x, y, bandwidths_x=1.0) == ("kernel",)
+    assert family(x, y, method="exact") == ("kernel",)
+    assert family(x, y, estimator="u") == ("kernel",)
+    assert family(x, y, bounds_x=None, bandwidths_x=1.0) == ("kernel",)
+    assert family(x, y, statistics="mean") == ("mean",)
+    assert family(x, y, statistics=["mean", "kernel"]) == ("kernel", "mean")
+    assert family(x, y, bandwidths_x=1.0, statistics=["kolmogorov"]) == ("kolmogorov",)
+    only = pt.hsic_test(x, y, epsilon=1, statistics="mean", **BOX).parameters
+    assert "bandwidths_x" not in only
+    many = np.random.default_rng(0).uniform(size=(30, 200))
+    assert family(many, many) == ("kernel",)  # too many pairs of columns
+    with pytest.raises(ParameterError, match="too many columns"):
+        family(many, many, statistics="additive")
+
+
+@pytest.mark.parametrize("statistics", ["kernel", "additive", "kolmogorov", "mean", None])
+def test_every_statistic_finds_a_strong_dependence(statistics):
+    rng = np.random.default_rng(2)
+    x, y = rng.uniform(size=(400, 3)), rng.uniform(size=(400, 2))
+    loud: dict[str, Any] = {"epsilon": 100, "rng": 0, "noise": SimulatedNoise(1)}
+    loud |= {"statistics": statistics, "n_permutations": 199}
+    assert not pt.hsic_test(x, y, **BOX, **loud).reject
+    y[:, 1] = x[:, 0]
+    assert pt.hsic_test(x, y, **BOX, **loud).reject
+
+
+def test_categories_are_functions_of_their_own():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=300)
+    side = Schema({"kind": CategoricalColumn(("a", "b", "c"))})
+    frame = pd.DataFrame({"kind": np.array(["a", "b", "c"])[kind]})
+    for statistic in ("kernel", "additive", "kolmogorov", "mean"):
+        result = pt.hsic_test(
+            frame, frame, epsilon=100, bounds_x=side, bounds_y=side, statistics=statistic
+        )
+        assert result.reject
+
+
 def test_results_hold_public_facts_only():
     outcome = pt.hsic_test(*pairs(50), epsilon=1, **BOX)
     assert outcome.statistic is None
@@ -143,7 +197,7 @@ def test_results_hold_public_facts_only():
     assert not hasattr(decision, "pvalue")
     assert set(outcome.parameters) == {
         *("kernel_x", "kernel_y", "bandwidths_x", "bandwidths_y", "estimator"),
-        *("computation", "n_permutations"),
+        *("statistics", "computation", "n_permutations"),
     }
 
 
@@ -161,6 +215,9 @@ def test_results_hold_public_facts_only():
         ({"bounds_y": (1, 0)}, ParameterError, "bounds"),
         ({"n_permutations": 0}, ParameterError, "n_permutations"),
         ({"kernel_x": "cubic"}, ParameterError, "kernel"),
+        ({"statistics": "median"}, ParameterError, "statistics"),
+        ({"statistics": []}, ParameterError, "at least one"),
+        ({"statistics": "mean", "method": "exact"}, ParameterError, "statistics other than"),
     ],
 )
 def test_bad_parameters(change, error, words, monkeypatch):

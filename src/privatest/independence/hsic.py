@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privatest.core.errors import DataError, ParameterError
+from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import Amount, Budget, PermutationSensitivity
+from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.domain import Domain
-from privatest.data.samples import TwoSamples, encode_pairs
-from privatest.kernels.features import nystrom, resolved
-from privatest.kernels.kernels import Kernel, KernelFamily, kernel_grid
-from privatest.kernels.shared import SharedFeatures, stacked, tabulated
+from privatest.data.samples import encode_pairs
+from privatest.independence.family import METHODS, Method, Plan, compute, make_plan
+from privatest.kernels.kernels import KernelFamily, kernel_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
-from privatest.statistics.hsic import (
-    hsic_sensitivity,
-    hsic_u_sensitivity,
-    permuted_hsic_exact,
-)
-from privatest.statistics.hsic_features import permuted_hsic_features
-from privatest.statistics.kernel_moments import null_moments
 
 __all__ = ["hsic_test"]
-
-Method = Literal["auto", "exact", "nystrom"]
-_METHODS = ("auto", "exact", "nystrom")
-_MAX_RANK = 24  # per kernel; more did not change power (benchmarks/power/hsic.py)
 
 
 class HsicOptions(TypedDict, total=False):
@@ -47,6 +29,7 @@ class HsicOptions(TypedDict, total=False):
     kernel_y: KernelFamily
     bandwidths_x: float | Sequence[float] | None
     bandwidths_y: float | Sequence[float] | None
+    statistics: str | Sequence[str] | None
     estimator: Literal["v", "u"]
     method: Method
     n_permutations: int
@@ -81,6 +64,7 @@ def hsic_test(
     kernel_y: KernelFamily = "gaussian",
     bandwidths_x: float | Sequence[float] | None = None,
     bandwidths_y: float | Sequence[float] | None = None,
+    statistics: str | Sequence[str] | None = None,
     estimator: Literal["v", "u"] = "v",
     method: Method = "auto",
     n_permutations: int = 999,
@@ -110,6 +94,12 @@ def hsic_test(
     bandwidths_x, bandwidths_y : float or sequence of float, optional
         Public bandwidths, as a share of each column's bounds; by default a grid from 4 to 1/16
         of the box.
+    statistics : name or names among {"kernel", "additive", "kolmogorov", "mean"}, optional
+        Which statistics the maximum is taken over: HSIC of kernels of all columns; of sums over
+        columns of one-column kernels (if a side has several); the largest |F(s, t) - F(s) F(t)|
+        over pairs of columns and public thresholds; the largest covariance of two columns. By
+        default all that apply; HSIC of kernels alone if bandwidths are given, without bounds and
+        with ``method="exact"``.
     estimator : {"v", "u"}
         HSIC, or the unbiased estimate of its square (more noise; exact kernels only).
     method : {"auto", "exact", "nystrom"}
@@ -131,8 +121,9 @@ def hsic_test(
     -----
     **Sensitivity** With c² = 2 (sup k - inf k) of each side's kernel over its public box and
     C = c_x c_y (n-1)/n², replacing one pair moves HSIC by at most sqrt(3/2) C and permuted
-    statistics by at most 2 C, times the rows a person may have. Proof:
-    docs/proofs/hsic-sensitivity.md.
+    statistics by at most 2 C, times the rows a person may have; the largest covariances move by at
+    most (n-1)/n² and 2 (n-1)/n². A maximum with public offsets and scales moves by at most the
+    largest ratio. Proof: docs/proofs/hsic-sensitivity.md.
 
     **Privacy** Only the p-value (a multiple of 1/10,000) or the decision is released, at
     (epsilon, delta). Proof: docs/proofs/smoothed-permutation-test.md.
@@ -155,7 +146,7 @@ def hsic_test(
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("release", release, RELEASES)
     one_of("estimator", estimator, ("v", "u"))
-    one_of("method", method, _METHODS)
+    one_of("method", method, METHODS)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     sides = encode_pairs(x, y, bounds_x, bounds_y)
@@ -165,18 +156,26 @@ def hsic_test(
         kernel_grid(kernel_x, bandwidths_x, sides[0].domain),
         kernel_grid(kernel_y, bandwidths_y, sides[1].domain),
     )
-    plan = _plan(sides, kernels, estimator, method, n_permutations)
-    values, sensitivities = _statistics(plan, generator, source)
-    statistics, sensitivity = strongest(
-        values,
-        sensitivities,
-        _null(plan),
+    plan = make_plan(
+        sides,
+        kernels,
+        statistics,
+        estimator=estimator,
+        method=method,
+        n_permutations=n_permutations,
+        default_bandwidths=bandwidths_x is None and bandwidths_y is None,
+    )
+    found = compute(plan, generator, source)
+    maxima, sensitivity = strongest(
+        found.values,
+        found.sensitivities,
+        found.null,
         rows=len(sides[0].rows),
         epsilon=budget.pure_epsilon,
         release=release,
     )
     return permutation_result(
-        statistics,
+        maxima,
         sensitivity=sensitivity,
         budget=budget,
         alpha=alpha,
@@ -186,112 +185,23 @@ def hsic_test(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is decided before looking at the data, and the data."""
-
-    sides: TwoSamples
-    kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
-    features: tuple[SharedFeatures, SharedFeatures] | None
-    estimator: Literal["v", "u"]
-    n_permutations: int
-
-
-def _plan(
-    sides: TwoSamples,
-    kernels: tuple[tuple[Kernel, ...], tuple[Kernel, ...]],
-    estimator: Literal["v", "u"],
-    method: Method,
-    n_permutations: int,
-) -> _Plan:
-    bounded = all(side.domain.bounded for side in sides)
-    if method == "nystrom" and not bounded:
-        raise ParameterError("method='nystrom' needs bounds on both sides for its public points.")
-    if method == "nystrom" and estimator == "u":
-        raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
-    if method == "exact" or estimator == "u" or not bounded:
-        return _Plan(sides, kernels, None, estimator, n_permutations)
-    (kernels_x, features_x), (kernels_y, features_y) = (
-        _side_features(grid, side.domain) for side, grid in zip(sides, kernels, strict=True)
-    )
-    features = (features_x, features_y)
-    return _Plan(sides, (kernels_x, kernels_y), features, estimator, n_permutations)
-
-
-@lru_cache(maxsize=32)
-def _side_features(
-    kernels: tuple[Kernel, ...], domain: Domain
-) -> tuple[tuple[Kernel, ...], SharedFeatures]:
-    """Return the kernels that public points resolve, and their features."""
-    landmarks = domain.landmarks()
-    kept = resolved(kernels, landmarks, domain)
-    table = tabulated(kept, domain, max_rank=_MAX_RANK)
-    return kept, table or stacked(nystrom(kept, landmarks, domain, max_rank=_MAX_RANK))
-
-
-def _statistics(
-    plan: _Plan, rng: np.random.Generator, noise: NoiseSource
-) -> tuple[NDArray[np.float64], list[PermutationSensitivity]]:
-    """Return the statistics (pairs of kernels × permutations) and how far each pair's move."""
-    left, right = plan.sides
-    n = len(left.rows)
-    order = noise.permutation(n)  # secret; partners stay together
-    x, y = left.rows[order], right.rows[order]
-    if plan.features is not None:
-        spreads = [side.spreads for side in plan.features]
-        values, errors = permuted_hsic_features(x, y, plan.features, plan.n_permutations, rng)
-    else:
-        spreads = [
-            tuple(kernel.spread(side.domain) for kernel in grid)
-            for side, grid in zip(plan.sides, plan.kernels, strict=True)
-        ]
-        shuffles = np.tile(np.arange(n), (plan.n_permutations + 1, 1))
-        rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
-        values, errors = permuted_hsic_exact(
-            x,
-            y,
-            plan.kernels,
-            (left.domain, right.domain),
-            shuffles,
-            unbiased=plan.estimator == "u",
-        )
-    bound = hsic_u_sensitivity if plan.estimator == "u" else hsic_sensitivity
-    bounds = [bound(a, b, n) * left.rows_per_person for a in spreads[0] for b in spreads[1]]
-    return values, [
-        sensitivity.widened(float(error)) for sensitivity, error in zip(bounds, errors, strict=True)
-    ]
-
-
-def _null(plan: _Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Mean and standard deviation of each pair's statistic if both sides were uniform."""
-    if not all(side.domain.bounded for side in plan.sides):
-        return None
-    n = len(plan.sides[0].rows)
-    first, second = (
-        np.array(null_moments(grid, side.domain))
-        for side, grid in zip(plan.sides, plan.kernels, strict=True)
-    )
-    squares = np.outer(first[:, 1], second[:, 1]).ravel()
-    if plan.estimator == "u":
-        return np.zeros(len(squares)), np.sqrt(2 * squares) / n
-    means = np.sqrt(np.outer(first[:, 0], second[:, 0]).ravel() / n)
-    # a kernel that rounds to 1 everywhere has neither
-    return means, np.sqrt(squares / 2) / (n * np.where(means > 0, means, np.inf))
-
-
-def _facts(plan: _Plan) -> dict[str, Any]:
+def _facts(plan: Plan) -> dict[str, Any]:
+    kernels: dict[str, Any] = {
+        "kernel_x": plan.kernels[0][0].family,
+        "kernel_y": plan.kernels[1][0].family,
+        "bandwidths_x": tuple(kernel.bandwidth for kernel in plan.kernels[0]),
+        "bandwidths_y": tuple(kernel.bandwidth for kernel in plan.kernels[1]),
+    }
     return {
         "adjacency": "one",
         "method": "HSIC independence test",
         "null_hypothesis": "the two sides are independent",
         "sizes": {"n": len(plan.sides[0].rows)},
         "parameters": {
-            "kernel_x": plan.kernels[0][0].family,
-            "kernel_y": plan.kernels[1][0].family,
-            "bandwidths_x": tuple(kernel.bandwidth for kernel in plan.kernels[0]),
-            "bandwidths_y": tuple(kernel.bandwidth for kernel in plan.kernels[1]),
+            "statistics": plan.names,
+            **(kernels if "kernel" in plan.names else {}),
             "estimator": plan.estimator,
-            "computation": "exact" if plan.features is None else "nystrom",
+            "computation": "exact" if plan.exact else "nystrom",
             "n_permutations": plan.n_permutations,
         },
         "unit": plan.sides[0].unit,

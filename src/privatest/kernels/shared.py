@@ -17,7 +17,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.features import FeatureMaps, nystrom
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
 
-__all__ = ["SharedFeatures", "stacked", "tabulated"]
+__all__ = ["Basis", "SharedFeatures", "diameter", "interpolation", "stacked", "tabulated"]
 
 _LATTICE = 513  # points of the table of a numeric column
 _MOST_LEVELS = 1024  # categories of a table
@@ -40,8 +40,9 @@ class SharedFeatures:
         Encoded rows to rows × basis.
     mix : array or None
         Basis × features of all kernels, side by side; None if the basis is these features.
-    widths : tuple of int
-        Number of features of each kernel.
+    weights : array
+        Features × kernels: the factor of each squared feature in a kernel's squared norm; 1
+        where a feature belongs to a kernel, else 0, if each kernel has features of its own.
     spreads : tuple of float
         Largest distance between the features of two rows, for each kernel.
     sizes : tuple of float
@@ -52,7 +53,7 @@ class SharedFeatures:
 
     basis: Basis
     mix: NDArray[np.float64] | None
-    widths: tuple[int, ...]
+    weights: NDArray[np.float64]
     spreads: tuple[float, ...]
     sizes: tuple[float, ...]
     errors: tuple[float, ...]
@@ -60,12 +61,7 @@ class SharedFeatures:
     @property
     def width(self) -> int:
         """Length of the basis."""
-        return sum(self.widths) if self.mix is None else len(self.mix)
-
-    @property
-    def owners(self) -> NDArray[np.float64]:
-        """Features × kernels: 1 where a feature belongs to a kernel."""
-        return np.repeat(np.eye(len(self.widths)), self.widths, axis=0)
+        return len(self.weights) if self.mix is None else len(self.mix)
 
 
 def stacked(maps: FeatureMaps) -> SharedFeatures:
@@ -79,7 +75,7 @@ def stacked(maps: FeatureMaps) -> SharedFeatures:
     return SharedFeatures(
         basis=basis,
         mix=None,
-        widths=tuple(maps.project(index, nothing).shape[1] for index in kernels),
+        weights=_owners([maps.project(index, nothing).shape[1] for index in kernels]),
         spreads=maps.spreads,
         sizes=(1.0,) * len(maps.spreads),
         errors=tuple(
@@ -110,21 +106,21 @@ def tabulated(
     features = stacked(nystrom(kernels, domain.landmarks(), domain, max_rank=max_rank))
     every = features.basis(points[:, None])
     every -= every.mean(axis=0)
-    parts = [_main_directions(part) for part in _split(every, features.widths)]
+    parts = [_main_directions(part) for part in _split(every, features.weights)]
     left, strengths, right = np.linalg.svd(np.hstack(parts), full_matrices=False)
     kept = strengths >= _TABLE_CUT * strengths[0]
     table, mix = left[:, kept] * strengths[kept], right[kept]
-    widths = tuple(part.shape[1] for part in parts)
+    weights = _owners([part.shape[1] for part in parts])
     size = float(np.linalg.norm(table, axis=1).max())
-    mixes = _split(mix, widths)
+    mixes = _split(mix, weights)
     sizes = tuple(size * float(np.linalg.norm(each)) * (1 + 1e-12) for each in mixes)
     roundoff = 4 * (len(mix) + 8) * UNIT_ROUNDOFF
     return SharedFeatures(
-        basis=_interpolation(table, numeric=levels == 0),
+        basis=interpolation(table, numeric=levels == 0),
         mix=np.ascontiguousarray(mix),
-        widths=widths,
+        weights=weights,
         spreads=tuple(
-            _diameter(table @ each) + 2 * roundoff * bound
+            diameter(table @ each) + 2 * roundoff * bound
             for each, bound in zip(mixes, sizes, strict=True)
         ),
         sizes=sizes,
@@ -132,9 +128,14 @@ def tabulated(
     )
 
 
-def _split(matrix: NDArray[np.float64], widths: tuple[int, ...]) -> list[NDArray[np.float64]]:
-    """Cut a matrix into the columns of each kernel."""
-    return np.split(matrix, np.cumsum(widths)[:-1], axis=1)
+def _owners(widths: list[int]) -> NDArray[np.float64]:
+    """Features × kernels: 1 where a feature belongs to a kernel."""
+    return np.repeat(np.eye(len(widths)), widths, axis=0)
+
+
+def _split(matrix: NDArray[np.float64], weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Take the columns of each kernel."""
+    return [matrix[:, owned > 0] for owned in weights.T]
 
 
 def _main_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,7 +146,7 @@ def _main_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return main
 
 
-def _interpolation(table: NDArray[np.float64], *, numeric: bool) -> Basis:
+def interpolation(table: NDArray[np.float64], *, numeric: bool) -> Basis:
     """Return the function that looks rows up in the table: by their code, or between points."""
     if not numeric:
         return lambda rows: table[rows[:, 0].astype(np.intp)]
@@ -162,7 +163,7 @@ def _interpolation(table: NDArray[np.float64], *, numeric: bool) -> Basis:
     return basis
 
 
-def _diameter(points: NDArray[np.float64]) -> float:
+def diameter(points: NDArray[np.float64]) -> float:
     """Largest distance between two rows, rounded up."""
     squares = np.einsum("ij,ij->i", points, points)
     distances = squares[:, None] + squares - 2 * (points @ points.T)

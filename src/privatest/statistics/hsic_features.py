@@ -1,4 +1,4 @@
-"""HSIC of features, observed and permuted: blocks of rows are permuted, not rows.
+"""HSIC of features and other norms of cross-covariances, observed and permuted by blocks of rows.
 
 Rows come in a secret order and are cut into blocks by position. A permutation pairs block a of x
 with block pi(a) of y, position by position: a subgroup of all permutations. Products of blocks are
@@ -7,46 +7,69 @@ summed once, in one pass; leftover rows keep their partners.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.kernels.kernels import UNIT_ROUNDOFF
-from privatest.kernels.shared import SharedFeatures
+from privatest.kernels.shared import Basis, SharedFeatures
 from privatest.statistics.bins import parallel
 
-__all__ = ["permuted_hsic_features"]
+__all__ = ["block_shuffles", "permuted_covariances", "permuted_hsic_features", "summation_error"]
 
 _BLOCKS = 32  # blocks of rows that are permuted
 _PIECE_ENTRIES = 1 << 20  # bases made at a time
 _SUM_ENTRIES = 1 << 16  # sums of permutations held at a time: they stay in the processor's cache
 
 Matrix = NDArray[np.float64]
+Shuffles = NDArray[np.intp]
+
+
+def block_shuffles(rows: int, n_permutations: int, rng: np.random.Generator) -> Shuffles:
+    """Permutations of blocks; the first is the identity, which gives the observed statistic."""
+    blocks = min(_BLOCKS, rows)
+    shuffles = np.tile(np.arange(blocks), (n_permutations + 1, 1))
+    rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
+    return shuffles
 
 
 def permuted_hsic_features(
-    x: Matrix,
-    y: Matrix,
-    features: tuple[SharedFeatures, SharedFeatures],
-    n_permutations: int,
-    rng: np.random.Generator,
+    x: Matrix, y: Matrix, features: tuple[SharedFeatures, SharedFeatures], shuffles: Shuffles
 ) -> tuple[Matrix, Matrix]:
     """Return HSIC of features (pairs of kernels × permutations) and a bound on its error."""
-    blocks = min(_BLOCKS, len(x))
-    shuffles = np.tile(np.arange(blocks), (n_permutations + 1, 1))
-    rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
-    products, fixed = _block_products(x, y, features, blocks)
 
-    def norms(chunk: NDArray[np.intp]) -> Matrix:
+    def norms(sums: Matrix) -> Matrix:
+        return np.sqrt(_squares(sums, features)).reshape(len(sums), -1)
+
+    values = permuted_covariances(x, y, (features[0].basis, features[1].basis), shuffles, norms)
+    return values, _errors(features, len(x), shuffles)
+
+
+def permuted_covariances(
+    x: Matrix,
+    y: Matrix,
+    bases: tuple[Basis, Basis],
+    shuffles: Shuffles,
+    reduce: Callable[[Matrix], Matrix],
+) -> Matrix:
+    """Reduce the cross-covariance of two bases for each permutation: statistics × permutations.
+
+    ``reduce`` takes permutations × basis of x × basis of y to permutations × statistics. Each
+    has to be a norm: what it returns is divided by the number of rows.
+    """
+    products, fixed = _block_products(x, y, bases, shuffles.shape[1])
+
+    def statistics(chunk: Shuffles) -> Matrix:
         sums = np.broadcast_to(fixed, (len(chunk), *fixed.shape)).copy()
-        for block in range(blocks):
-            sums += products[block, chunk[:, block]]
-        return np.sqrt(_squares(sums, features)).reshape(len(chunk), -1) / len(x)
+        for block, partners in enumerate(chunk.T):
+            sums += products[block, partners]
+        return reduce(sums) / len(x)
 
     size = max(1, _SUM_ENTRIES // fixed.size)
     chunks = [shuffles[start : start + size] for start in range(0, len(shuffles), size)]
     work = shuffles.size * fixed.size
-    values = np.concatenate(list(parallel(norms, chunks, work))).T
-    return np.ascontiguousarray(values), _errors(features, len(x) / blocks + 2 * blocks)
+    return np.ascontiguousarray(np.concatenate(list(parallel(statistics, chunks, work))).T)
 
 
 def _squares(sums: Matrix, features: tuple[SharedFeatures, SharedFeatures]) -> Matrix:
@@ -57,13 +80,13 @@ def _squares(sums: Matrix, features: tuple[SharedFeatures, SharedFeatures]) -> M
     count, height, width = sums.shape
     if right.mix is not None:
         sums = sums.reshape(-1, width) @ right.mix
-    squares = np.square(sums, out=sums).reshape(count * height, -1) @ right.owners
-    pairs: Matrix = np.matmul(left.owners.T, squares.reshape(count, height, -1))
+    squares = np.square(sums, out=sums).reshape(count * height, -1) @ right.weights
+    pairs: Matrix = np.matmul(left.weights.T, squares.reshape(count, height, -1))
     return pairs
 
 
 def _block_products(
-    x: Matrix, y: Matrix, features: tuple[SharedFeatures, SharedFeatures], blocks: int
+    x: Matrix, y: Matrix, bases: tuple[Basis, Basis], blocks: int
 ) -> tuple[Matrix, Matrix]:
     """Sum products of bases over every pair of blocks: (block of x, block of y, basis²).
 
@@ -71,42 +94,46 @@ def _block_products(
     """
     total, size = len(x), len(x) // blocks
     starts = np.arange(blocks)[:, None] * size
-    widths = features[0].width, features[1].width
+    rest = slice(blocks * size, total)
+    left, right = bases[0](x[rest]), bases[1](y[rest])
+    widths = left.shape[1], right.shape[1]
     step = max(1, _PIECE_ENTRIES // (blocks * sum(widths)))
 
     def piece(first: int) -> tuple[Matrix, Matrix, Matrix]:
         rows = (starts + np.arange(first, min(first + step, size))).ravel()
-        left, right = features[0].basis(x[rows]), features[1].basis(y[rows])
+        left, right = bases[0](x[rows]), bases[1](y[rows])
         tall = left.reshape(blocks, 1, -1, widths[0]).transpose(0, 1, 3, 2)
         product = np.matmul(tall, right.reshape(blocks, -1, widths[1]))
         return product, left.sum(axis=0), right.sum(axis=0)
 
     product = np.zeros((blocks, blocks, *widths))
-    mean_left, mean_right = np.zeros(widths[0]), np.zeros(widths[1])
+    mean_left, mean_right = left.sum(axis=0), right.sum(axis=0)
     work = total * widths[0] * widths[1]
     for part, left_sum, right_sum in parallel(piece, range(0, size, step), work):
         product += part
         mean_left += left_sum
         mean_right += right_sum
-    rest = slice(blocks * size, total)
-    left, right = features[0].basis(x[rest]), features[1].basis(y[rest])
-    mean_left += left.sum(axis=0)
-    mean_right += right.sum(axis=0)
-    fixed = left.T @ right - np.outer(mean_left, mean_right) / total
-    return product, fixed
+    return product, left.T @ right - np.outer(mean_left, mean_right) / total
 
 
-def _errors(features: tuple[SharedFeatures, SharedFeatures], additions: float) -> Matrix:
+def summation_error(rows: int, blocks: int, widths: int) -> float:
+    """Bound the rounding error of a covariance of vectors of norm at most 1."""
+    return 4 * (rows / blocks + 2 * blocks + widths + 64) * UNIT_ROUNDOFF
+
+
+def _errors(
+    features: tuple[SharedFeatures, SharedFeatures], rows: int, shuffles: Shuffles
+) -> Matrix:
     """Bound the rounding error of HSIC of features, for each pair of kernels.
 
     Features are off by their own error, and centred ones have norm at most twice their size;
     products are then summed, and mixed by two matrix products.
     """
     left, right = features
-    operations = additions + left.width + right.width + 64
+    summing = summation_error(rows, shuffles.shape[1], left.width + right.width)
     errors: Matrix = (
         2 * np.outer(left.errors, right.sizes)
         + 2 * np.outer(left.sizes, right.errors)
-        + 4 * operations * UNIT_ROUNDOFF * np.outer(left.sizes, right.sizes)
+        + summing * np.outer(left.sizes, right.sizes)
     ).ravel()
     return errors
