@@ -29,6 +29,7 @@ MAPS: dict[str, tuple[Member, Domain]] = {
     "pairs": (PairMap(Harmonics(SQUARE, 4)), SQUARE),
     "mixed pairs": (PairMap(Harmonics(MIXED, 2)), MIXED),
     "thresholds": (ThresholdMap(MIXED, 8), MIXED),
+    "folded categories": (ThresholdMap(Domain((0, 20)), 8), Domain((0, 20))),
     "means": (MeanMap(MIXED), MIXED),
 }
 DRAWS = 12
@@ -80,6 +81,55 @@ def test_two_rows_are_at_most_one_apart_and_nearly_so(name):
         furthest = np.maximum(furthest, maps.measure(0, raw - row).max(axis=1))
     assert np.all(furthest <= 1 + 1e-9)
     assert np.all(furthest > 0.8)  # no two rows are far apart in all pairs at once
+
+
+@pytest.mark.parametrize(
+    "levels", [(0,), (0, 0), (0, 0, 0), (0,) * 5, (2,), (4, 4), (0, 0, 3), (3, 0, 50), (1, 0)]
+)
+def test_no_search_finds_rows_further_apart(levels):
+    domain, harmonics = Domain(levels), Harmonics(Domain(levels), 4)
+    parts: list[Member] = [ColumnMap(harmonics), ThresholdMap(domain, 8)]
+    if len(levels) > 1:
+        parts.append(PairMap(harmonics))
+    if domain.numeric:
+        parts.append(MeanMap(domain))
+    rng = np.random.default_rng(7)
+    for part in parts:
+        furthest = _furthest(part, domain, rng)
+        assert np.all(furthest <= 1 + 1e-12)
+        assert furthest.max() > 0.9999
+
+
+def _furthest(part, domain, rng, count=64, steps=120):
+    """Climb from many pairs of rows at once, for each norm."""
+    shape = count, domain.dimension
+    best = np.zeros(len(part.spreads))
+    for index in range(len(best)):
+        distance = lambda a, b: part.measure(0, _first(part, a) - _first(part, b))[index]  # noqa: E731, B023
+        left, right = np.round(rng.uniform(size=shape)), rng.uniform(size=shape)
+        found = distance(_placed(left, domain), _placed(right, domain))
+        for step in range(steps):
+            size = 0.5 * 0.95**step
+            moves = rng.normal(scale=size, size=(2, *shape)) * rng.integers(2, size=(2, *shape))
+            trial = np.clip(left + moves[0], 0, 1), np.clip(right + moves[1], 0, 1)
+            values = distance(*(_placed(rows, domain) for rows in trial))
+            better = values >= found
+            left[better], right[better] = trial[0][better], trial[1][better]
+            found = np.maximum(found, values)
+        best[index] = found.max()
+    return best
+
+
+def _first(part, rows):
+    return next(iter(part.raw(rows)))
+
+
+def _placed(unit, domain):
+    rows = unit.copy()
+    for column in domain.categorical:
+        level = domain.levels[column]
+        rows[:, column] = np.minimum(np.floor(unit[:, column] * level), level - 1)
+    return rows
 
 
 def _corners(domain):

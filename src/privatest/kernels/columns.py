@@ -281,7 +281,8 @@ def _mean_and_largest(squares: Floats) -> Floats:
 class ThresholdMap(Unprojected):
     """Kolmogorov's distance at public thresholds, the largest over columns.
 
-    For a category: the largest difference of a share. Its sensitivity does not depend on bounds.
+    For a category: the largest difference of a share, codes being taken modulo ``thresholds``. Its
+    sensitivity does not depend on bounds.
     """
 
     domain: Domain
@@ -296,7 +297,8 @@ class ThresholdMap(Unprojected):
     @cached_property
     def _cells(self) -> list[int]:
         """Number of cells of each column."""
-        return [level or self.thresholds for level in self.domain.levels]
+        most = self.thresholds
+        return [min(level, most) or most for level in self.domain.levels]
 
     @property
     def raw_width(self) -> int:
@@ -305,10 +307,11 @@ class ThresholdMap(Unprojected):
 
     def _codes(self, x: Floats) -> Iterator[tuple[NDArray[np.intp], int]]:
         for column, cells in enumerate(self._cells):
-            values = x[:, column]
-            if self.domain.levels[column] == 0:
-                values = np.minimum(values * cells, cells - 1)
-            yield values.astype(np.intp), cells
+            if self.domain.levels[column]:
+                codes = x[:, column].astype(np.intp) % cells
+            else:
+                codes = np.minimum(x[:, column] * cells, cells - 1).astype(np.intp)
+            yield codes, cells
 
     def raw(self, x: Floats) -> Iterator[Floats]:
         """Yield indicators: at or below each threshold; of each category."""

@@ -29,6 +29,7 @@ STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 _HARMONICS = 4  # more did not change power (benchmarks/power/portfolio.py)
 _THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
 _SUMS_HELD = 1 << 21  # sums of features kept for all bins together
+_FEWEST_BINS = 256  # as if there were so many: permutations keep sums of features too
 _REFERENCE_POINTS, _REFERENCE_DRAWS = 256, 256
 
 
@@ -49,9 +50,10 @@ def chosen_statistics(
             for name in STATISTICS
             if domain.dimension >= useless.get(name, 1) and (name != "mean" or domain.numeric)
         )
-    listed = [statistics] if isinstance(statistics, str) else list(statistics)
-    if not listed:
+    given: object = statistics  # by whoever wrote a request
+    if not isinstance(given, Sequence) or not given:
         reject("statistics", f"one or more of {', '.join(STATISTICS)}", statistics)
+    listed = [statistics] if isinstance(statistics, str) else list(statistics)
     for name in listed:
         one_of("statistics", name, STATISTICS)
     if not domain.bounded and set(listed) != {"kernel"}:
@@ -69,7 +71,7 @@ def members(statistics: tuple[Statistic, ...], domain: Domain, bins: int) -> tup
 
     With many columns or bins pairs get fewer harmonics, and none where there is no room.
     """
-    room = _SUMS_HELD // bins
+    room = _SUMS_HELD // max(bins, _FEWEST_BINS)
     found: list[Member] = []
     if "additive" in statistics:
         found.append(ColumnMap(Harmonics(domain, _HARMONICS)))

@@ -208,6 +208,8 @@ def mmd_test(
     family = chosen_statistics(statistics, samples.domain, kernel_only=kernel_only)
     if estimator == "u" and family != ("kernel",):
         raise ParameterError("estimator='u' needs statistics='kernel'.")
+    if bandwidths is not None and "kernel" not in family:
+        raise ParameterError("bandwidths needs statistics with 'kernel': others have none.")
     kernels = kernel_grid(kernel, bandwidths, samples.domain) if "kernel" in family else ()
     total, rows_per_person = len(samples.x) + len(samples.y), samples.rows_per_person
     swap = adjacency == "row" and swaps_labels(
@@ -216,6 +218,11 @@ def mmd_test(
     plan = make_plan(
         samples, kernels, family, adjacency, estimator, method, swap=swap, bin_size=bin_size
     )
+    if statistics is not None and plan.family != family:
+        raise ParameterError(
+            "statistics='pairwise' has no room for so many pairs of columns. Leave it out, or test "
+            "fewer columns."
+        )
     values, sensitivities = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
         values,

@@ -106,7 +106,10 @@ def make_plan(
     swap: bool,
     bin_size: int | None,
 ) -> Plan:
-    """Decide how to compute, from public quantities only."""
+    """Decide how to compute, from public quantities only.
+
+    Pairs of many columns may have no room: the plan's family is what takes part.
+    """
     domain, total = samples.domain, len(samples.x) + len(samples.y)
     if estimator == "u" and method not in ("auto", "exact"):
         raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
@@ -124,7 +127,9 @@ def make_plan(
         # public frequencies, the same in every run
         maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
     plan = Plan(samples, kernels, family, maps, (), adjacency, estimator, method, swap, bin_size)
-    return replace(plan, others=members(family, domain, plan.sums))
+    others = members(family, domain, plan.sums)
+    present = {"kernel", *(part.name for part in others)}
+    return replace(plan, others=others, family=tuple(name for name in family if name in present))
 
 
 def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) -> bool:
