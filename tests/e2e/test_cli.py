@@ -85,6 +85,18 @@ def test_decision_and_every_option(cli):
     assert document["parameters"]["n_permutations"] == 99
 
 
+def test_members_of_the_family(cli):
+    document = released(
+        cli(
+            *("two-sample", write("a.csv", table()), *GROUP, "--membership", "public", "--json"),
+            *("--epsilon", "1", "--permutations", "99", "--statistics", "mean, kolmogorov"),
+        )
+    )
+    assert document["parameters"]["statistics"] == ["kolmogorov", "mean"]
+    assert document["request"]["statistics"] == ["mean", "kolmogorov"]
+    assert document["method"] == "two-sample test by the largest of kolmogorov, mean"
+
+
 def test_template_to_schema_to_test(cli):
     path = write("a.csv", table())
     assert "[columns.visits]" in cli("schema", path).out

@@ -23,6 +23,11 @@ from tests.e2e.command_line import CANARY, GROUP, refused, table, write
         *((["--alpha", text], "alpha must be") for text in ("0", "1", "-1", "nan", "inf", "x")),
         *((["--bandwidths", text], "bandwidths must be") for text in ("0", "1,,2", "x", "nan")),
         *(
+            (["--bounds", "visits=0:80", "--statistics", text], "statistics must be one of")
+            for text in ("", "mean,", "x", "mean kernel")
+        ),
+        (["--bounds", "visits=0:80", "--statistics", "pairwise"], "needs two columns"),
+        *(
             (["--bounds", f"visits={text}"], "bounds must be")
             for text in ("80:0", "0:0", "0:inf", "nan:1", "0", "a:b")
         ),

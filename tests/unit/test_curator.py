@@ -509,6 +509,22 @@ def test_work_is_counted_for_the_rows_that_are_meant(tmp_path):
         curator.run(request(**document, where={"region": "north"}), analyst="ada")
 
 
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [  # 10 permutations; 40 rows, in bins of one
+        ({"statistics": "mean"}, 10 * 40 + 40),
+        ({"statistics": ["kolmogorov"]}, 512 * (10 * 40 + 40)),
+        ({"statistics": ["kernel", "mean"]}, 6 * (40**2 + 10 * 40**2) + 10 * 40 + 40),
+        ({}, 6 * (40**2 + 10 * 40**2) + 513 * (10 * 40 + 40)),
+    ],
+)
+def test_work_is_counted_for_all_members(tmp_path, options, steps):
+    config = CONFIG.replace("largest_epsilon = 1", "largest_work = 1")
+    document = {"method": "mmd", "permutations": 9, "columns": ["visits"]} | options
+    with opened(tmp_path, config) as curator, pytest.raises(ParameterError, match=f"{steps:,} st"):
+        curator.price(request(**document), analyst="ada")
+
+
 @pytest.mark.parametrize("analyst", ["eve", "", None, 3])
 def test_unknown_analysts(curator, analyst):
     with pytest.raises(ParameterError, match="analyst must be one that the curator knows"):

@@ -216,7 +216,7 @@ def test_results_hold_public_facts_only():
         ({"n_permutations": 0}, ParameterError, "n_permutations"),
         ({"kernel_x": "cubic"}, ParameterError, "kernel"),
         ({"statistics": "median"}, ParameterError, "statistics"),
-        ({"statistics": []}, ParameterError, "at least one"),
+        ({"statistics": []}, ParameterError, "one or more of kernel"),
         ({"statistics": "mean", "method": "exact"}, ParameterError, "statistics other than"),
     ],
 )

@@ -209,6 +209,7 @@ NAMED = [
     (asked(method="tot", subtest="nothing", **PUBLIC), "subtest must be"),
     (asked(method="tot", subtest="hsic", **PUBLIC), "subtest 'hsic' is for the question indep"),
     (asked(computation="x", **PUBLIC), "computation must be one of 'auto'"),
+    (asked(statistics=["mean"], bandwidths=[1], **PUBLIC), "bandwidths needs statistics with"),
     (asked(method="scf", locations="x", delta="1e-6", **PUBLIC), "locations must be"),
     (asked("independence", "hsic", x=["visits"], y=["age"], kernel="x"), "kernel must be"),
     (asked("fit", "distribution", column="visits", dist="norm(0"), "dist must be a distribution"),
@@ -222,6 +223,39 @@ def test_a_refusal_names_what_was_asked(request_, start):
         rehearse(prepare(request_, SCHEMA), [40] if request_.question != "two-sample" else [20, 20])
     assert str(refused.value).startswith(start)
     assert len(str(refused.value)) < 600
+
+
+SIDES: dict[str, Any] = {
+    "question": "independence",
+    "method": "hsic",
+    "x": ["visits"],
+    "y": ["age"],
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "start"),
+    [
+        (PUBLIC | {"statistics": ["median"]}, "statistics must be one of 'kernel'"),
+        (PUBLIC | {"statistics": 3}, "statistics must be one or more of kernel"),
+        (PUBLIC | {"statistics": []}, "statistics must be one or more of kernel"),
+        (PUBLIC | {"statistics": ["pairwise"]}, "statistics='pairwise' needs two columns"),
+        (PUBLIC | {"columns": ["plan"], "statistics": ["mean"]}, "statistics='mean' needs a"),
+        (SIDES | {"statistics": ["pairwise"]}, "statistics must be one of 'kernel'"),
+        (SIDES | {"statistics": {"mean": 1}}, "statistics must be one or more of kernel"),
+    ],
+)
+def test_members_of_a_family_are_checked_against_the_schema(document, start):
+    with pytest.raises(ParameterError) as refused:
+        prepare(asked(**document), SCHEMA)
+    assert str(refused.value).startswith(start)
+
+
+@pytest.mark.parametrize("document", [PUBLIC | {"columns": ["visits", "plan", "age"]}, SIDES])
+def test_members_of_a_family_reach_the_test(document):
+    prepared = prepare(asked(**document, statistics=["mean", "kernel"], permutations=9), SCHEMA)
+    document = prepared.run(TABLE).to_dict()
+    assert list(document["parameters"]["statistics"]) == ["kernel", "mean"]
 
 
 def test_only_the_catalogue_names_methods():

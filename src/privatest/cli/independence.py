@@ -78,6 +78,7 @@ def independence(
     permutations: options.Permutations = None,
     kernel: options.KernelOption = None,
     bandwidths: options.Bandwidths = None,
+    statistics: options.Statistics = None,
     estimator: options.Estimator = None,
     subtest: Subtest = None,
 ) -> None:
@@ -109,6 +110,7 @@ def independence(
             "permutations": permutations,
             "kernel": kernel,
             "bandwidths": options.read_bandwidths(bandwidths),
+            "statistics": options.read_statistics(statistics),
             "estimator": estimator,
             "subtest": subtest,
         },

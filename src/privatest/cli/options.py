@@ -190,6 +190,17 @@ Bandwidths = Annotated[
         show_default="a grid for all scales",
     ),
 ]
+Statistics = Annotated[
+    str | None,
+    typer.Option(
+        "--statistics",
+        metavar="NAMES",
+        help="Members of the family of statistics whose maximum is taken, with commas between: "
+        "kernel, additive, pairwise, kolmogorov, mean.",
+        rich_help_panel=_SOME,
+        show_default="all that apply",
+    ),
+]
 Permutations = Annotated[
     int | None,
     typer.Option(
@@ -290,6 +301,11 @@ def read_bandwidths(text: str | None) -> list[float] | None:
     except ValueError:
         reject("bandwidths", "positive numbers with commas between", text)
     return [number("bandwidths", value, above=0) for value in values]
+
+
+def read_statistics(text: str | None) -> list[str] | None:
+    """Return names from text such as ``kernel,mean``; which there are is the test's to say."""
+    return None if text is None else [part.strip() for part in text.split(",")]
 
 
 def read_names(text: str, described: Schema | None, option: str = "columns") -> list[str]:

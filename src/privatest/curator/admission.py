@@ -25,12 +25,9 @@ from privatest.questions import Prepared, Request, prepare
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["admit", "categories_of", "limit_work", "read_request", "schema_digest"]
+__all__ = ["admit", "categories_of", "read_request", "schema_digest"]
 
 _LONGEST_TEXT, _LONGEST_LIST = 500, 100
-_GRID, _PERMUTATIONS = 6, 999  # bandwidths and permutations where nobody says
-# A kernel's features count as so many; to prepare them takes as long as so many permutations.
-_FEATURES, _START = 256, 1000
 _WHY = "others take longer for some values than for others, or fail, and that would tell them"
 
 
@@ -154,54 +151,6 @@ def _allow(request: Request, dataset: DatasetConfig) -> None:
         if integer_at_least(name, request.options.get(name, number), 1) > most:
             given = "" if name in request.options else "given, and "
             raise ParameterError(f"{name} must be {given}at most {most}.")
-
-
-def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
-    """Refuse a kernel test that would take too long, by public sizes: no clock, no values.
-
-    A request is rehearsed before it is paid for, so no budget limits how long that takes.
-    """
-    most = dataset.policy.work
-    work = _work(prepared, rows)
-    if work > most:
-        raise ParameterError(
-            f"the request takes too much computing: {work:,} steps, and largest_work of "
-            f"{dataset.name} is {most:,}. Lower permutations, name fewer bandwidths, or leave out "
-            "computation and estimator."
-        )
-
-
-def _work(prepared: Prepared, rows: int) -> int:
-    """Return about how many numbers a kernel test looks at; 0 for a test without a grid."""
-    from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
-    from privatest.two_sample.mmd_plan import EXACT_BINS, is_quick  # noqa: PLC0415
-
-    request, arguments = prepared.request, prepared.arguments
-    if not {"permutations", "bandwidths"} <= request.entry.options.keys() or request.entry.needed:
-        return 0
-    assert prepared.schema is not None
-    options = request.options
-    given = options.get("bandwidths", range(_GRID))
-    widths = 1 if isinstance(given, (int, float, str)) else len(given)
-    kernels = widths**2 if request.question == "independence" else widths
-    permutations = int(options.get("permutations", _PERMUTATIONS)) + 1
-    adjacency, computation = arguments.get("adjacency"), options.get("computation", "auto")
-    exact = computation == "exact" or options.get("estimator") == "u"
-    swap = adjacency == "row" and swaps_labels(
-        "auto",
-        rows,
-        prepared.schema.rows_per_person,
-        request.budget.pure_epsilon,
-        options.get("release", request.entry.releases[0]),
-    )
-    if adjacency is not None and computation == "auto":
-        exact = exact or is_quick(rows, len(prepared.schema.columns), adjacency, swap=swap)
-    if exact and (swap or adjacency in ("one", "both")):
-        return kernels * (rows**2 + permutations * min(rows, EXACT_BINS) ** 2)
-    if exact:
-        return kernels * rows**2 * permutations
-    each = _FEATURES if computation == "fourier" else _FEATURES // 32
-    return _FEATURES * (kernels * _FEATURES * (permutations + _START) + widths * rows * each)
 
 
 def categories_of(schema: Schema, name: str) -> list[str]:

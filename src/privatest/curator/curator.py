@@ -13,13 +13,7 @@ from typing import Any, Self
 from privatest.accounting import Event, event_of
 from privatest.core.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
-from privatest.curator.admission import (
-    admit,
-    categories_of,
-    limit_work,
-    read_request,
-    schema_digest,
-)
+from privatest.curator.admission import admit, categories_of, read_request, schema_digest
 from privatest.curator.answering import look, quietly
 from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
@@ -33,6 +27,7 @@ from privatest.curator.registration import (
     rows_of,
     save_registration,
 )
+from privatest.curator.work import limit_work
 from privatest.ledger import Ledger, request_digest
 from privatest.questions import Prepared, Request, Result, result_from_dict
 

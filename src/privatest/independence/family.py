@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import PermutationSensitivity
-from privatest.core.validation import one_of
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.additive import additive, additive_moments
@@ -38,12 +37,13 @@ from privatest.statistics.hsic_features import (
     summation_error,
 )
 from privatest.statistics.kernel_moments import null_moments
+from privatest.statistics.portfolio import STATISTICS, named_statistics
 
 __all__ = ["METHODS", "Method", "Plan", "Statistics", "compute", "make_plan"]
 
 Method = Literal["auto", "exact", "nystrom"]
 METHODS = ("auto", "exact", "nystrom")
-NAMES = ("kernel", "additive", "kolmogorov", "mean")
+NAMES = tuple(name for name in STATISTICS if name != "pairwise")
 _MAX_RANK = 24  # per kernel; more did not change power (benchmarks/power/hsic.py)
 _MOST_PAIRS = 1 << 15  # of functions: sums of all pairs of blocks then take 256 MB
 
@@ -118,12 +118,7 @@ def _names(
 ) -> tuple[str, ...]:
     """Names of the family's members, in the order of NAMES."""
     if asked is not None:
-        listed = [asked] if isinstance(asked, str) else list(asked)
-        for name in listed:
-            one_of("statistics", name, NAMES)
-        names = tuple(name for name in NAMES if name in listed)
-        if not names:
-            raise ParameterError(f"statistics must name at least one of {', '.join(NAMES)}.")
+        names = named_statistics(asked, NAMES)
         if exact and names != ("kernel",):
             raise ParameterError(
                 "statistics other than 'kernel' need bounds on both sides, estimator='v' and "

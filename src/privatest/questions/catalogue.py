@@ -191,8 +191,9 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     "two-sample": {
         "mmd": Method(
             "two_sample.mmd.mmd_test",
-            _PERMUTED | _same("kernel", "bandwidths", "estimator", computation="method"),
-            about="whole distributions, by a kernel",
+            _PERMUTED
+            | _same("kernel", "bandwidths", "estimator", "statistics", computation="method"),
+            about="whole distributions, by kernels and more",
         ),
         "mean": _ipm("mean", "norm"),
         "wasserstein": _ipm("wasserstein"),
@@ -235,8 +236,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     "independence": {
         "hsic": Method(
             "independence.hsic_test",
-            _PERMUTED | _same("kernel", "bandwidths", "estimator"),
-            about="any dependence, by a kernel",
+            _PERMUTED | _same("kernel", "bandwidths", "estimator", "statistics"),
+            about="any dependence, by kernels and more",
         ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),

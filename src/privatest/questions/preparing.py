@@ -129,6 +129,23 @@ def _check_subtest(request: Request) -> None:
         )
 
 
+def _check_statistics(request: Request, schema: Schema) -> None:
+    """Refuse members of a family that there are not, or not for these columns."""
+    if "statistics" not in request.options:
+        return
+    from privatest.independence.family import NAMES  # noqa: PLC0415
+    from privatest.statistics.portfolio import (  # noqa: PLC0415
+        chosen_statistics,
+        named_statistics,
+    )
+
+    named = request.options["statistics"]
+    if request.question == "independence":
+        named_statistics(named, NAMES)
+    else:
+        chosen_statistics(named, schema.domain, kernel_only=False)
+
+
 def _two_sample(request: Request, described: Schema | None, samples: int) -> Prepared:
     group, groups = request.parts.get("group"), request.parts.get("groups")
     if samples == 1 and group is None:
@@ -153,6 +170,7 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
             f"method {request.method} compares one numeric column: name it in columns. "
             f"Method {usual(request.question)} takes several, and categories."
         )
+    _check_statistics(request, schema)
     names, text = list(schema.columns), list(schema.categorical_names)
     words = ", ".join(names)
     if grouping is not None:
@@ -189,6 +207,8 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
     if set(names_x) & set(names_y):
         raise ParameterError("x and y must not share a column: it depends on itself.")
     sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
+    both = chosen_columns(described, [*names_x, *names_y])
+    _check_statistics(request, both)
     arguments: dict[str, Any] = {"bounds_x": sides[0], "bounds_y": sides[1]}
     for name, value in _options(request).items():
         if name in ("kernel", "bandwidths"):  # the same for both sides
@@ -203,7 +223,7 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         call=lambda table: (table.select(names_x), table.select(names_y)),
         arguments=arguments,
         request=request,
-        schema=chosen_columns(described, [*names_x, *names_y]),
+        schema=both,
     )
 
 

@@ -20,7 +20,15 @@ from privatest.core.validation import one_of, reject
 from privatest.data.domain import Domain
 from privatest.kernels.columns import ColumnMap, Harmonics, MeanMap, PairMap, ThresholdMap
 
-__all__ = ["Member", "Statistic", "chosen_statistics", "members", "unit_moments"]
+__all__ = [
+    "STATISTICS",
+    "Member",
+    "Statistic",
+    "chosen_statistics",
+    "members",
+    "named_statistics",
+    "unit_moments",
+]
 
 Member = ColumnMap | PairMap | ThresholdMap | MeanMap
 Statistic = Literal["kernel", "additive", "pairwise", "kolmogorov", "mean"]
@@ -50,19 +58,26 @@ def chosen_statistics(
             for name in STATISTICS
             if domain.dimension >= useless.get(name, 1) and (name != "mean" or domain.numeric)
         )
-    given: object = statistics  # by whoever wrote a request
-    if not isinstance(given, Sequence) or not given:
-        reject("statistics", f"one or more of {', '.join(STATISTICS)}", statistics)
+    named = named_statistics(statistics)
+    if not domain.bounded and named != ("kernel",):
+        raise ParameterError("statistics other than 'kernel' need bounds.")
+    if "pairwise" in named and domain.dimension < 2:
+        raise ParameterError("statistics='pairwise' needs two columns or more.")
+    if "mean" in named and not domain.numeric:
+        raise ParameterError("statistics='mean' needs a numeric column.")
+    return named
+
+
+def named_statistics(
+    statistics: object, known: tuple[Statistic, ...] = STATISTICS
+) -> tuple[Statistic, ...]:
+    """Return names that are among the known ones, in their order."""
+    if not isinstance(statistics, Sequence) or not statistics:
+        reject("statistics", f"one or more of {', '.join(known)}", statistics)
     listed = [statistics] if isinstance(statistics, str) else list(statistics)
     for name in listed:
-        one_of("statistics", name, STATISTICS)
-    if not domain.bounded and set(listed) != {"kernel"}:
-        raise ParameterError("statistics other than 'kernel' need bounds.")
-    if "pairwise" in listed and domain.dimension < 2:
-        raise ParameterError("statistics='pairwise' needs two columns or more.")
-    if "mean" in listed and not domain.numeric:
-        raise ParameterError("statistics='mean' needs a numeric column.")
-    return tuple(name for name in STATISTICS if name in listed)
+        one_of("statistics", name, known)
+    return tuple(name for name in known if name in listed)
 
 
 @lru_cache(maxsize=64)
