@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, kstest
 
 from privatest import mmd_test
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import permutation
 from privatest.noise import SimulatedNoise
 
@@ -44,6 +45,22 @@ def constant(rng, size):
 
 def square(rng, size):
     return rng.uniform(size=(size, 2)) ** 2
+
+
+MIXED = Schema(
+    {
+        "skewed": NumericColumn(0, 1),
+        "count": NumericColumn(0, 4, integer=True),
+        "kind": CategoricalColumn((0, 1, 2)),
+    }
+)
+
+
+def mixed(rng, size):
+    """Dependent columns: a skewed number, a count and a category."""
+    numbers, counts = skewed(rng, size), np.minimum(rng.poisson(1, size=size), 4)
+    kinds = (rng.choice(3, p=[0.7, 0.2, 0.1], size=size) + (counts > 1)) % 3
+    return np.column_stack([numbers, counts, kinds])
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,11 @@ class Case:
 
 ROW = {"adjacency": "row", "relabel": "permute"}
 SWAP = {"adjacency": "row", "relabel": "swap"}
+BOTH = {"adjacency": "both", "bin_size": 4}
+FAMILY: dict[str, Any] = {"bandwidths": None}  # all statistics that apply
+MIXED_FAMILY = FAMILY | {"bounds": MIXED}
+OTHERS = ("additive", "pairwise", "kolmogorov", "mean")
+FEATURES = {"method": "nystrom", "bandwidths": 0.5, "statistics": ("kernel", *OTHERS)}
 CASES = [
     Case("uniform", uniform, 20, 20),
     Case("uniform, small epsilon", uniform, 20, 20, 0.05),
@@ -115,6 +137,14 @@ CASES = [
     ),
     Case("swaps in pairs", skewed, 20, 21, 10, SWAP),
     Case("swaps in pairs, unequal and tied", tied, 35, 6, 10, SWAP),
+    Case("family, one column", tied, 20, 20, 10, FAMILY),
+    Case("family, mixed columns", mixed, 20, 25, 10, MIXED_FAMILY),
+    Case("family, both samples, bins", mixed, 33, 15, 5, MIXED_FAMILY | BOTH),
+    Case("family of features", mixed, 25, 20, 10, MIXED_FAMILY | FEATURES),
+    Case("family without kernels", mixed, 25, 20, 10, MIXED_FAMILY | {"statistics": OTHERS}),
+    Case("family, private groups", mixed, 20, 25, 10, MIXED_FAMILY | ROW),
+    Case("family, private groups, small epsilon", mixed, 35, 6, 0.1, MIXED_FAMILY | ROW),
+    Case("family, swaps in pairs", mixed, 20, 21, 10, MIXED_FAMILY | SWAP),
     Case(
         "swaps in bins of pairs",
         skewed,
