@@ -98,19 +98,25 @@ class Captured(Exception):
     """Carries what a test hands to ``strongest``."""
 
 
-def statistics(name: str, seed: int, epsilon: float, **options: Any) -> dict[str, Any]:
-    """Run a test up to where its statistics are weighed; return what it hands over."""
-    scenario = SCENARIOS[name]
-    x, y = scenario.draw(np.random.default_rng(seed))
-    bounds = MIXED if scenario.bounds == "mixed" else scenario.bounds
+def capturing(module: str) -> Any:
+    """Stop a test of this module where its statistics are weighed: raises :class:`Captured`."""
 
     def capture(values: Any, sensitivities: Any, null: Any, **rest: Any) -> None:
         raise Captured(
             {"values": values, "sensitivities": sensitivities, "null": null, "rows": rest["rows"]}
         )
 
+    return patch(f"privatest.{module}.strongest", capture)
+
+
+def statistics(name: str, seed: int, epsilon: float, **options: Any) -> dict[str, Any]:
+    """Run a test up to where its statistics are weighed; return what it hands over."""
+    scenario = SCENARIOS[name]
+    x, y = scenario.draw(np.random.default_rng(seed))
+    bounds = MIXED if scenario.bounds == "mixed" else scenario.bounds
+
     try:
-        with patch("privatest.two_sample.mmd.strongest", capture):
+        with capturing("two_sample.mmd"):
             pt.mmd_test(
                 x,
                 y,

@@ -208,7 +208,9 @@ class NystromFeatures:
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply the linear part."""
-        return sums @ self.projections[index]
+        flat = sums.reshape(-1, sums.shape[-1])  # one product, not a stack of small ones
+        features: NDArray[np.float64] = flat @ self.projections[index]
+        return features.reshape(*sums.shape[:-1], -1)
 
     def measure(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Euclidean norm."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import public_generator
+from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
@@ -120,9 +122,7 @@ def make_plan(
         method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
     maps: FeatureMaps | None = None
     if kernels and method == "nystrom":
-        landmarks = domain.landmarks()
-        kernels = resolved(kernels, landmarks, domain)
-        maps = nystrom(kernels, landmarks, domain)
+        kernels, maps = _on_landmarks(kernels, domain)
     elif kernels and method == "fourier":
         # public frequencies, the same in every run
         maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
@@ -130,6 +130,16 @@ def make_plan(
     others = members(family, domain, plan.sums)
     present = {"kernel", *(part.name for part in others)}
     return replace(plan, others=others, family=tuple(name for name in family if name in present))
+
+
+@lru_cache(maxsize=32)
+def _on_landmarks(
+    kernels: tuple[Kernel, ...], domain: Domain
+) -> tuple[tuple[Kernel, ...], FeatureMaps]:
+    """Return the kernels that public points resolve, and their features."""
+    landmarks = domain.landmarks()
+    kernels = resolved(kernels, landmarks, domain)
+    return kernels, nystrom(kernels, landmarks, domain)
 
 
 def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) -> bool:
