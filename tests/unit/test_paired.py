@@ -315,8 +315,9 @@ def test_unequal_pairs():
 @pytest.mark.parametrize("test", TWO_SAMPLES)
 def test_bad_samples(test):
     x, y = np.ones(5), np.ones(4)
-    with pytest.raises(ParameterError, match="group sizes"):
-        test(x, y, epsilon=1, adjacency="row")
+    if test is not mannwhitneyu:  # it permutes labels then
+        with pytest.raises(ParameterError, match="group sizes"):
+            test(x, y, epsilon=1, adjacency="row")
     with pytest.raises(ParameterError, match="adjacency"):
         test(x, y, epsilon=1, adjacency="some")
     with pytest.raises(DataError, match="one numeric column"):
