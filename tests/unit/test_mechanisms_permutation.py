@@ -239,8 +239,8 @@ def test_rounding_of_offsets_is_part_of_the_sensitivity_of_a_maximum():
     rng, delta, count = np.random.default_rng(5), 2.0**-30, 4000
     bounds = [PermutationSensitivity(delta, delta)] * 2
     null = np.full(2, 1e-3), np.full(2, 1e-15)
-    first = 1 + rng.integers(2**15, size=(2, count)) * 2.0**-45
-    second = first + delta * rng.choice((-1.0, 1.0), size=(2, count))  # exact
+    first: Any = 1 + rng.integers(2**15, size=(2, count)) * 2.0**-45
+    second = first + rng.choice((-delta, delta), size=(2, count))  # exact
     settings: dict[str, Any] = {"rows": 2**30, "epsilon": 1.0, "release": "decision"}
     (before, sensitivity), (after, same) = (
         strongest(values, bounds, null, **settings) for values in (first, second)
