@@ -76,6 +76,14 @@ def test_landmarks_that_coincide_are_no_trouble():
     assert np.all(squared <= 2 - 2 * gram(Kernel("gaussian", 0.5), rows, rows, LINE) + 1e-9)
 
 
+def test_stacks_of_sums_and_no_sums_are_projected_too():
+    maps = nystrom(kernel_grid("gaussian", None, LINE), LINE.points(16), LINE)
+    sums = np.random.default_rng(0).normal(size=(3, 4, 16))
+    projected = maps.project(0, sums)
+    assert projected[1, 2] == pytest.approx(maps.project(0, sums[1, 2]))
+    assert maps.project(0, np.zeros((0, 16))).shape == (0, projected.shape[2])
+
+
 def test_sums_are_projected_as_rows_are():
     maps = nystrom(kernel_grid("gaussian", None, LINE), LINE.points(32), LINE)
     rows = rows_of(LINE, 25, 7)

@@ -208,9 +208,10 @@ class NystromFeatures:
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply the linear part."""
-        flat = sums.reshape(-1, sums.shape[-1])  # one product, not a stack of small ones
-        features: NDArray[np.float64] = flat @ self.projections[index]
-        return features.reshape(*sums.shape[:-1], -1)
+        projection = self.projections[index]
+        flat = sums.reshape(-1, len(projection))  # one product, not a stack of small ones
+        features: NDArray[np.float64] = flat @ projection
+        return features.reshape(*sums.shape[:-1], projection.shape[1])
 
     def measure(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Euclidean norm."""
