@@ -11,7 +11,12 @@ from privatest.data.domain import Domain
 from privatest.kernels.additive import additive
 from privatest.statistics.dependence import covariance_sensitivity, indicators, largest, values
 from privatest.statistics.hsic import hsic_sensitivity
-from privatest.statistics.hsic_features import permuted_covariances, permuted_hsic_features
+from privatest.statistics.hsic_features import (
+    block_shuffles,
+    permuted_covariances,
+    permuted_hsic_features,
+    summation_error,
+)
 from tests.sensitivity.test_hsic_and_ipm import draw, largest_hsic_ratio
 
 LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 3))
@@ -113,3 +118,18 @@ def test_hsic_of_additive_kernels(domains, permuted):
 
         ratio = largest_hsic_ratio(value, bound, domains, 5, permuted=permuted, trials=15)
         assert 0.2 < ratio <= 1 + TOLERANCE
+
+
+@pytest.mark.parametrize("n", [99_999, 2**17 - 13])
+@pytest.mark.parametrize("levels", [3, 4, 5, 0])
+def test_rounding_of_many_equal_rows_is_within_the_stated_error(levels, n):
+    """Equal rows have no covariance, and their roundings all go the same way."""
+    domain, shuffles = Domain((levels,)), block_shuffles(n, 1, np.random.default_rng(0))
+    features = additive("gaussian", domain)
+    functions = partial(values, domain=domain)
+    for value in range(levels) if levels else (0.1, 0.7):
+        x = np.full((n, 1), float(value))
+        found, errors = permuted_hsic_features(x, x, (features, features), shuffles)
+        assert (found <= errors[:, None]).all()
+        found = permuted_covariances(x, x, (functions, functions), shuffles, largest)
+        assert (found <= summation_error(n, shuffles.shape[1], 0)).all()

@@ -102,22 +102,29 @@ def _block_products(
     def piece(first: int) -> tuple[Matrix, Matrix, Matrix]:
         rows = (starts + np.arange(first, min(first + step, size))).ravel()
         left, right = bases[0](x[rows]), bases[1](y[rows])
-        tall = left.reshape(blocks, 1, -1, widths[0]).transpose(0, 1, 3, 2)
-        product = np.matmul(tall, right.reshape(blocks, -1, widths[1]))
-        return product, left.sum(axis=0), right.sum(axis=0)
+        left, right = left.reshape(blocks, -1, widths[0]), right.reshape(blocks, -1, widths[1])
+        product = np.matmul(left[:, None].transpose(0, 1, 3, 2), right)
+        return product, left.sum(axis=1), right.sum(axis=1)
 
     product = np.zeros((blocks, blocks, *widths))
-    mean_left, mean_right = left.sum(axis=0), right.sum(axis=0)
+    # by block, as products are: one sum over all rows would round more than summation_error allows
+    sums_left, sums_right = np.zeros((blocks, widths[0])), np.zeros((blocks, widths[1]))
     work = total * widths[0] * widths[1]
     for part, left_sum, right_sum in parallel(piece, range(0, size, step), work):
         product += part
-        mean_left += left_sum
-        mean_right += right_sum
-    return product, left.T @ right - np.outer(mean_left, mean_right) / total
+        sums_left += left_sum
+        sums_right += right_sum
+    total_left = sums_left.sum(axis=0) + left.sum(axis=0)
+    total_right = sums_right.sum(axis=0) + right.sum(axis=0)
+    return product, left.T @ right - np.outer(total_left, total_right) / total
 
 
 def summation_error(rows: int, blocks: int, widths: int) -> float:
-    """Bound the rounding error of a covariance of vectors of norm at most 1."""
+    """Bound the rounding error of a covariance of vectors of norm at most 1.
+
+    No sum has more additions one after the other than a block has rows, and two for each block.
+    The mean product and both means are off by at most so many roundings each.
+    """
     return 4 * (rows / blocks + 2 * blocks + widths + 64) * UNIT_ROUNDOFF
 
 
