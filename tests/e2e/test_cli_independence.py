@@ -38,6 +38,7 @@ def test_categories_through_a_schema(cli, tmp_path):
         (["--y", "a,,b"], "y must be"),
         (["--epsilon", "nan"], "epsilon"),
         (["--method", "tot", "--release", "decision"], "release does not go"),
+        (["--statistics", "mean", "--bandwidths", "0.3"], "with 'kernel': others have none"),
     ],
 )
 def test_bad_input(cli, changes, words):

@@ -157,7 +157,7 @@ def test_which_statistics_are_used():
     assert family(x, y, bounds_x=None, bandwidths_x=1.0) == ("kernel",)
     assert family(x, y, statistics="mean") == ("mean",)
     assert family(x, y, statistics=["mean", "kernel"]) == ("kernel", "mean")
-    assert family(x, y, bandwidths_x=1.0, statistics=["kolmogorov"]) == ("kolmogorov",)
+    assert family(x, y, bandwidths_x=1.0, statistics=["mean", "kernel"]) == ("kernel", "mean")
     only = pt.hsic_test(x, y, epsilon=1, statistics="mean", **BOX).parameters
     assert "bandwidths_x" not in only
     many = np.random.default_rng(0).uniform(size=(30, 200))
@@ -201,6 +201,19 @@ def test_results_hold_public_facts_only():
     }
 
 
+def test_results_say_which_statistics_took_part():
+    def told(**options: Any) -> tuple[str, set[str]]:
+        outcome = pt.hsic_test(*pairs(50), **(BOX | {"epsilon": 1, "n_permutations": 19} | options))
+        return outcome.method, set(outcome.parameters)
+
+    every, parameters = told()
+    assert every == "independence test by the largest of kernel, kolmogorov, mean"
+    assert told(statistics="kernel") == ("HSIC independence test", parameters)
+    assert told(estimator="u") == ("HSIC independence test", parameters)
+    one = "independence test by the largest of mean"
+    assert told(statistics="mean") == (one, {"statistics", "n_permutations"})
+
+
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
@@ -218,6 +231,8 @@ def test_results_hold_public_facts_only():
         ({"statistics": "median"}, ParameterError, "statistics"),
         ({"statistics": []}, ParameterError, "one or more of kernel"),
         ({"statistics": "mean", "method": "exact"}, ParameterError, "statistics other than"),
+        ({"statistics": "additive", "bandwidths_x": 0.3}, ParameterError, "bandwidths needs"),
+        ({"statistics": ["mean"], "bandwidths_y": [0.3]}, ParameterError, "bandwidths needs"),
     ],
 )
 def test_bad_parameters(change, error, words, monkeypatch):

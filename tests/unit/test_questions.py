@@ -243,6 +243,8 @@ SIDES: dict[str, Any] = {
         (PUBLIC | {"columns": ["plan"], "statistics": ["mean"]}, "statistics='mean' needs a"),
         (SIDES | {"statistics": ["pairwise"]}, "statistics must be one of 'kernel'"),
         (SIDES | {"statistics": {"mean": 1}}, "statistics must be one or more of kernel"),
+        (SIDES | {"statistics": ["mean"], "bandwidths": [1]}, "bandwidths needs statistics with"),
+        (PUBLIC | {"statistics": ["mean"], "bandwidths": [1]}, "bandwidths needs statistics with"),
     ],
 )
 def test_members_of_a_family_are_checked_against_the_schema(document, start):

@@ -37,7 +37,7 @@ from privatest.statistics.hsic_features import (
     summation_error,
 )
 from privatest.statistics.kernel_moments import null_moments
-from privatest.statistics.portfolio import STATISTICS, named_statistics
+from privatest.statistics.portfolio import STATISTICS, check_bandwidths, named_statistics
 
 __all__ = ["METHODS", "Method", "Plan", "Statistics", "compute", "make_plan"]
 
@@ -106,6 +106,8 @@ def make_plan(
     names = _names(
         (sides[0].domain, sides[1].domain), asked, exact=exact, alone=not default_bandwidths
     )
+    if not default_bandwidths:
+        check_bandwidths(names)
     return Plan(sides, kernels, exact, names, estimator, n_permutations)
 
 

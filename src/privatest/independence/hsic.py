@@ -191,18 +191,24 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "kernel_y": plan.kernels[1][0].family,
         "bandwidths_x": tuple(kernel.bandwidth for kernel in plan.kernels[0]),
         "bandwidths_y": tuple(kernel.bandwidth for kernel in plan.kernels[1]),
+        "estimator": plan.estimator,
+        "computation": "exact" if plan.exact else "nystrom",
     }
     return {
         "adjacency": "one",
-        "method": "HSIC independence test",
+        "method": _name(plan),
         "null_hypothesis": "the two sides are independent",
         "sizes": {"n": len(plan.sides[0].rows)},
         "parameters": {
             "statistics": plan.names,
             **(kernels if "kernel" in plan.names else {}),
-            "estimator": plan.estimator,
-            "computation": "exact" if plan.exact else "nystrom",
             "n_permutations": plan.n_permutations,
         },
         "unit": plan.sides[0].unit,
     }
+
+
+def _name(plan: Plan) -> str:
+    if plan.names == ("kernel",):
+        return "HSIC independence test"
+    return "independence test by the largest of " + ", ".join(plan.names)

@@ -135,15 +135,18 @@ def _check_statistics(request: Request, schema: Schema) -> None:
         return
     from privatest.independence.family import NAMES  # noqa: PLC0415
     from privatest.statistics.portfolio import (  # noqa: PLC0415
+        check_bandwidths,
         chosen_statistics,
         named_statistics,
     )
 
-    named = request.options["statistics"]
+    asked = request.options["statistics"]
     if request.question == "independence":
-        named_statistics(named, NAMES)
+        named = named_statistics(asked, NAMES)
     else:
-        chosen_statistics(named, schema.domain, kernel_only=False)
+        named = chosen_statistics(asked, schema.domain, kernel_only=False)
+    if request.options.get("bandwidths") is not None:
+        check_bandwidths(named)
 
 
 def _two_sample(request: Request, described: Schema | None, samples: int) -> Prepared:

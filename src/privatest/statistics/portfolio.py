@@ -24,6 +24,7 @@ __all__ = [
     "STATISTICS",
     "Member",
     "Statistic",
+    "check_bandwidths",
     "chosen_statistics",
     "members",
     "named_statistics",
@@ -78,6 +79,12 @@ def named_statistics(
     for name in listed:
         one_of("statistics", name, known)
     return tuple(name for name in known if name in listed)
+
+
+def check_bandwidths(statistics: Sequence[str]) -> None:
+    """Refuse bandwidths that no statistic would use."""
+    if "kernel" not in statistics:
+        raise ParameterError("bandwidths needs statistics with 'kernel': others have none.")
 
 
 @lru_cache(maxsize=64)

@@ -28,7 +28,7 @@ from privatest.statistics.pair_swaps import (
     permuted_swaps_exact,
     permuted_swaps_features,
 )
-from privatest.statistics.portfolio import Statistic, chosen_statistics
+from privatest.statistics.portfolio import Statistic, check_bandwidths, chosen_statistics
 from privatest.statistics.private_groups import (
     permuted_groups_exact,
     permuted_groups_features,
@@ -208,8 +208,8 @@ def mmd_test(
     family = chosen_statistics(statistics, samples.domain, kernel_only=kernel_only)
     if estimator == "u" and family != ("kernel",):
         raise ParameterError("estimator='u' needs statistics='kernel'.")
-    if bandwidths is not None and "kernel" not in family:
-        raise ParameterError("bandwidths needs statistics with 'kernel': others have none.")
+    if bandwidths is not None:
+        check_bandwidths(family)
     kernels = kernel_grid(kernel, bandwidths, samples.domain) if "kernel" in family else ()
     total, rows_per_person = len(samples.x) + len(samples.y), samples.rows_per_person
     swap = adjacency == "row" and swaps_labels(
