@@ -511,18 +511,79 @@ def test_work_is_counted_for_the_rows_that_are_meant(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "steps"),
-    [  # 10 permutations; 40 rows, in bins of one
-        ({"statistics": "mean"}, 10 * 40 + 40),
-        ({"statistics": ["kolmogorov"]}, 512 * (10 * 40 + 40)),
-        ({"statistics": ["kernel", "mean"]}, 6 * (40**2 + 10 * 40**2) + 10 * 40 + 40),
-        ({}, 6 * (40**2 + 10 * 40**2) + 513 * (10 * 40 + 40)),
+    [  # 10 permutations; 40 rows, swapped in 20 pairs
+        ({"statistics": "mean"}, 10 * 20 + 40),
+        ({"statistics": ["kolmogorov"]}, 512 * (10 * 20 + 40)),
+        ({"statistics": ["kernel", "mean"]}, 6 * (40**2 + 10 * 40**2) + 10 * 20 + 40),
+        ({}, 6 * (40**2 + 10 * 40**2) + 513 * (10 * 20 + 40)),
+        # public groups: bins of one row
+        ({**PUBLIC, "groups": ["north", "rest"], "statistics": "mean"}, 10 * 40 + 40),
     ],
 )
 def test_work_is_counted_for_all_members(tmp_path, options, steps):
     config = CONFIG.replace("largest_epsilon = 1", "largest_work = 1")
     document = {"method": "mmd", "permutations": 9, "columns": ["visits"]} | options
-    with opened(tmp_path, config) as curator, pytest.raises(ParameterError, match=f"{steps:,} st"):
+    with opened(tmp_path, config) as curator, pytest.raises(ParameterError, match=f" {steps:,} st"):
         curator.price(request(**document), analyst="ada")
+
+
+ROWS = 1_000_000
+LINES: dict[str, Any] = {"columns": ["visits", "age"], "method": "wasserstein"}
+PAIRED = {"question": "independence", "method": "hsic", "x": ["visits"], "y": ["age", "plan"]}
+
+
+@pytest.mark.parametrize(
+    ("document", "steps"),
+    [
+        # 1 numeric column with 1 or 23 functions; 1 or 23 and 2 categories; 32 blocks, whose sums
+        # over rows are a matrix product
+        (PAIRED | {"statistics": "mean"}, 3 * (32 * 1000 + 8 * ROWS)),
+        (PAIRED | {"statistics": ["mean", "kolmogorov"]}, (3 + 23 * 25) * (32 * 1000 + 8 * ROWS)),
+        # one line, or 32 of a sliced distance; 1000 permutations with the identity
+        ({"method": "ks"}, ROWS * 1000),
+        ({"method": "kuiper", "permutations": 9999}, ROWS * 10_000),
+        ({"method": "mann-whitney"}, ROWS * 1000),
+        ({"method": "wasserstein"}, ROWS * 1000),
+        ({"method": "kolmogorov", **PUBLIC}, ROWS * 1000),
+        (LINES, 32 * ROWS * 1000),
+        ({**PUBLIC, **LINES, "permutations": 99}, 32 * ROWS * 100),
+    ],
+)
+def test_work_is_counted_without_kernels(tmp_path, monkeypatch, document, steps):
+    monkeypatch.setattr(curator_module, "rows_of", lambda *_: ROWS)
+    config = CONFIG.replace("largest_epsilon = 1", "largest_work = 1")
+    with opened(tmp_path, config) as curator, pytest.raises(ParameterError, match=f" {steps:,} st"):
+        curator.price(request(**document), analyst="ada")
+
+
+@pytest.mark.parametrize("method", ["ks", "kuiper", "mann-whitney"])
+def test_laws_for_public_groups_are_no_work(tmp_path, monkeypatch, method):
+    monkeypatch.setattr(curator_module, "rows_of", lambda *_: ROWS)
+    config = CONFIG.replace("largest_epsilon = 1", "largest_work = 1")
+    with opened(tmp_path, config) as curator:
+        curator.price(request("two-sample", method, **PUBLIC), analyst="ada")
+
+
+@pytest.mark.parametrize("rows", [500, 20_000, ROWS])
+@pytest.mark.parametrize("about", [{}, {**PUBLIC, "groups": ["north", "rest"]}])
+@pytest.mark.parametrize("epsilon", [0.001, 1])
+def test_many_columns_are_not_too_long(tmp_path, monkeypatch, rows, about, epsilon):
+    monkeypatch.setattr(curator_module, "rows_of", lambda *_: rows)
+    names = [f"c{i}" for i in range(10)]
+    schema = SCHEMA + "".join(
+        f'[columns.{name}]\ntype = "numeric"\nbounds = [0, 1]\n' for name in names
+    )
+    document = {**request("two-sample", "mmd"), **about, "columns": names, "epsilon": epsilon}
+    values: dict[str, Any] = {name: [0.5] * 40 for name in names}
+    with opened(tmp_path, schema=schema, **values) as curator:
+        curator.price(document, analyst="ada")
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 5])
+def test_work_of_few_rows_is_counted(curator, monkeypatch, rows):
+    monkeypatch.setattr(curator_module, "rows_of", lambda *_: rows)
+    for about in ({}, PUBLIC):
+        curator.price(request("two-sample", "mmd", **about), analyst="ada")
 
 
 @pytest.mark.parametrize("analyst", ["eve", "", None, 3])

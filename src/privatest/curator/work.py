@@ -14,11 +14,14 @@ __all__ = ["limit_work"]
 _GRID, _PERMUTATIONS = 6, 999  # bandwidths and permutations where nobody says
 # A kernel's features count as so many; to prepare them takes as long as so many permutations.
 _FEATURES, _START = 256, 1000
-_BINS, _BLOCK_SUMS = 256, 16  # usual bins of rows; sums of a row with permuted labels of blocks
+_BLOCKS = 32  # of rows, permuted by a test of independence
+_QUICKER = 4  # sums over rows for all blocks are one matrix product, which is so much quicker
+_ON_A_LINE = ("wasserstein", "kolmogorov")
+_ON_A_LINE_IF_PRIVATE = ("ks", "kuiper", "mann-whitney")  # with public groups there is a law
 
 
 def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
-    """Refuse a test by kernels or a family that would take too long."""
+    """Refuse a test by permutations that would take too long."""
     most = dataset.policy.work
     work = _work(prepared, rows)
     if work > most:
@@ -30,15 +33,57 @@ def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
 
 
 def _work(prepared: Prepared, rows: int) -> int:
-    """Return about how many numbers a kernel test looks at; 0 for a test without a grid."""
+    """Return about how many numbers a test looks at; 0 for one that is always quick."""
+    entry = prepared.request.entry
+    if "permutations" not in entry.options or "subtest" in entry.options or entry.needed:
+        return 0
+    if prepared.request.question == "independence":
+        return _independence(prepared, rows)
+    if "bandwidths" in entry.options:
+        return _mmd(prepared, rows)
+    return rows * _permutations(prepared) * _lines(prepared)
+
+
+def _permutations(prepared: Prepared) -> int:
+    return int(prepared.request.options.get("permutations", _PERMUTATIONS)) + 1
+
+
+def _lines(prepared: Prepared) -> int:
+    """Count the lines along which all rows are summed for each permutation."""
+    from privatest.statistics.ipm import LineMetric, metric  # noqa: PLC0415
+
+    request = prepared.request
+    if request.method in _ON_A_LINE_IF_PRIVATE:
+        return int(prepared.arguments["adjacency"] == "row")
+    if request.method not in _ON_A_LINE:
+        return 0
+    assert prepared.schema is not None
+    found = metric(request.entry.preset["distance"], prepared.schema.domain)
+    return found.directions.shape[1] if isinstance(found, LineMetric) else 0
+
+
+def _independence(prepared: Prepared, rows: int) -> int:
+    """Count kernels, and the pairs of functions of other members: for permutations and rows."""
+    from privatest.independence.family import count_pairs  # noqa: PLC0415
+
+    options, arguments = prepared.request.options, prepared.arguments
+    exact = options.get("estimator") == "u"
+    domains = arguments["bounds_x"].domain, arguments["bounds_y"].domain
+    pairs = count_pairs(
+        domains, options.get("statistics"), exact=exact, alone="bandwidths" in options
+    )
+    members = pairs * _BLOCKS * (_permutations(prepared) + rows // _QUICKER)
+    return members + _kernels(prepared, rows, exact=exact, binned=False)
+
+
+def _mmd(prepared: Prepared, rows: int) -> int:
+    """Count kernels in all columns, and the features of other members."""
     from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
     from privatest.two_sample.mmd_plan import is_quick  # noqa: PLC0415
 
-    request = prepared.request
-    if not {"permutations", "bandwidths"} <= request.entry.options.keys() or request.entry.needed:
-        return 0
+    request, adjacency = prepared.request, prepared.arguments["adjacency"]
     assert prepared.schema is not None
-    options, adjacency = request.options, prepared.arguments.get("adjacency")
+    options = request.options
     computation = options.get("computation", "auto")
     swap = adjacency == "row" and swaps_labels(
         "auto",
@@ -48,15 +93,11 @@ def _work(prepared: Prepared, rows: int) -> int:
         options.get("release", request.entry.releases[0]),
     )
     exact = computation == "exact" or options.get("estimator") == "u"
-    if adjacency is not None and computation == "auto":
+    if computation == "auto":
         exact = exact or is_quick(rows, len(prepared.schema.columns), adjacency, swap=swap)
     parted = adjacency == "row" and not swap  # a permutation parts rows from their labels
-    kernels = _kernels(prepared, rows, exact=exact, binned=adjacency is not None and not parted)
-    return kernels + (_members(prepared, rows, exact=exact, parted=parted) if adjacency else 0)
-
-
-def _permutations(prepared: Prepared) -> int:
-    return int(prepared.request.options.get("permutations", _PERMUTATIONS)) + 1
+    kernels = _kernels(prepared, rows, exact=exact, binned=not parted)
+    return kernels + _members(prepared, rows, exact=exact, swap=swap)
 
 
 def _kernels(prepared: Prepared, rows: int, *, exact: bool, binned: bool) -> int:
@@ -78,15 +119,23 @@ def _kernels(prepared: Prepared, rows: int, *, exact: bool, binned: bool) -> int
     return _FEATURES * (kernels * _FEATURES * (permutations + _START) + widths * rows * each)
 
 
-def _members(prepared: Prepared, rows: int, *, exact: bool, parted: bool) -> int:
-    """Count the other members' features: of each row, and of bins for each permutation."""
+def _members(prepared: Prepared, rows: int, *, exact: bool, swap: bool) -> int:
+    """Count the other members' features: of each row, and of sums for each permutation."""
     from privatest.statistics.portfolio import chosen_statistics, members  # noqa: PLC0415
+    from privatest.statistics.private_groups import LABEL_BLOCKS  # noqa: PLC0415
+    from privatest.two_sample.mmd_plan import sums_kept  # noqa: PLC0415
 
-    options = prepared.request.options
+    options, adjacency = prepared.request.options, prepared.arguments["adjacency"]
     assert prepared.schema is not None
     alone = "bandwidths" in options or options.get("estimator") == "u"
     domain = prepared.schema.domain
     family = chosen_statistics(options.get("statistics"), domain, kernel_only=alone)
-    bins = rows if exact and parted else min(rows, _BINS)
-    features = sum(part.raw_width for part in members(family, domain, bins))
-    return features * (_permutations(prepared) * bins + rows * (_BLOCK_SUMS if parted else 1))
+    exact = exact and "kernel" in family
+    half = max(rows // 2, 1)  # as if groups were equal: then there are the most features
+    kept = sums_kept(half, half, adjacency, exact=exact, swap=swap)
+    features = sum(part.raw_width for part in members(family, domain, kept))
+    if adjacency == "row" and not swap and not exact:  # sums of all pairs of blocks
+        blocks = min(rows, LABEL_BLOCKS)
+        return features * blocks * (_permutations(prepared) + rows // _QUICKER)
+    added = min(kept, half if swap else rows)
+    return features * (_permutations(prepared) * added + rows)

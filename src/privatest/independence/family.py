@@ -39,7 +39,7 @@ from privatest.statistics.hsic_features import (
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.portfolio import STATISTICS, check_bandwidths, named_statistics
 
-__all__ = ["METHODS", "Method", "Plan", "Statistics", "compute", "make_plan"]
+__all__ = ["METHODS", "Method", "Plan", "Statistics", "compute", "count_pairs", "make_plan"]
 
 Method = Literal["auto", "exact", "nystrom"]
 METHODS = ("auto", "exact", "nystrom")
@@ -157,6 +157,14 @@ def _pairs(name: str, domains: tuple[Domain, Domain]) -> int:
         for domain in domains
     ]
     return int(widths[0] * widths[1])
+
+
+def count_pairs(
+    domains: tuple[Domain, Domain], asked: str | Sequence[str] | None, *, exact: bool, alone: bool
+) -> int:
+    """Count the pairs of functions of all members but kernels, which have their own."""
+    names = _names(domains, asked, exact=exact, alone=alone)
+    return sum(_pairs(name, domains) for name in names if name != "kernel")
 
 
 @lru_cache(maxsize=32)

@@ -33,6 +33,7 @@ __all__ = [
     "make_plan",
     "null_law",
     "public_facts",
+    "sums_kept",
 ]
 
 Method = Literal["auto", "exact", "nystrom", "fourier"]
@@ -67,17 +68,13 @@ class Plan:
     @property
     def max_bins(self) -> int:
         """How many bins rows of public groups are permuted in, at most."""
-        return EXACT_BINS if self.exact else _FEATURE_BINS
+        return _max_bins(exact=bool(self.exact))
 
     @property
     def sums(self) -> int:
         """About how many sums of features are kept for permutations."""
-        n, m = self.sizes
-        if self.adjacency != "row":
-            return (n + m) // rows_per_bin(n, m, self.bin_size, self.max_bins) + 2
-        if self.swap:
-            return SWAP_BINS
-        return n + m if self.exact else LABEL_BLOCKS**2
+        exact, size = bool(self.exact), self.bin_size
+        return sums_kept(*self.sizes, self.adjacency, exact=exact, swap=self.swap, bin_size=size)
 
     @property
     def exact(self) -> tuple[Kernel, ...]:
@@ -146,6 +143,24 @@ def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) ->
     """Return whether "auto" takes the exact kernel, by public numbers of rows and columns."""
     most = _EXACT_ROWS if dimension <= 2 else _EXACT_ROWS_MANY_COLUMNS
     return total <= (_EXACT_ROWS_PRIVATE if adjacency == "row" and not swap else most)
+
+
+def sums_kept(
+    n: int, m: int, adjacency: Adjacency, *, exact: bool, swap: bool, bin_size: int | None = None
+) -> int:
+    """About how many sums of features are kept for permutations, by public sizes.
+
+    ``exact``: there are kernels that are evaluated at every pair of rows.
+    """
+    if adjacency != "row":
+        return (n + m) // rows_per_bin(n, m, bin_size, _max_bins(exact=exact)) + 2
+    if swap:
+        return SWAP_BINS
+    return n + m if exact else LABEL_BLOCKS**2
+
+
+def _max_bins(*, exact: bool) -> int:
+    return EXACT_BINS if exact else _FEATURE_BINS
 
 
 def null_law(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
