@@ -45,7 +45,14 @@ FIELDS = {
     "unit",
     "simulated",
 }
-PARAMETERS = {"kernel", "bandwidths", "estimator", "computation", "n_permutations"}
+PARAMETERS = {
+    "statistics",
+    "kernel",
+    "bandwidths",
+    "estimator",
+    "computation",
+    "n_permutations",
+}
 
 
 def everything_it_says(result):
