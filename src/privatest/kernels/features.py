@@ -7,6 +7,7 @@ features are summed over rows, then projected once.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -81,12 +82,12 @@ class FeatureMaps(Protocol):
         """Return the norms of block ``index``, members × rows of (projected) ``sums``."""
 
 
-class Unprojected:
+class Unprojected(ABC):
     """What maps without a linear part have in common."""
 
+    @abstractmethod
     def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """Yield rows × features."""
-        raise NotImplementedError
 
     def binned(
         self,
