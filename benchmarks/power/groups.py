@@ -28,7 +28,8 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from benchmarks.scenarios import perturbed_uniform
 from privatest.core.privacy import Budget
-from privatest.mechanisms.permutation import RELEASES, smoothed_decision, smoothed_pvalue, strongest
+from privatest.mechanisms.family import strongest
+from privatest.mechanisms.permutation import RELEASES, smoothed_decision, smoothed_pvalue
 from privatest.noise import SimulatedNoise
 
 Rows = NDArray[np.float64]
@@ -86,7 +87,7 @@ def handed(x: Rows, y: Rows, relabel: str, seed: int) -> dict[str, Any]:
         with patch("privatest.two_sample.mmd.strongest", capture):
             pt.mmd_test(x, y, **options)
     except Captured as found:
-        names = ("values", "sensitivities", "null")
+        names = ("values", "pooled", "sensitivities", "null")
         return dict(zip(names, found.args[0], strict=True)) | {"rows": found.args[1]}
     raise AssertionError("the test did not weigh its kernels")
 

@@ -44,7 +44,8 @@ from benchmarks.scenarios import (
     shifted,
 )
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.mechanisms.permutation import noise_scale, strongest
+from privatest.mechanisms.family import strongest
+from privatest.mechanisms.permutation import noise_scale
 from privatest.noise import SimulatedNoise
 
 EPSILONS = (0.1, 0.3, 1.0, 5.0)
@@ -101,9 +102,15 @@ class Captured(Exception):
 def capturing(module: str) -> Any:
     """Stop a test of this module where its statistics are weighed: raises :class:`Captured`."""
 
-    def capture(values: Any, sensitivities: Any, null: Any, **rest: Any) -> None:
+    def capture(values: Any, pooled: Any, sensitivities: Any, null: Any, **rest: Any) -> None:
         raise Captured(
-            {"values": values, "sensitivities": sensitivities, "null": null, "rows": rest["rows"]}
+            {
+                "values": values,
+                "pooled": pooled,
+                "sensitivities": sensitivities,
+                "null": null,
+                "rows": rest["rows"],
+            }
         )
 
     return patch(f"privatest.{module}.strongest", capture)
@@ -154,7 +161,8 @@ def before(found: dict[str, Any], epsilon: float, kernels: int) -> float:
     """Kernels only, as they were weighed: (T - mean)/sqrt(sd² + 2 s²)."""
     bounds = found["sensitivities"][:kernels]
     scales = np.array([noise_scale(bound, epsilon, "decision") for bound in bounds])
-    means, deviations = (own[:kernels] for own in found["null"])
+    null = found["null"]
+    means, deviations = null.means[:kernels], null.deviations[:kernels]
     weights = np.sqrt(deviations**2 + 2 * scales**2)
     largest = ((found["values"][:kernels] - means[:, None]) / weights[:, None]).max(axis=0)
     return rejection(largest, float((scales / weights).max()))

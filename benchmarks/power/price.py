@@ -29,7 +29,8 @@ from benchmarks.measure import save
 from benchmarks.power.portfolio import Captured, capturing, rejection
 from benchmarks.report import print_table
 from benchmarks.scenarios import correlated, scaled, shifted
-from privatest.mechanisms.permutation import noise_scale, strongest
+from privatest.mechanisms.family import strongest
+from privatest.mechanisms.permutation import noise_scale
 from privatest.noise import SimulatedNoise
 
 EPSILONS = (1.0, 1e6)

@@ -17,7 +17,7 @@ import pytest
 from privatest import mmd_test
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.mechanisms import permutation
+from privatest.mechanisms import family, permutation
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise
 from privatest.statistics.portfolio import STATISTICS
@@ -126,13 +126,13 @@ def test_less_noise_is_caught(scheme, share, monkeypatch):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_offsets_and_scales_are_public(scheme, monkeypatch):
+def test_what_weighs_members_is_public_but_for_their_variances(scheme, monkeypatch):
     """The same sizes, the same sensitivities and the same law under the null hypothesis."""
     strongest, seen = MMD.strongest, []
 
-    def watched(values: Any, *public: Any, **named: Any) -> Any:
-        seen.append((len(values), repr(public), named))
-        return strongest(values, *public, **named)
+    def watched(values: Any, pooled: Any, *public: Any, **named: Any) -> Any:
+        seen.append((len(values), repr((pooled.moves, pooled.most)), repr(public), named))
+        return strongest(values, pooled, *public, **named)
 
     monkeypatch.setattr(MMD, "strongest", watched)
     run = BeforeNoise(monkeypatch, scheme)
@@ -188,5 +188,6 @@ def test_an_audit_finds_no_more_than_epsilon(scheme, somebody):
 def test_an_audit_catches_hardly_any_noise(monkeypatch):
     """The other schemes hide more of seven rows: their noise is tested without sampling."""
     scale_of = permutation.noise_scale
-    monkeypatch.setattr(permutation, "noise_scale", lambda *given: 0.005 * scale_of(*given))
+    for module in (permutation, family):
+        monkeypatch.setattr(module, "noise_scale", lambda *given: 0.005 * scale_of(*given))
     assert audit(whole_test("one"), NOBODY, (1, 0), runs=200, error=1e-3) > 1.1 * EPSILON

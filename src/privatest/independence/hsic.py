@@ -13,7 +13,8 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.samples import encode_pairs
 from privatest.independence.family import METHODS, Method, Plan, compute, make_plan
 from privatest.kernels.kernels import KernelFamily, kernel_grid
-from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
+from privatest.mechanisms.family import NullLaw, strongest
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 
 __all__ = ["hsic_test"]
 
@@ -168,8 +169,9 @@ def hsic_test(
     found = compute(plan, generator, source)
     maxima, sensitivity = strongest(
         found.values,
+        None,
         found.sensitivities,
-        found.null,
+        None if found.null is None else NullLaw(*found.null),
         rows=len(sides[0].rows),
         epsilon=budget.pure_epsilon,
         release=release,

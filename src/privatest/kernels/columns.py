@@ -99,6 +99,21 @@ class Harmonics:
         squares /= largest * (1 + 1e-12)
         return np.concatenate([squares, squares]), float(squares.sum())
 
+    def paired(self, a: Floats, b: Floats) -> tuple[Floats, Floats]:
+        """One-column kernels of row i of ``a`` and of ``b``: pairs × columns × widths.
+
+        With them their values at equal rows, columns × widths.
+        """
+        products = self(a) * self(b)
+        columns = range(self.domain.dimension)
+        own = [[self.energies(column, width) for width in WIDTHS] for column in columns]
+        kernels = [
+            products[:, self.starts[column] : self.starts[column + 1]]
+            @ np.stack([squares for squares, _ in own[column]], axis=1)
+            for column in columns
+        ]
+        return np.stack(kernels, axis=1), np.array([[norm for _, norm in each] for each in own])
+
 
 @dataclass(frozen=True)
 class ColumnMap(Unprojected):
@@ -108,6 +123,7 @@ class ColumnMap(Unprojected):
 
     name = "additive"
     blocks = 1
+    varies = True
 
     @cached_property
     def _energies(self) -> list[Floats]:
@@ -154,7 +170,12 @@ class ColumnMap(Unprojected):
                 for start, stop, own in zip(starts, starts[1:], self._energies, strict=False)
             ]
         )
-        return _mean_and_largest(columns)
+        return np.sqrt(_mean_and_largest(columns))
+
+    def variances(self, a: Floats, b: Floats) -> Floats:
+        """Half the mean squared distance of features, for each member."""
+        kernels, equal = self.harmonics.paired(a, b)
+        return _mean_and_largest((equal - kernels.mean(axis=0))[:, None, :])[:, 0]
 
 
 @dataclass(frozen=True)
@@ -169,6 +190,7 @@ class PairMap(Unprojected):
 
     name = "pairwise"
     blocks = 1
+    varies = True
 
     @cached_property
     def _pairs(self) -> list[tuple[int, int]]:
@@ -253,7 +275,25 @@ class PairMap(Unprojected):
         for pair, own in zip(pairs, self._energies, strict=True):
             np.matmul(squares[:, start : start + len(own)], own, out=pair)
             start += len(own)
-        return _mean_and_largest(pairs)
+        return np.sqrt(_mean_and_largest(pairs))
+
+    def variances(self, a: Floats, b: Floats) -> Floats:
+        """Half the mean squared distance of features, for each member.
+
+        Products of features have products of kernels as inner products.
+        """
+        kernels, equal = self.harmonics.paired(a, b)
+        means = np.einsum("piw,pjw->ijw", kernels, kernels, optimize=True) / len(a)
+        found = np.array(
+            [
+                [
+                    (r * q - means[i, j, width]) / _squared_spread(r, q)
+                    for width, (r, q) in enumerate(zip(equal[i], equal[j], strict=True))
+                ]
+                for i, j in self._pairs
+            ]
+        )
+        return _mean_and_largest(found[:, None, :])[:, 0]
 
 
 def _product(first: tuple[Floats, float], second: tuple[Floats, float]) -> Floats:
@@ -263,18 +303,21 @@ def _product(first: tuple[Floats, float], second: tuple[Floats, float]) -> Float
     have inner products no less than the least corner of the two intervals' product.
     """
     (left, r), (right, q) = first, second
-    least = min((r - 0.5) * (q - 0.5), (r - 0.5) * q, r * (q - 0.5))
-    squares: Floats = np.outer(left, right).ravel() / (2 * (r * q - least) * (1 + 1e-12))
+    squares: Floats = np.outer(left, right).ravel() / _squared_spread(r, q)
     return squares
 
 
+def _squared_spread(r: float, q: float) -> float:
+    least = min((r - 0.5) * (q - 0.5), (r - 0.5) * q, r * (q - 0.5))
+    return 2 * (r * q - least) * (1 + 1e-12)
+
+
 def _mean_and_largest(squares: Floats) -> Floats:
-    """Combine parts × rows × widths to the root of the mean over parts, and of the largest."""
+    """Combine parts × rows × widths to the mean over parts, and the largest: members × rows."""
     if len(squares) == 1:
-        only: Floats = np.sqrt(squares[0].T)
+        only: Floats = squares[0].T
         return only
-    both: Floats = np.sqrt(np.vstack([squares.mean(axis=0).T, squares.max(axis=0).T]))
-    return both
+    return np.vstack([squares.mean(axis=0).T, squares.max(axis=0).T])
 
 
 @dataclass(frozen=True)
@@ -290,6 +333,7 @@ class ThresholdMap(Unprojected):
 
     name = "kolmogorov"
     blocks = 1
+    varies = False
     spreads = (1.0,)
     roundings = (0.0,)  # indicators are exact
     amplifications = (1.0,)
@@ -341,6 +385,11 @@ class ThresholdMap(Unprojected):
         del index
         return _largest(sums)
 
+    def variances(self, a: Floats, b: Floats) -> Floats:
+        """Return 1/4, the variance at a median: this distance hardly depends on the law of rows."""
+        del a, b
+        return np.array([0.25])
+
 
 @dataclass(frozen=True)
 class MeanMap(Unprojected):
@@ -350,6 +399,7 @@ class MeanMap(Unprojected):
 
     name = "mean"
     blocks = 1
+    varies = True
     spreads = (1.0,)
     roundings = (UNIT_ROUNDOFF,)
     amplifications = (1.0,)
@@ -367,6 +417,12 @@ class MeanMap(Unprojected):
         """Return the largest, 1 × rows of ``sums``."""
         del index
         return _largest(sums)
+
+    def variances(self, a: Floats, b: Floats) -> Floats:
+        """Half the mean squared difference, of the column where it is largest."""
+        numeric = self.domain.numeric
+        squares = np.square(a[:, numeric] - b[:, numeric]).mean(axis=0)
+        return np.array([squares.max() / 2])
 
 
 def _largest(sums: Floats) -> Floats:

@@ -174,6 +174,23 @@ def grams(
         yield buffer
 
 
+def paired_kernels(
+    kernels: Sequence[Kernel], x: NDArray[np.float64], y: NDArray[np.float64], domain: Domain
+) -> NDArray[np.float64]:
+    """Return k(x_i, y_i) for each kernel (rows of the result) and i; one family of kernels."""
+    absolute = kernels[0].family == "laplace"
+    apart = x[:, domain.numeric] - y[:, domain.numeric]
+    distance = (np.abs(apart) if absolute else np.square(apart)).sum(axis=1)
+    furthest = len(domain.numeric) if domain.bounded else math.inf
+    values = np.empty((len(kernels), len(x)))
+    mismatches = (x[:, domain.categorical] != y[:, domain.categorical]).sum(axis=1)
+    for place, kernel in enumerate(kernels):
+        _radial(kernel, distance, furthest, out=values[place])
+        if domain.categorical:
+            values[place] *= _mismatch_factor(kernel, mismatches)
+    return values
+
+
 def gram_roundings(kernels: Sequence[Kernel], domain: Domain) -> tuple[float, ...]:
     """Bound the rounding error of one entry of each matrix of :func:`grams`.
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.kernels.kernels import UNIT_ROUNDOFF
 
 __all__ = [
     "PVALUE_GRID",
@@ -32,7 +31,6 @@ __all__ = [
     "pvalue_loss",
     "smoothed_decision",
     "smoothed_pvalue",
-    "strongest",
     "survival_mean",
 ]
 
@@ -46,12 +44,6 @@ PVALUE_GRID = 10_000  # a p-value is released as a multiple of 1/10,000, rounded
 # is at least 2e-4 scales wide, so neighbours' probabilities change by a factor below 1 + 4e-10.
 _LATTICE_BITS = 46
 _ARITHMETIC_LOSS = 1e-9
-# Where one statistic alone would reject: that many standard deviations under the null hypothesis
-# and that many noise scales above its mean. benchmarks/power/portfolio.py compares.
-_DEVIATIONS, _NOISE_SCALES = 2.5, 2.3
-# Where noise is small beside the deviations, statistics are compared in tenths of these: noise of
-# a tenth of a deviation is no loss, and a statistic with a tiny noise scale must not outvote all.
-_TENTH = 0.1
 _FURTHEST = 700.0  # noise scales: weights beyond count as e^-700
 _LN2 = Fraction(Decimal(2).ln(Context(prec=60)))
 _MOST_HALVINGS = 4096  # a tail below 2^-4096 decides by its sign only
@@ -108,49 +100,6 @@ def _pvalue_scale(ratio: float, target: float) -> float:
         else:
             low = middle
     return high
-
-
-def strongest(
-    values: NDArray[np.float64],
-    sensitivities: Sequence[PermutationSensitivity],
-    null: tuple[NDArray[np.float64], NDArray[np.float64]] | None,
-    *,
-    rows: int,
-    epsilon: float,
-    release: Release,
-) -> tuple[NDArray[np.float64], PermutationSensitivity]:
-    """Reduce statistics × permutations to one for each permutation, max_k (T_k - t_k)/v_k.
-
-    ``null`` holds a mean and a standard deviation sd_k of each T_k under a public law. With s_k
-    the scale of the noise that T_k alone would need, v_k² = s_k² + (sd_k/10)²: the maximum needs
-    hardly more noise than each of them. t_k is about where T_k alone would reject, the mean plus
-    sqrt((2.5 sd_k)² + (2.3 s_k)²). Without ``null`` t_k is 0 and v_k is s_k.
-
-    Notes
-    -----
-    **Sensitivity** Offsets and scales are public, so the maximum moves by at most the largest
-    Delta_k/v_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k, and
-    subtracting and dividing are off by at most 3 units of roundoff of (T_k + t_k)/v_k.
-    Proof: docs/proofs/portfolio.md.
-    """
-    if len(values) == 1:
-        return values[0], sensitivities[0]
-    scales = np.array([noise_scale(bound, epsilon, release) for bound in sensitivities])
-    offsets = np.zeros(len(scales))
-    if null is not None:
-        means, deviations = null
-        offsets = means + np.hypot(_DEVIATIONS * deviations, _NOISE_SCALES * scales)
-        scales = np.hypot(scales, _TENTH * deviations)
-    statistics = ((values - offsets[:, None]) / scales[:, None]).max(axis=0)
-    relative = [
-        (bound * (1 / scale)).widened(
-            3 * UNIT_ROUNDOFF * (rows * bound.permuted + abs(offset)) / scale
-        )
-        for bound, offset, scale in zip(sensitivities, offsets, scales, strict=True)
-    ]
-    return statistics, PermutationSensitivity(
-        max(bound.observed for bound in relative), max(bound.permuted for bound in relative)
-    )
 
 
 def permutation_result(

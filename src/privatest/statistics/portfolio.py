@@ -29,6 +29,7 @@ __all__ = [
     "members",
     "named_statistics",
     "unit_moments",
+    "usual_variances",
 ]
 
 Member = ColumnMap | PairMap | ThresholdMap | MeanMap
@@ -40,6 +41,7 @@ _THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
 _SUMS_HELD = 1 << 21  # sums of features kept for all bins together
 _FEWEST_BINS = 256  # as if there were so many: permutations keep sums of features too
 _REFERENCE_POINTS, _REFERENCE_DRAWS = 256, 256
+_VARIANCE_POINTS = 1024
 
 
 def chosen_statistics(
@@ -135,3 +137,10 @@ def unit_moments(part: Member, domain: Domain) -> NDArray[np.float64]:
         ]
     )
     return np.stack([values.mean(axis=1), values.std(axis=1)], axis=1)
+
+
+@lru_cache(maxsize=64)
+def usual_variances(part: Member, domain: Domain) -> NDArray[np.float64]:
+    """Return the variance of each member's features under the uniform law on the domain."""
+    points = domain.points(_VARIANCE_POINTS)
+    return part.variances(points, np.random.default_rng(0).permutation(points))  # public

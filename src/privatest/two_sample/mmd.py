@@ -15,7 +15,8 @@ from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.samples import encode_samples
 from privatest.kernels.kernels import KernelFamily, kernel_grid
-from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
+from privatest.mechanisms.family import strongest
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import one_below_other, two_sample_bins
 from privatest.statistics.mmd import (
     mmd_sensitivity,
@@ -47,6 +48,7 @@ from privatest.two_sample.mmd_plan import (
     Plan,
     make_plan,
     null_law,
+    pooled,
     public_facts,
 )
 
@@ -226,6 +228,7 @@ def mmd_test(
     values, sensitivities = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
         values,
+        pooled(plan, source),
         sensitivities,
         null_law(plan),
         rows=total,

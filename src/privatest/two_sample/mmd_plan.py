@@ -8,19 +8,27 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import public_generator
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
+from privatest.mechanisms.family import NullLaw
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.pair_swaps import SWAP_BINS
-from privatest.statistics.portfolio import Member, Statistic, members, unit_moments
+from privatest.statistics.pooled import PooledVariances, pooled_variances, secret_pairs
+from privatest.statistics.portfolio import (
+    Member,
+    Statistic,
+    members,
+    unit_moments,
+    usual_variances,
+)
 from privatest.statistics.private_groups import LABEL_BLOCKS
 from privatest.two_sample.common import NULL_HYPOTHESIS, public_sizes, shown_sizes
 
@@ -32,6 +40,7 @@ __all__ = [
     "is_quick",
     "make_plan",
     "null_law",
+    "pooled",
     "public_facts",
     "sums_kept",
 ]
@@ -163,8 +172,8 @@ def _max_bins(*, exact: bool) -> int:
     return EXACT_BINS if exact else _FEATURE_BINS
 
 
-def null_law(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Mean and standard deviation of each member's statistic if both samples were uniform."""
+def null_law(plan: Plan) -> NullLaw | None:
+    """Say what each member would be like if both samples were uniform."""
     domain = plan.samples.domain
     if not domain.bounded:
         return None
@@ -174,7 +183,7 @@ def null_law(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | No
     if plan.kernels:
         moments = np.array(null_moments(plan.kernels, domain))
     if plan.estimator == "u":
-        return np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1])
+        return NullLaw(np.zeros(len(moments)), rate * np.sqrt(2 * moments[:, 1]))
     # a kernel that rounds to 1 everywhere has neither
     means = np.sqrt(moments[:, 0])
     deviations = np.sqrt(moments[:, 1] / 2) / np.where(means > 0, means, np.inf)
@@ -185,7 +194,24 @@ def null_law(plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]] | No
     if plan.swap:  # half of the pairs have two labels
         share *= math.sqrt(2)
     both *= share * math.sqrt(rate)
-    return both[:, 0], both[:, 1]
+    usual = [moments[:, 0], *(usual_variances(own, domain) for own in plan.others)]
+    return NullLaw(both[:, 0], both[:, 1], np.concatenate(usual))
+
+
+def pooled(plan: Plan, noise: NoiseSource) -> PooledVariances | None:
+    """How widely the rows of both groups together vary, in the features of each member."""
+    domain = plan.samples.domain
+    if not domain.bounded or plan.estimator == "u":
+        return None
+    x, y = plan.samples.x.rows, plan.samples.y.rows
+    persons = 2 if plan.adjacency == "both" else 1
+    return pooled_variances(
+        secret_pairs(x, y, noise),
+        plan.kernels,
+        plan.others,
+        domain,
+        replaced=persons * plan.samples.rows_per_person,
+    )
 
 
 def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
