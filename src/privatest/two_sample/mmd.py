@@ -19,13 +19,10 @@ from privatest.mechanisms.family import strongest
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import one_below_other, two_sample_bins
 from privatest.statistics.mmd import (
-    mmd_sensitivity,
-    mmd_u_sensitivity,
     permuted_mmd_exact,
     permuted_mmd_features,
 )
 from privatest.statistics.pair_swaps import (
-    pair_swaps_sensitivity,
     permuted_swaps_exact,
     permuted_swaps_features,
 )
@@ -33,7 +30,6 @@ from privatest.statistics.portfolio import Statistic, check_bandwidths, chosen_s
 from privatest.statistics.private_groups import (
     permuted_groups_exact,
     permuted_groups_features,
-    private_groups_sensitivity,
 )
 from privatest.two_sample.common import (
     Relabel,
@@ -46,6 +42,8 @@ from privatest.two_sample.mmd_plan import (
     METHODS,
     Method,
     Plan,
+    audible,
+    declared,
     make_plan,
     null_law,
     pooled,
@@ -225,6 +223,8 @@ def mmd_test(
             "statistics='pairwise' has no room for so many pairs of columns. Leave it out, or test "
             "fewer columns."
         )
+    if bandwidths is None:
+        plan = audible(plan, budget.pure_epsilon, release)
     values, sensitivities = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
         values,
@@ -257,17 +257,9 @@ def _statistics(
         values, errors = _private_groups(plan, n_permutations, rng, noise)
     else:
         values, errors = _public_groups(plan, n_permutations, rng, noise)
-    n, m = plan.sizes
-    if plan.adjacency == "row":
-        own = pair_swaps_sensitivity if plan.swap else private_groups_sensitivity
-        bounds = [own(spread, n + m) for spread in plan.spreads]
-    else:
-        bound = mmd_u_sensitivity if plan.estimator == "u" else mmd_sensitivity
-        bounds = [bound(spread, n, m, plan.adjacency) for spread in plan.spreads]
-    rows = plan.samples.rows_per_person
     return values, [
-        (sensitivity * rows).widened(float(error))
-        for sensitivity, error in zip(bounds, errors, strict=True)
+        sensitivity.widened(float(error))
+        for sensitivity, error in zip(declared(plan), errors, strict=True)
     ]
 
 

@@ -11,16 +11,18 @@ import numpy as np
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
-from privatest.core.privacy import Adjacency
+from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.core.validation import public_generator
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.family import NullLaw
+from privatest.mechanisms.permutation import Release, noise_scale
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
-from privatest.statistics.pair_swaps import SWAP_BINS
+from privatest.statistics.mmd import mmd_sensitivity, mmd_u_sensitivity
+from privatest.statistics.pair_swaps import SWAP_BINS, pair_swaps_sensitivity
 from privatest.statistics.pooled import PooledVariances, pooled_variances, secret_pairs
 from privatest.statistics.portfolio import (
     Member,
@@ -29,7 +31,7 @@ from privatest.statistics.portfolio import (
     unit_moments,
     usual_variances,
 )
-from privatest.statistics.private_groups import LABEL_BLOCKS
+from privatest.statistics.private_groups import LABEL_BLOCKS, private_groups_sensitivity
 from privatest.two_sample.common import NULL_HYPOTHESIS, public_sizes, shown_sizes
 
 __all__ = [
@@ -37,6 +39,8 @@ __all__ = [
     "METHODS",
     "Method",
     "Plan",
+    "audible",
+    "declared",
     "is_quick",
     "make_plan",
     "null_law",
@@ -51,6 +55,7 @@ METHODS = ("auto", "exact", "nystrom", "fourier")
 # than two columns public points can miss what lies between them, so it is worth more time.
 _EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
 _FREQUENCIES = 256
+_DROWNED = 8.0  # noise of so many deviations
 EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted in so many bins
 
 
@@ -212,6 +217,36 @@ def pooled(plan: Plan, noise: NoiseSource) -> PooledVariances | None:
         domain,
         replaced=persons * plan.samples.rows_per_person,
     )
+
+
+def declared(plan: Plan) -> list[PermutationSensitivity]:
+    """How far the statistic of each member moves between neighbours, but for rounding."""
+    n, m = plan.sizes
+    if plan.adjacency == "row":
+        own = pair_swaps_sensitivity if plan.swap else private_groups_sensitivity
+        bounds = [own(spread, n + m) for spread in plan.spreads]
+    else:
+        bound = mmd_u_sensitivity if plan.estimator == "u" else mmd_sensitivity
+        bounds = [bound(spread, n, m, plan.adjacency) for spread in plan.spreads]
+    return [sensitivity * plan.samples.rows_per_person for sensitivity in bounds]
+
+
+def audible(plan: Plan, epsilon: float, release: Release) -> Plan:
+    """Leave out exact kernels that are drowned by noise: they take time and never decide.
+
+    By public numbers: noise many times the deviation that a kernel would have under the null
+    hypothesis, if rows were uniform. The widest stays.
+    """
+    law = null_law(plan)
+    if law is None or len(plan.exact) < 2:
+        return plan
+    bounds = declared(plan)[: len(plan.exact)]
+    kept = tuple(
+        kernel
+        for place, (kernel, bound) in enumerate(zip(plan.exact, bounds, strict=True))
+        if not place or noise_scale(bound, epsilon, release) <= _DROWNED * law.deviations[place]
+    )
+    return replace(plan, kernels=kept)
 
 
 def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
