@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.mechanisms import lattice, permutation
+from privatest.mechanisms import family, lattice, permutation
 from privatest.noise import SimulatedNoise
 
 N, M = 90, 70  # apart, so that an order of one sample cannot serve the other
@@ -96,6 +96,8 @@ def shuffle(monkeypatch: pytest.MonkeyPatch, orders: dict[int, Any]) -> None:
 def test_rows_are_taken_in_a_secret_order(name, monkeypatch):
     draw = np.random.default_rng(1)
     shuffled = {size: draw.permutation(size) for size in (N, M, N + M)}
+    if not name.endswith("row"):  # pairs of rows, for the pooled variances of a family
+        shuffled[N + M] = np.concatenate([shuffled[N], N + shuffled[M]])
     stored = {size: np.arange(size) for size in shuffled}
     shuffle(monkeypatch, shuffled)
     given = run(ORDERED[name]).pvalue
@@ -120,7 +122,8 @@ def test_rows_of_a_person_multiply_the_sensitivity(name, monkeypatch):
         seen.append(width)
         return law_of(width, *rest, **options)
 
-    monkeypatch.setattr(permutation, "noise_scale", scale)
+    for module in (family, permutation):
+        monkeypatch.setattr(module, "noise_scale", scale)
     monkeypatch.setattr(lattice, "noise_law", law)
     declared = []
     for rows in (1, 3):

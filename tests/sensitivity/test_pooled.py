@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.columns import ColumnMap, Harmonics, MeanMap, PairMap, ThresholdMap
+from privatest.kernels.columns import ColumnMap, Harmonics, PairMap
 from privatest.kernels.kernels import Kernel, gram, kernel_grid, paired_kernels
+from privatest.kernels.largest import MeanMap, ThresholdMap
 from privatest.noise import SimulatedNoise
 from privatest.statistics import pooled
 from privatest.statistics.pooled import pooled_variances, secret_pairs

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.columns import WIDTHS, ColumnMap, Harmonics, MeanMap, PairMap, ThresholdMap
+from privatest.kernels.columns import WIDTHS, ColumnMap, Harmonics, PairMap
 from privatest.kernels.features import Together
+from privatest.kernels.largest import MeanMap, ThresholdMap
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
 from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_features

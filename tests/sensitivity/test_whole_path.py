@@ -68,10 +68,12 @@ def coupled_orders(labels, adjacency):
 
     They are as likely as any others, whatever the data: this is the coupling of the proof.
     """
+    stored = np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)])
+    pairs = np.argsort(stored)  # for the pooled variances of a family
     if adjacency == "row":
-        stored = np.concatenate([np.flatnonzero(labels), np.flatnonzero(~labels)])
-        return [np.argsort(stored)]
-    return [np.random.default_rng(7).permutation(np.sum(group)) for group in (labels, ~labels)]
+        return [pairs.copy(), pairs]
+    rng = np.random.default_rng(7)
+    return [*(rng.permutation(np.sum(group)) for group in (labels, ~labels)), pairs]
 
 
 def whole_path(adjacency, **parameters):

@@ -16,7 +16,7 @@ from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.mechanisms.permutation import Release, noise_scale
 from privatest.statistics.pooled import PooledVariances
 
-__all__ = ["NullLaw", "strongest"]
+__all__ = ["NullLaw", "heard", "strongest"]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +29,8 @@ _TENTH = 0.1
 # What an offset that follows the data may add to the noise, as a share of it: at most this share
 # of a deviation, since more noise would cost more power than a better offset brings.
 _OF_A_DEVIATION, _LEAST_SHARE, _MOST_SHARE = 0.03, 0.02, 0.3
+# A statistic whose noise is that many times its deviation only adds to the critical value.
+_DROWNED = 6.0
 _ROUNDINGS = 16.0  # units of roundoff in an offset, a difference and a quotient
 
 
@@ -48,6 +50,11 @@ class NullLaw:
     deviations: Floats
     variances: Floats | None = None
 
+    def only(self, kept: NDArray[np.bool_]) -> NullLaw:
+        """Return the law of some of the statistics."""
+        variances = None if self.variances is None else self.variances[kept]
+        return NullLaw(self.means[kept], self.deviations[kept], variances)
+
 
 def strongest(
     values: Floats,
@@ -66,6 +73,7 @@ def strongest(
     k m_k + sqrt((2 k sd_k)² + (2.7 s_k)²), with mean and deviation of the public law ``null``, and
     k² the ratio of the variance that rows have (``pooled``, private) to that of the public law,
     both plus a public w_k. Without ``pooled`` k is 1; without ``null`` t_k is 0 and v_k is s_k.
+    Statistics that noise drowns are left out.
 
     Notes
     -----
@@ -74,9 +82,13 @@ def strongest(
     (Delta_k + that)/v_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k;
     rounding is off by at most 16 units of (T_k + t_k)/v_k. Proof: docs/proofs/portfolio.md.
     """
+    if null is not None:
+        kept = heard(sensitivities, null.deviations, epsilon, release)
+        values, pooled, null = values[kept], pooled and pooled.only(kept), null.only(kept)
+        sensitivities = [bound for bound, stays in zip(sensitivities, kept, strict=True) if stays]
     if len(values) == 1:
         return values[0], sensitivities[0]
-    scales = np.array([noise_scale(bound, epsilon, release) for bound in sensitivities])
+    scales = _scales(sensitivities, epsilon, release)
     offsets, most, moves = np.zeros((3, len(scales)))
     deviations = np.zeros(len(scales))
     if null is not None:
@@ -87,7 +99,7 @@ def strongest(
         PermutationSensitivity(bound.observed + move, bound.permuted + move)
         for bound, move in zip(sensitivities, moves, strict=True)
     ]
-    scales = np.array([noise_scale(bound, epsilon, release) for bound in bounds])
+    scales = _scales(bounds, epsilon, release)
     weights = np.hypot(scales, _TENTH * deviations)
     statistics = ((values - offsets[:, None]) / weights[:, None]).max(axis=0)
     relative = [
@@ -99,6 +111,29 @@ def strongest(
     return statistics, PermutationSensitivity(
         max(bound.observed for bound in relative), max(bound.permuted for bound in relative)
     )
+
+
+def heard(
+    sensitivities: Sequence[PermutationSensitivity],
+    deviations: Floats,
+    epsilon: float,
+    release: Release,
+) -> NDArray[np.bool_]:
+    """Say which statistics are not drowned by noise, by public numbers.
+
+    Those with noise of at most six deviations under the public law, or six times the ratio of the
+    best if all have more.
+    """
+    scales = _scales(sensitivities, epsilon, release)
+    ratios = np.divide(scales, deviations, out=np.full(len(scales), np.inf), where=deviations > 0)
+    kept: NDArray[np.bool_] = ratios <= _DROWNED * max(1.0, float(ratios.min()))
+    return kept
+
+
+def _scales(
+    sensitivities: Sequence[PermutationSensitivity], epsilon: float, release: Release
+) -> Floats:
+    return np.array([noise_scale(bound, epsilon, release) for bound in sensitivities])
 
 
 def _offsets(null: NullLaw, scales: Floats, factors: Floats) -> Floats:

@@ -17,8 +17,8 @@ from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
-from privatest.mechanisms.family import NullLaw
-from privatest.mechanisms.permutation import Release, noise_scale
+from privatest.mechanisms.family import NullLaw, heard
+from privatest.mechanisms.permutation import Release
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import mmd_sensitivity, mmd_u_sensitivity
@@ -55,7 +55,6 @@ METHODS = ("auto", "exact", "nystrom", "fourier")
 # than two columns public points can miss what lies between them, so it is worth more time.
 _EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
 _FREQUENCIES = 256
-_DROWNED = 8.0  # noise of so many deviations
 EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted in so many bins
 
 
@@ -206,7 +205,7 @@ def null_law(plan: Plan) -> NullLaw | None:
 def pooled(plan: Plan, noise: NoiseSource) -> PooledVariances | None:
     """How widely the rows of both groups together vary, in the features of each member."""
     domain = plan.samples.domain
-    if not domain.bounded or plan.estimator == "u":
+    if not domain.bounded or plan.estimator == "u" or len(plan.spreads) == 1:
         return None
     x, y = plan.samples.x.rows, plan.samples.y.rows
     persons = 2 if plan.adjacency == "both" else 1
@@ -232,21 +231,13 @@ def declared(plan: Plan) -> list[PermutationSensitivity]:
 
 
 def audible(plan: Plan, epsilon: float, release: Release) -> Plan:
-    """Leave out exact kernels that are drowned by noise: they take time and never decide.
-
-    By public numbers: noise many times the deviation that a kernel would have under the null
-    hypothesis, if rows were uniform. The widest stays.
-    """
+    """Leave out exact kernels that noise will drown: they take most of the time. Public."""
     law = null_law(plan)
     if law is None or len(plan.exact) < 2:
         return plan
-    bounds = declared(plan)[: len(plan.exact)]
-    kept = tuple(
-        kernel
-        for place, (kernel, bound) in enumerate(zip(plan.exact, bounds, strict=True))
-        if not place or noise_scale(bound, epsilon, release) <= _DROWNED * law.deviations[place]
-    )
-    return replace(plan, kernels=kept)
+    kept = heard(declared(plan), law.deviations, epsilon, release)
+    kernels = tuple(kernel for kernel, stays in zip(plan.exact, kept, strict=False) if stays)
+    return replace(plan, kernels=kernels or plan.exact[:1])
 
 
 def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
