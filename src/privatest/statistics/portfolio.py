@@ -37,7 +37,7 @@ Member = ColumnMap | PairMap | ThresholdMap | MeanMap
 Statistic = Literal["kernel", "additive", "pairwise", "kolmogorov", "mean"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 
-_HARMONICS = 4  # more did not change power (benchmarks/power/portfolio.py)
+_HARMONICS, _PAIR_HARMONICS = 4, 3  # more hardly change power (benchmarks/power/portfolio.py)
 _THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
 _SUMS_HELD = 1 << 21  # sums of features kept for all bins together
 _FEWEST_BINS = 256  # as if there were so many: permutations keep sums of features too
@@ -111,7 +111,7 @@ def members(statistics: tuple[Statistic, ...], domain: Domain, bins: int) -> tup
 
 
 def _pairs(domain: Domain, room: int) -> list[Member]:
-    for count in range(_HARMONICS, 0, -1):
+    for count in range(_PAIR_HARMONICS, 0, -1):
         widths = Harmonics(domain, count).sizes
         if (sum(widths) ** 2 - sum(width**2 for width in widths)) // 2 <= room:
             return [PairMap(Harmonics(domain, count))]
