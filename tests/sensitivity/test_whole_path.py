@@ -8,7 +8,6 @@ kernels and the widening for rounding are all part of what is attacked.
 from __future__ import annotations
 
 import itertools
-import sys
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -22,6 +21,7 @@ from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.mechanisms import permutation
 from privatest.noise import SimulatedNoise
+from privatest.two_sample import mmd_plan
 from tests.sensitivity.harness import Neighbours, Space, assert_sensitivity, movement
 
 LINE = Domain((0,))
@@ -170,7 +170,7 @@ def test_unbounded_data():
 
 def test_a_sensitivity_planted_too_small_is_caught(monkeypatch):
     monkeypatch.setattr(
-        sys.modules[mmd_test.__module__],
+        mmd_plan,
         "mmd_sensitivity",
         lambda spread, n, m, adjacency: PermutationSensitivity(
             0.9 * spread / min(n, m), 0.9 * spread / min(n, m)
