@@ -11,8 +11,10 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.samples import encode_pairs
-from privatest.independence.family import METHODS, Method, Plan, compute, make_plan
+from privatest.independence.family import Found, compute
+from privatest.independence.plan import METHODS, Asked, Method, Plan, make_plan
 from privatest.kernels.kernels import KernelFamily, kernel_grid
+from privatest.mechanisms.one_draw import Share, shared_result, two_sided_result
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
 
 __all__ = ["hsic_test"]
@@ -156,33 +158,44 @@ def hsic_test(
         kernel_grid(kernel_x, bandwidths_x, sides[0].domain),
         kernel_grid(kernel_y, bandwidths_y, sides[1].domain),
     )
-    plan = make_plan(
-        sides,
-        kernels,
+    asked = Asked(
         statistics,
-        estimator=estimator,
-        method=method,
-        n_permutations=n_permutations,
+        estimator,
+        method,
+        n_permutations,
         default_bandwidths=bandwidths_x is None and bandwidths_y is None,
-    )
-    found = compute(plan, generator, source)
-    maxima, sensitivity = strongest(
-        found.values,
-        found.sensitivities,
-        found.null,
-        rows=len(sides[0].rows),
-        epsilon=budget.pure_epsilon,
         release=release,
-    )
-    return permutation_result(
-        maxima,
-        sensitivity=sensitivity,
-        budget=budget,
         alpha=alpha,
-        release=release,
-        noise=source,
-        facts=_facts(plan),
+        epsilon=budget.pure_epsilon,
     )
+    plan = make_plan(sides, kernels, asked)
+    found = compute(plan, generator, source)
+    shared = {"budget": budget, "alpha": alpha, "noise": source, "facts": _facts(plan)}
+    return _result(plan, found, release, **shared)
+
+
+def _result(plan: Plan, found: Found, release: Release, **shared: Any) -> Decision:
+    """Weigh the statistics and release what was asked for."""
+    tests = []
+    if found.family is not None:
+        maxima, sensitivity = strongest(
+            found.family.values,
+            found.family.sensitivities,
+            found.family.null,
+            rows=len(plan.sides[0].rows),
+            epsilon=shared["budget"].pure_epsilon,
+            release=release,
+        )
+        if found.trends is None:
+            return permutation_result(maxima, sensitivity=sensitivity, release=release, **shared)
+        tests.append(Share(maxima, sensitivity, 1 - plan.trend_share))
+    assert found.trends is not None
+    covariances, bound = found.trends
+    if release == "pvalue":
+        return two_sided_result(covariances[0], sensitivity=bound, **shared)
+    share = plan.trend_share / (2 * len(covariances))
+    tests += [Share(sign * own, bound, share) for own in covariances for sign in (1.0, -1.0)]
+    return shared_result(tests, **shared)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
@@ -211,4 +224,6 @@ def _facts(plan: Plan) -> dict[str, Any]:
 def _name(plan: Plan) -> str:
     if plan.names == ("kernel",):
         return "HSIC independence test"
-    return "independence test by the largest of " + ", ".join(plan.names)
+    largest = "the largest of " + ", ".join(plan.family) if plan.family else ""
+    trend = "a trend" if plan.trend_share else ""
+    return "independence test by " + " and by ".join(part for part in (largest, trend) if part)

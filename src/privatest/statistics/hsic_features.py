@@ -56,7 +56,7 @@ def permuted_covariances(
     """Reduce the cross-covariance of two bases for each permutation: statistics × permutations.
 
     ``reduce`` takes permutations × basis of x × basis of y to permutations × statistics. Each
-    has to be a norm: what it returns is divided by the number of rows.
+    has to be a norm, or linear: what it returns is divided by the number of rows.
     """
     products, fixed = _block_products(x, y, bases, shuffles.shape[1])
 
