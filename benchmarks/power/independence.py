@@ -1,9 +1,10 @@
-"""Power of hsic_test: the default, the maximum alone, and what it was before.
+"""Power of hsic_test: the default, the maximum alone, and what it was before; swaps.
 
 Run: python -m benchmarks.power.independence [--runs 100]. Writes results/power-independence.json.
 
 Power is the mean over data sets of the probability, over the noise, that the decision is to
-reject: exact, not simulated. "before": columns only as they are, and no trend.
+reject: exact, not simulated. "before": all rows permuted, columns only as they are, and no
+trend. The second table compares permuting all rows with swaps in pairs, without a trend.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs are parallel, not their algebra
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import numpy as np
@@ -30,7 +31,7 @@ from benchmarks.report import print_table
 from benchmarks.scenarios import perturbed_uniform
 from privatest.independence.family import Found
 from privatest.independence.plan import FUNCTIONS, Plan
-from privatest.mechanisms.permutation import noise_scale, strongest
+from privatest.mechanisms.permutation import Release, noise_scale, strongest
 from privatest.noise import SimulatedNoise
 from privatest.statistics.dependence import values
 
@@ -55,14 +56,9 @@ def uniform(n: int, rho: float, rng: np.random.Generator) -> Pair:
     """Return uniform columns whose normal scores have correlation ``rho``."""
     from scipy.special import ndtr  # noqa: PLC0415
 
-    x, y = normal(n, 1, rho, 0, 1, rng) if rho == 0 else _scores(n, rho, rng)
-    return ndtr(x), ndtr(y)
-
-
-def _scores(n: int, rho: float, rng: np.random.Generator) -> Pair:
     rows = rng.normal(size=(n, 2))
     rows[:, 1] = rho * rows[:, 0] + np.sqrt(1 - rho**2) * rows[:, 1]
-    return rows[:, :1], rows[:, 1:]
+    return ndtr(rows[:, :1]), ndtr(rows[:, 1:])
 
 
 def bump(n: int, amplitude: float, rng: np.random.Generator) -> Pair:
@@ -89,6 +85,16 @@ SCENARIOS: dict[str, Callable[[np.random.Generator], Pair]] = {
     "uniform, correlation .07, n = 3000": partial(uniform, 3000, 0.07),
     "bump of .2, n = 3000": partial(bump, 3000, 0.2),
     "bump of .35, n = 1000": partial(bump, 1000, 0.35),
+    "circle, n = 1000": partial(circle, 1000, 0.4),
+}
+
+
+NOISY = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+SWAPS: dict[str, Callable[[np.random.Generator], Pair]] = {
+    "correlation .2, ±4 sd, n = 1000": partial(normal, 1000, 1, 0.2, 0.5, 1 / 8),
+    "correlation .3, 5 + 5 columns, n = 2000": partial(normal, 2000, 5, 0.3, 0.5, 1 / 8),
+    "bump of .35, n = 1000": partial(bump, 1000, 0.35),
+    "bump of .3, n = 3000": partial(bump, 3000, 0.3),
     "circle, n = 1000": partial(circle, 1000, 0.4),
 }
 
@@ -132,22 +138,19 @@ def threshold(statistics: Rows, scale: float, level: float) -> float:
     return float((high - statistics[0]) / scale)
 
 
-def chance(plan: Plan, found: Found, epsilon: float, members: Sequence[int] | None = None) -> float:
-    """Probability over the noise that the decision is to reject."""
+def chance(plan: Plan, found: Found, epsilon: float, release: Release = "decision") -> float:
+    """Probability over the noise that the test rejects."""
     edges, share = [], plan.trend_share
     if found.family is not None:
-        family = found.family
-        chosen = slice(None) if members is None else list(members)
-        assert family.null is not None
         maxima, bound = strongest(
-            family.values[chosen],
-            list(np.array(family.sensitivities, dtype=object)[chosen]),
-            (family.null[0][chosen], family.null[1][chosen]),
+            found.family.values,
+            found.family.sensitivities,
+            found.family.null,
             rows=len(plan.sides[0].rows),
             epsilon=epsilon,
-            release="decision",
+            release=release,
         )
-        scale = noise_scale(bound, epsilon, "decision")
+        scale = noise_scale(bound, epsilon, release)
         edges.append(threshold(maxima, scale, ALPHA * float(1 - share)))
     if found.trends is not None:
         covariances, bound = found.trends
@@ -161,15 +164,35 @@ def powers(job: tuple[str, int]) -> list[list[float]]:
     """Return, for each epsilon, the chances of the default, the maximum alone, and before."""
     name, seed = job
     x, y = SCENARIOS[name](np.random.default_rng(seed))
-    family = FAMILY if x.shape[1] > 1 else tuple(n for n in FAMILY if n != "additive")
+    family = family_of(x)
     result = []
-    alone = captured(x, y, 1.0, seed, statistics=family)
     with patch.dict(FUNCTIONS, {"mean": (values,)}):
-        before = captured(x, y, 1.0, seed, statistics=family)
+        before = captured(x, y, 1.0, seed, statistics=family, shuffle="permute")
     for epsilon in EPSILONS:
         both = captured(x, y, epsilon, seed)
+        alone = captured(x, y, epsilon, seed, statistics=family)
         result.append([chance(*each, epsilon) for each in (both, alone, before)])
     return result
+
+
+def family_of(x: Rows) -> tuple[str, ...]:
+    """All statistics that apply but a trend."""
+    return FAMILY if x.shape[1] > 1 else tuple(name for name in FAMILY if name != "additive")
+
+
+def swaps(job: tuple[str, int]) -> list[list[float]]:
+    """Return, for each release and epsilon, the chances of permuting and of swapping."""
+    name, seed = job
+    x, y = SWAPS[name](np.random.default_rng(seed))
+    found = [
+        captured(x, y, 1.0, seed, statistics=family_of(x), shuffle=shuffle)
+        for shuffle in ("permute", "swap")
+    ]
+    return [
+        [chance(*each, epsilon, release) for each in found]
+        for release in get_args(Release)
+        for epsilon in NOISY
+    ]
 
 
 def main() -> None:
@@ -177,21 +200,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--only", default="", help="scenarios whose name contains this")
+    parser.add_argument("--only", default="", help="scenarios whose name contains this; no JSON")
     options = parser.parse_args()
     cells: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
+    settings = [(release, epsilon) for release in get_args(Release) for epsilon in NOISY]
     with ProcessPoolExecutor(options.workers) as pool:
-        for name in track([n for n in SCENARIOS if options.only in n], description="independence"):
-            jobs = [(name, seed) for seed in range(options.runs)]
-            found = np.mean(list(pool.map(powers, jobs)), axis=0)
+        for name in track([n for n in SCENARIOS if options.only in n], description="default"):
+            found = _mean(pool, powers, name, options.runs)
             for epsilon, power in zip(EPSILONS, found, strict=True):
                 row = {"scenario": name, "epsilon": epsilon}
-                cells.append(
-                    row | dict(zip(("default", "maximum alone", "before"), power, strict=True))
-                )
-    print_table("Power of hsic_test", [*cells[0]], [[*cell.values()] for cell in cells])
+                kinds = ("default", "maximum alone", "before")
+                cells.append(row | dict(zip(kinds, power, strict=True)))
+        for name in track([n for n in SWAPS if options.only in n], description="swaps"):
+            found = _mean(pool, swaps, name, options.runs)
+            for (release, epsilon), power in zip(settings, found, strict=True):
+                row = {"scenario": name, "release": release, "epsilon": epsilon}
+                pairs.append(row | dict(zip(("permute", "swap"), power, strict=True)))
+    for title, rows in (("Power of hsic_test", cells), ("Without a trend", pairs)):
+        if rows:
+            print_table(title, [*rows[0]], [[*row.values()] for row in rows])
     if not options.only:
-        save("power-independence", {"runs": options.runs, "cells": cells})
+        save("power-independence", {"runs": options.runs, "cells": cells, "swaps": pairs})
+
+
+def _mean(pool: ProcessPoolExecutor, measure: Any, name: str, runs: int) -> list[list[float]]:
+    jobs = [(name, seed) for seed in range(runs)]
+    return np.mean(list(pool.map(measure, jobs)), axis=0).tolist()  # type: ignore[no-any-return]
 
 
 if __name__ == "__main__":

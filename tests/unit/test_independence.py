@@ -197,7 +197,7 @@ def test_results_hold_public_facts_only():
     assert not hasattr(decision, "pvalue")
     assert set(outcome.parameters) == {
         *("kernel_x", "kernel_y", "bandwidths_x", "bandwidths_y", "estimator"),
-        *("statistics", "computation", "n_permutations"),
+        *("statistics", "computation", "shuffle", "n_permutations"),
     }
 
 
@@ -211,7 +211,7 @@ def test_results_say_which_statistics_took_part():
     assert told(statistics="kernel") == ("HSIC independence test", parameters)
     assert told(estimator="u") == ("HSIC independence test", parameters)
     one = "independence test by the largest of mean"
-    assert told(statistics="mean") == (one, {"statistics", "n_permutations"})
+    assert told(statistics="mean") == (one, {"statistics", "shuffle", "n_permutations"})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,17 @@ from privatest.statistics.dependence import (
 )
 from privatest.statistics.hsic import hsic_sensitivity, hsic_u_sensitivity, permuted_hsic_exact
 from privatest.statistics.hsic_features import (
+    Covariances,
     block_shuffles,
     permuted_covariances,
     permuted_hsic_features,
     summation_error,
+)
+from privatest.statistics.hsic_swaps import (
+    pair_signs,
+    swapped_covariance_sensitivity,
+    swapped_covariances,
+    swapped_hsic_sensitivity,
 )
 from privatest.statistics.kernel_moments import null_moments
 
@@ -56,29 +63,57 @@ class Found:
     trends: tuple[Matrix, PermutationSensitivity] | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Rearranged:
+    """Rows in their secret order, and how y is rearranged against x."""
+
+    plan: Plan
+    x: Matrix
+    y: Matrix
+    draws: NDArray[Any]
+
+    @classmethod
+    def draw(cls, plan: Plan, x: Matrix, y: Matrix, rng: np.random.Generator) -> _Rearranged:
+        make = pair_signs if plan.swap else block_shuffles
+        return cls(plan, x, y, make(len(x), plan.n_permutations, rng))
+
+    @property
+    def covariances(self) -> Covariances:
+        return swapped_covariances if self.plan.swap else permuted_covariances
+
+    def null(self, means: Matrix, deviations: Matrix) -> Moments:
+        """Moments of statistics, given those if all rows are permuted."""
+        factor = np.sqrt(2) if self.plan.swap else 1.0
+        return means * factor, deviations * factor
+
+
 def compute(plan: Plan, rng: np.random.Generator, noise: NoiseSource) -> Found:
-    """Compute every statistic for the same permutations."""
+    """Compute every statistic, those of the family for the same permutations."""
     left, right = plan.sides
     order = noise.permutation(len(left.rows))  # secret; partners stay together
     x, y = left.rows[order], right.rows[order]
     if plan.exact:
         return Found(_exact(plan, x, y, rng), None)
-    shuffles = block_shuffles(len(x), plan.n_permutations, rng)
-    parts = [part for name in plan.family for part in _members(name, plan, x, y, shuffles)]
+    rearranged = _Rearranged.draw(plan, x, y, rng)
+    parts = [part for name in plan.family for part in _members(name, rearranged)]
+    found = None
+    if plan.trend_share:
+        # permuted in any case: a trend looks at differences, which swaps do not make smaller
+        found = _trends(plan, x, y, block_shuffles(len(x), plan.n_permutations, rng))
+    return Found(_joined(parts) if parts else None, found)
+
+
+def _joined(parts: list[Statistics]) -> Statistics:
+    """Put statistics one below the other."""
     nulls = [part.null for part in parts if part.null is not None]
-    family = (
-        Statistics(
-            np.vstack([part.values for part in parts]),
-            [bound for part in parts for bound in part.sensitivities],
-            (
-                np.concatenate([means for means, _ in nulls]),
-                np.concatenate([deviations for _, deviations in nulls]),
-            ),
-        )
-        if parts
-        else None
+    return Statistics(
+        np.vstack([part.values for part in parts]),
+        [bound for part in parts for bound in part.sensitivities],
+        (
+            np.concatenate([means for means, _ in nulls]),
+            np.concatenate([deviations for _, deviations in nulls]),
+        ),
     )
-    return Found(family, _trends(plan, x, y, shuffles) if plan.trend_share else None)
 
 
 def _trends(
@@ -98,12 +133,11 @@ def _on(make: Functions, domain: Domain) -> Basis:
     return lambda rows: make(rows, domain)
 
 
-def _members(
-    name: str, plan: Plan, x: Matrix, y: Matrix, shuffles: NDArray[np.intp]
-) -> Iterator[Statistics]:
+def _members(name: str, given: _Rearranged) -> Iterator[Statistics]:
+    plan = given.plan
     if name in FUNCTIONS:
         for make in FUNCTIONS[name]:
-            yield _largest(make, plan, x, y, shuffles)
+            yield _largest(make, given)
         return
     if name == "additive":
         families = plan.kernels[0][0].family, plan.kernels[1][0].family
@@ -114,41 +148,41 @@ def _members(
         pairs = list(zip(plan.kernels, plan.domains, strict=True))
         features = [side_features(*pair)[1] for pair in pairs]
         moments = [null_moments(*pair) for pair in pairs]
-    null = _hsic_null(np.array(moments[0]), np.array(moments[1]), len(x), "v")
-    yield _hsic((features[0], features[1]), null, plan, x, y, shuffles)
+    null = _hsic_null(np.array(moments[0]), np.array(moments[1]), len(given.x), "v")
+    yield _hsic((features[0], features[1]), null, given)
 
 
-def _largest(
-    make: Functions, plan: Plan, x: Matrix, y: Matrix, shuffles: NDArray[np.intp]
-) -> Statistics:
+def _largest(make: Functions, given: _Rearranged) -> Statistics:
     """Return the largest covariance of functions."""
-    n = len(x)
-    first, second = (_on(make, domain) for domain in plan.domains)
-    found = permuted_covariances(x, y, (first, second), shuffles, largest)
-    bound = covariance_sensitivity(n) * plan.sides[0].rows_per_person
-    error = summation_error(n, shuffles.shape[1], 0)
-    mean, deviation = np.array(covariance_moments(make, plan.domains)) / np.sqrt(n)
-    return Statistics(found, [bound.widened(error)], (np.array([mean]), np.array([deviation])))
+    n, domains = len(given.x), given.plan.domains
+    bases = _on(make, domains[0]), _on(make, domains[1])
+    found = given.covariances(given.x, given.y, bases, given.draws, largest)
+    sensitivity = swapped_covariance_sensitivity if given.plan.swap else covariance_sensitivity
+    error = summation_error(n, given.draws.shape[1], 0)
+    mean, deviation = np.array(covariance_moments(make, domains)) / np.sqrt(n)
+    return Statistics(
+        found,
+        [(sensitivity(n) * given.plan.sides[0].rows_per_person).widened(error)],
+        given.null(np.array([mean]), np.array([deviation])),
+    )
 
 
 def _hsic(
-    features: tuple[SharedFeatures, SharedFeatures],
-    null: Moments,
-    plan: Plan,
-    x: Matrix,
-    y: Matrix,
-    shuffles: NDArray[np.intp],
+    features: tuple[SharedFeatures, SharedFeatures], null: Moments, given: _Rearranged
 ) -> Statistics:
     """HSIC of every pair of kernels."""
-    n, persons = len(x), plan.sides[0].rows_per_person
-    found, errors = permuted_hsic_features(x, y, features, shuffles)
+    n, persons = len(given.x), given.plan.sides[0].rows_per_person
+    found, errors = permuted_hsic_features(
+        given.x, given.y, features, given.draws, given.covariances
+    )
+    sensitivity = swapped_hsic_sensitivity if given.plan.swap else hsic_sensitivity
     bounds = [
-        (hsic_sensitivity(a, b, n) * persons).widened(float(error))
+        (sensitivity(a, b, n) * persons).widened(float(error))
         for (a, b), error in zip(
             ((a, b) for a in features[0].spreads for b in features[1].spreads), errors, strict=True
         )
     ]
-    return Statistics(found, bounds, null)
+    return Statistics(found, bounds, given.null(*null))
 
 
 def _exact(plan: Plan, x: Matrix, y: Matrix, rng: np.random.Generator) -> Statistics:

@@ -28,9 +28,11 @@ __all__ = [
     "FUNCTIONS",
     "METHODS",
     "NAMES",
+    "SHUFFLES",
     "Asked",
     "Method",
     "Plan",
+    "Shuffle",
     "count_pairs",
     "make_plan",
     "side_features",
@@ -38,6 +40,8 @@ __all__ = [
 
 Method = Literal["auto", "exact", "nystrom"]
 METHODS = ("auto", "exact", "nystrom")
+Shuffle = Literal["auto", "permute", "swap"]
+SHUFFLES = ("auto", "permute", "swap")
 TREND = "trend"
 NAMES: tuple[str, ...] = (*(name for name in STATISTICS if name != "pairwise"), TREND)
 _MAX_RANK = 24  # per kernel; more did not change power (benchmarks/power/hsic.py)
@@ -46,6 +50,9 @@ _TREND_SHARE = Fraction(1, 4)  # of the level, if other statistics take part
 # A trend looks at the middle of the bounds, the less of it the more noise there is: the widest
 # for which n epsilon² is above (benchmarks/power/independence.py).
 _TREND_WIDTHS = {1e4: 0.5, 1e3: 0.375, 1e2: 0.25, 0.0: 0.125}
+# Swaps have less noise, permutations a smaller statistic under the null hypothesis: their power
+# is the same near this n epsilon² (benchmarks/power/independence.py).
+_EQUAL_POWER: dict[Release, float] = {"decision": 200.0, "pvalue": 300.0}
 
 Kernels = tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
 # "mean": columns as they are, and clipped to the middle of their bounds, each a statistic
@@ -63,6 +70,7 @@ class Asked:
     statistics: str | Sequence[str] | None
     estimator: Literal["v", "u"]
     method: Method
+    shuffle: Shuffle
     n_permutations: int
     default_bandwidths: bool
     release: Release
@@ -80,6 +88,7 @@ class Plan:
     names: tuple[str, ...]
     estimator: Literal["v", "u"]
     n_permutations: int
+    swap: bool
     trend_width: float
 
     @property
@@ -119,7 +128,15 @@ def make_plan(sides: TwoSamples, kernels: Kernels, asked: Asked) -> Plan:
         check_bandwidths(names)
     strength = len(sides[0].rows) * (asked.epsilon / sides[0].rows_per_person) ** 2
     width = next(width for least, width in _TREND_WIDTHS.items() if strength >= least)
-    return Plan(sides, kernels, exact, names, asked.estimator, asked.n_permutations, width)
+    swap = asked.shuffle == "swap"
+    if asked.shuffle == "auto":
+        swap = not exact and strength < _EQUAL_POWER[asked.release]
+    if exact and swap:
+        raise ParameterError(
+            "shuffle='swap' needs bounds on both sides, estimator='v' and method='auto'."
+        )
+    estimator, count = asked.estimator, asked.n_permutations
+    return Plan(sides, kernels, exact, names, estimator, count, swap, width)
 
 
 def chosen_names(domains: tuple[Domain, Domain], asked: Asked, *, exact: bool) -> tuple[str, ...]:
@@ -195,7 +212,7 @@ def count_pairs(
 ) -> int:
     """Count the pairs of functions of all statistics but kernels, which have their own."""
     asked = Asked(
-        statistics, "v", "auto", 999, not alone, release="decision", alpha=0.05, epsilon=1.0
+        statistics, "v", "auto", "auto", 999, not alone, release="decision", alpha=0.05, epsilon=1.0
     )
     names = chosen_names(domains, asked, exact=exact)
     return sum(_pairs(name, domains) for name in names if name != "kernel")
