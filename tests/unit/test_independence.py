@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -226,6 +227,21 @@ def test_a_trend_is_found_up_or_down(release, sign):
     options |= {"noise": SimulatedNoise(1), "statistics": "trend", "release": release}
     assert pt.hsic_test(x, y, epsilon=1, **options).reject
     assert not pt.hsic_test(x, rng.permutation(y), epsilon=1, **options).reject
+
+
+def test_a_trend_is_tested_by_both_signs(monkeypatch):
+    """Not by its size, which moves three times as far; and the level is shared in equal parts."""
+    seen: list[Any] = []
+    module = sys.modules[pt.hsic_test.__module__]
+    real = module.shared_result
+    monkeypatch.setattr(module, "shared_result", lambda t, **o: seen.extend(t) or real(t, **o))
+    pt.hsic_test(*pairs(80), epsilon=1, release="decision", **BOX)
+    family, up, down = seen
+    assert family.share == Fraction(3, 4)
+    assert up.share == down.share == Fraction(1, 8)
+    np.testing.assert_array_equal(up.statistics, -down.statistics)
+    assert (up.statistics < 0).any()
+    assert up.sensitivity.permuted == pytest.approx(1 / 80)
 
 
 def test_a_trend_of_two_categories():
