@@ -45,9 +45,11 @@ def main() -> None:
     """Measure every point of the curve."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
-    runs = parser.parse_args().runs
+    parser.add_argument("--workers", type=int, default=None)
+    options = parser.parse_args()
+    runs = options.runs
     rows = []
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(options.workers) as pool:
         for epsilon, published in track(CURVE.items(), description="hsic"):
             jobs = [(epsilon, seed) for seed in range(runs)]
             power = float(np.mean(list(pool.map(rejects, jobs, chunksize=4))))

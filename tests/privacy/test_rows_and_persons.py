@@ -32,6 +32,12 @@ def two(test: Run, **more: Any) -> Run:
     return lambda x, y, _, bounds, **o: test(x, y, bounds=bounds, **more, **o)
 
 
+def sides(**more: Any) -> Run:
+    return lambda x, _, z, bounds, **o: pt.hsic_test(
+        x, z, bounds_x=bounds, bounds_y=bounds, **FEW, **more, **o
+    )
+
+
 def gap(x: Any, y: Any) -> float:
     return abs(float(np.mean(x)) - float(np.mean(y)))
 
@@ -61,6 +67,9 @@ PERMUTED: dict[str, Run] = {
     "hsic": lambda x, _, z, bounds, **o: pt.hsic_test(
         x, z, bounds_x=bounds, bounds_y=bounds, bandwidths_x=0.5, bandwidths_y=0.5, **FEW, **o
     ),
+    "hsic family": sides(shuffle="permute"),
+    "hsic pairs": sides(shuffle="swap"),
+    "hsic trend": sides(statistics="trend"),
 }
 LATTICE: dict[str, Run] = {
     "ks": two(pt.ks_2samp),
@@ -115,7 +124,7 @@ def test_rows_of_a_person_multiply_the_sensitivity(name, monkeypatch):
     scale_of, law_of = permutation.noise_scale, lattice.noise_law
 
     def scale(sensitivity: Any, *rest: Any) -> float:
-        seen.append(sensitivity.observed)
+        seen.append(sensitivity.permuted)
         return scale_of(sensitivity, *rest)
 
     def law(width: int, *rest: Any, **options: Any) -> Any:

@@ -48,6 +48,39 @@ def test_hsic(law, epsilon, options):
     assert kstest(pvalues, "uniform").pvalue > FALSE_ALARM
 
 
+@pytest.mark.parametrize("law", ["skewed", "ties"])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+@pytest.mark.parametrize("options", [{"statistics": "trend"}, {"shuffle": "swap"}])
+def test_trends_and_swaps(law, epsilon, options):
+    pvalues = [independent(law, epsilon, seed, **options).pvalue for seed in range(RUNS)]
+    assert kstest(pvalues, "uniform").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("law", ["skewed", "ties"])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
+def test_decisions_of_several_tests_keep_their_level(law, epsilon):
+    """At most .3; a binomial test at 1e-4 allows 103 of 250. And not far below: .15 at least."""
+    options: dict[str, Any] = {"release": "decision", "alpha": 0.3}
+    options["statistics"] = ["kernel", "kolmogorov", "mean", "trend"]
+    rejected = sum(independent(law, epsilon, seed, **options).reject for seed in range(RUNS))
+    assert 0.15 * RUNS < rejected <= 103
+
+
+def independent(law: str, epsilon: float, seed: int, **options: Any) -> Any:
+    rng = np.random.default_rng(seed)
+    return pt.hsic_test(
+        draws(law, 37, rng),
+        draws(law, 37, rng),
+        epsilon=epsilon,
+        bounds_x=(0, 1),
+        bounds_y=(0, 1),
+        n_permutations=49,
+        rng=seed,
+        noise=SimulatedNoise(seed),
+        **options,
+    )
+
+
 @pytest.mark.parametrize("distance", ["mean", "wasserstein", "kolmogorov"])
 @pytest.mark.parametrize("relabel", ["public groups", "permute", "swap"])
 def test_ipm(distance, relabel):

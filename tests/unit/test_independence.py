@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -141,7 +143,8 @@ def test_categories_frames_and_rows_per_person():
 
 def family(x, y, **options):
     """Run on a box and return which statistics were used."""
-    result = pt.hsic_test(x, y, epsilon=1, n_permutations=9, **({**BOX} | options))
+    usual = BOX | {"epsilon": 1, "n_permutations": 9}
+    result = pt.hsic_test(x, y, **(usual | options))
     return result.parameters["statistics"]
 
 
@@ -166,12 +169,100 @@ def test_which_statistics_are_used():
         family(many, many, statistics="additive")
 
 
-@pytest.mark.parametrize("statistics", ["kernel", "additive", "kolmogorov", "mean", None])
+def test_which_decisions_look_for_a_trend():
+    """By columns, level and permutations; p-values by themselves only."""
+    x, y = pairs(50)
+    square = np.column_stack([x, y])
+    decision: dict[str, Any] = {"release": "decision", "n_permutations": 999}
+    every = ("kernel", "kolmogorov", "mean", "trend")
+    assert family(x, y, **decision) == every
+    assert family(x, y, **(decision | {"n_permutations": 199})) == every[:-1]
+    assert family(x, y, alpha=0.01, **decision) == every[:-1]
+    assert family(square, y, **decision) == ("kernel", "additive", "kolmogorov", "mean", "trend")
+    assert "trend" not in family(square, square, **decision)  # too many pairs of columns
+    assert family(square, square, statistics="trend", release="decision") == ("trend",)
+    assert family(x, y, statistics="trend") == ("trend",)
+    for sides, asked in (((x, y), ["mean", "trend"]), ((square, y), "trend")):
+        with pytest.raises(ParameterError, match="release='decision'"):
+            family(*sides, statistics=asked)
+
+
+def test_which_rows_change_places():
+    """By public numbers: n epsilon² with a person's rows, and what is released."""
+    x, y = pairs(100)
+    side = Schema({"v": NumericColumn(0, 1)}, rows_per_person=2)
+
+    def shuffle(**options: Any) -> str:
+        result = pt.hsic_test(x, y, **({**BOX} | {"n_permutations": 9} | options))
+        return result.parameters["shuffle"]
+
+    assert shuffle(epsilon=1.6) == "swap"
+    assert shuffle(epsilon=1.6, release="decision") == "permute"
+    assert shuffle(epsilon=1.8) == "permute"
+    assert shuffle(epsilon=1.8, shuffle="swap") == "swap"
+    assert shuffle(epsilon=0.1, shuffle="permute") == "permute"
+    assert shuffle(epsilon=0.1, method="exact") == "permute"
+    frames = {"bounds_x": side, "bounds_y": side}
+    assert shuffle(epsilon=3.4, **frames) == "swap"
+
+
+@pytest.mark.parametrize("width_of", [(1e-3, 0.125), (2.0, 0.25), (5.0, 0.375), (50.0, 0.5)])
+def test_the_more_noise_the_steeper_a_trend(width_of, monkeypatch):
+    epsilon, width = width_of
+    plans = []
+    module = sys.modules[pt.hsic_test.__module__]
+    compute = module.compute
+    monkeypatch.setattr(module, "compute", lambda plan, *g: plans.append(plan) or compute(plan, *g))
+    pt.hsic_test(*pairs(50), epsilon=epsilon, statistics="trend", **BOX)
+    assert plans[0].trend_width == width
+
+
+@pytest.mark.parametrize("release", ["pvalue", "decision"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_trend_is_found_up_or_down(release, sign):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    y = sign * 0.25 * x + rng.normal(size=3000)
+    options: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4), "rng": 0}
+    options |= {"noise": SimulatedNoise(1), "statistics": "trend", "release": release}
+    assert pt.hsic_test(x, y, epsilon=1, **options).reject
+    assert not pt.hsic_test(x, rng.permutation(y), epsilon=1, **options).reject
+
+
+def test_a_trend_is_tested_by_both_signs(monkeypatch):
+    """Not by its size, which moves three times as far; and the level is shared in equal parts."""
+    seen: list[Any] = []
+    module = sys.modules[pt.hsic_test.__module__]
+    real = module.shared_result
+    monkeypatch.setattr(module, "shared_result", lambda t, **o: seen.extend(t) or real(t, **o))
+    pt.hsic_test(*pairs(80), epsilon=1, release="decision", **BOX)
+    family, up, down = seen
+    assert family.share == Fraction(3, 4)
+    assert up.share == down.share == Fraction(1, 8)
+    np.testing.assert_array_equal(up.statistics, -down.statistics)
+    assert (up.statistics < 0).any()
+    assert up.sensitivity.permuted == pytest.approx(1 / 80)
+
+
+def test_a_trend_of_two_categories():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(2, size=1000)
+    value = np.clip(0.5 + 0.1 * rng.normal(size=1000) + 0.05 * kind, 0, 1)
+    side = Schema({"kind": CategoricalColumn(("a", "b"))})
+    frame = pd.DataFrame({"kind": np.array(["a", "b"])[kind]})
+    outcome = pt.hsic_test(
+        frame, value, epsilon=1, bounds_x=side, bounds_y=(0, 1), statistics="trend"
+    )
+    assert outcome.reject
+    assert outcome.method == "independence test by a trend"
+
+
+@pytest.mark.parametrize("statistics", ["kernel", "additive", "kolmogorov", "mean", "trend", None])
 def test_every_statistic_finds_a_strong_dependence(statistics):
     rng = np.random.default_rng(2)
     x, y = rng.uniform(size=(400, 3)), rng.uniform(size=(400, 2))
     loud: dict[str, Any] = {"epsilon": 100, "rng": 0, "noise": SimulatedNoise(1)}
-    loud |= {"statistics": statistics, "n_permutations": 199}
+    loud |= {"statistics": statistics, "n_permutations": 199, "release": "decision"}
     assert not pt.hsic_test(x, y, **BOX, **loud).reject
     y[:, 1] = x[:, 0]
     assert pt.hsic_test(x, y, **BOX, **loud).reject
@@ -197,7 +288,7 @@ def test_results_hold_public_facts_only():
     assert not hasattr(decision, "pvalue")
     assert set(outcome.parameters) == {
         *("kernel_x", "kernel_y", "bandwidths_x", "bandwidths_y", "estimator"),
-        *("statistics", "computation", "n_permutations"),
+        *("statistics", "computation", "shuffle", "n_permutations"),
     }
 
 
@@ -210,8 +301,10 @@ def test_results_say_which_statistics_took_part():
     assert every == "independence test by the largest of kernel, kolmogorov, mean"
     assert told(statistics="kernel") == ("HSIC independence test", parameters)
     assert told(estimator="u") == ("HSIC independence test", parameters)
+    both, _ = told(release="decision", n_permutations=999)
+    assert both == every + " and by a trend"
     one = "independence test by the largest of mean"
-    assert told(statistics="mean") == (one, {"statistics", "n_permutations"})
+    assert told(statistics="mean") == (one, {"statistics", "shuffle", "n_permutations"})
 
 
 @pytest.mark.parametrize(
@@ -228,6 +321,8 @@ def test_results_say_which_statistics_took_part():
         ({"bounds_y": (1, 0)}, ParameterError, "bounds"),
         ({"n_permutations": 0}, ParameterError, "n_permutations"),
         ({"kernel_x": "cubic"}, ParameterError, "kernel"),
+        ({"shuffle": "mix"}, ParameterError, "shuffle"),
+        ({"shuffle": "swap", "method": "exact"}, ParameterError, "shuffle='swap' needs"),
         ({"statistics": "median"}, ParameterError, "statistics"),
         ({"statistics": []}, ParameterError, "one or more of kernel"),
         ({"statistics": "mean", "method": "exact"}, ParameterError, "statistics other than"),

@@ -196,7 +196,7 @@ Statistics = Annotated[
         "--statistics",
         metavar="NAMES",
         help="Members of the family of statistics whose maximum is taken, with commas between: "
-        "kernel, additive, pairwise, kolmogorov, mean.",
+        "kernel, additive, pairwise (two samples), kolmogorov, mean; and trend (independence).",
         rich_help_panel=_SOME,
         show_default="all that apply",
     ),

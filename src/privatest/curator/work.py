@@ -63,7 +63,7 @@ def _lines(prepared: Prepared) -> int:
 
 def _independence(prepared: Prepared, rows: int) -> int:
     """Count kernels, and the pairs of functions of other members: for permutations and rows."""
-    from privatest.independence.family import count_pairs  # noqa: PLC0415
+    from privatest.independence.plan import count_pairs  # noqa: PLC0415
 
     options, arguments = prepared.request.options, prepared.arguments
     exact = options.get("estimator") == "u"

@@ -1,192 +1,116 @@
-"""The family of statistics that an independence test takes the maximum over.
-
-Chosen by public facts alone: columns, bounds and what was asked for.
-"""
+"""The family of statistics that an independence test takes the maximum over, and trends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.data.samples import TwoSamples
+from privatest.independence.plan import FUNCTIONS, Plan, side_features
 from privatest.kernels.additive import additive, additive_moments
-from privatest.kernels.features import nystrom, resolved
-from privatest.kernels.kernels import Kernel
-from privatest.kernels.shared import Basis, SharedFeatures, stacked, tabulated
+from privatest.kernels.shared import Basis, SharedFeatures
+from privatest.mechanisms.family import NullLaw
 from privatest.statistics.dependence import (
+    Functions,
     covariance_moments,
     covariance_sensitivity,
-    indicators,
     largest,
-    values,
+    signed_covariance_sensitivity,
+    trends,
 )
 from privatest.statistics.hsic import hsic_sensitivity, hsic_u_sensitivity, permuted_hsic_exact
 from privatest.statistics.hsic_features import (
+    Covariances,
     block_shuffles,
     permuted_covariances,
     permuted_hsic_features,
     summation_error,
 )
+from privatest.statistics.hsic_swaps import (
+    pair_signs,
+    swapped_covariance_sensitivity,
+    swapped_covariances,
+    swapped_hsic_sensitivity,
+)
 from privatest.statistics.kernel_moments import null_moments
-from privatest.statistics.portfolio import STATISTICS, check_bandwidths, named_statistics
 
-__all__ = ["METHODS", "Method", "Plan", "Statistics", "compute", "count_pairs", "make_plan"]
+__all__ = ["Found", "Statistics", "compute"]
 
-Method = Literal["auto", "exact", "nystrom"]
-METHODS = ("auto", "exact", "nystrom")
-NAMES = tuple(name for name in STATISTICS if name != "pairwise")
-_MAX_RANK = 24  # per kernel; more did not change power (benchmarks/power/hsic.py)
-_MOST_PAIRS = 1 << 15  # of functions: sums of all pairs of blocks then take 256 MB
-
-Kernels = tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
-Moments = tuple[NDArray[np.float64], NDArray[np.float64]]
-FUNCTIONS: dict[str, Callable[[NDArray[np.float64], Domain], NDArray[np.float64]]] = {
-    "kolmogorov": indicators,
-    "mean": values,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is decided before looking at the data, and the data."""
-
-    sides: TwoSamples
-    kernels: Kernels
-    exact: bool
-    names: tuple[str, ...]
-    estimator: Literal["v", "u"]
-    n_permutations: int
-
-    @property
-    def domains(self) -> tuple[Domain, Domain]:
-        """The public domains of both sides."""
-        return self.sides[0].domain, self.sides[1].domain
+Matrix = NDArray[np.float64]
+Moments = tuple[Matrix, Matrix]
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
     """Values (statistics × permutations), how far each moves, and null moments if known."""
 
-    values: NDArray[np.float64]
+    values: Matrix
     sensitivities: list[PermutationSensitivity]
     null: Moments | None
 
-
-def make_plan(
-    sides: TwoSamples,
-    kernels: Kernels,
-    asked: str | Sequence[str] | None,
-    *,
-    estimator: Literal["v", "u"],
-    method: Method,
-    n_permutations: int,
-    default_bandwidths: bool,
-) -> Plan:
-    """Decide how to compute, and which statistics."""
-    bounded = all(side.domain.bounded for side in sides)
-    if method == "nystrom" and not bounded:
-        raise ParameterError("method='nystrom' needs bounds on both sides for its public points.")
-    if method == "nystrom" and estimator == "u":
-        raise ParameterError("estimator='u' needs method='exact': features have no diagonal.")
-    exact = method == "exact" or estimator == "u" or not bounded
-    if not exact:
-        first, second = (
-            _side_features(grid, side.domain)[0] for side, grid in zip(sides, kernels, strict=True)
-        )
-        kernels = (first, second)
-    names = _names(
-        (sides[0].domain, sides[1].domain), asked, exact=exact, alone=not default_bandwidths
-    )
-    if not default_bandwidths:
-        check_bandwidths(names)
-    return Plan(sides, kernels, exact, names, estimator, n_permutations)
+    @property
+    def law(self) -> NullLaw | None:
+        """The null moments, as a maximum takes them."""
+        return None if self.null is None else NullLaw(*self.null)
 
 
-def _names(
-    domains: tuple[Domain, Domain],
-    asked: str | Sequence[str] | None,
-    *,
-    exact: bool,
-    alone: bool,
-) -> tuple[str, ...]:
-    """Names of the family's members, in the order of NAMES."""
-    if asked is not None:
-        names = named_statistics(asked, NAMES)
-        if exact and names != ("kernel",):
-            raise ParameterError(
-                "statistics other than 'kernel' need bounds on both sides, estimator='v' and "
-                "method='auto'."
-            )
-        for name in names:
-            if name != "kernel" and not 0 < _pairs(name, domains) <= _MOST_PAIRS:
-                raise ParameterError(
-                    f"statistics={name!r} needs, on each side, a numeric column or one with at "
-                    "most 24 categories, and not too many columns; leave it out."
-                )
-        return names
-    if exact or alone:
-        return ("kernel",)
-    several = any(domain.dimension > 1 for domain in domains)
-    return tuple(
-        name
-        for name in NAMES
-        if name == "kernel"
-        or ((name != "additive" or several) and 0 < _pairs(name, domains) <= _MOST_PAIRS)
-    )
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Statistics for the maximum, and signed covariances with the sensitivity of each."""
+
+    family: Statistics | None
+    trends: tuple[Matrix, PermutationSensitivity] | None
 
 
-def _functions(name: str, domain: Domain) -> Basis:
-    return lambda rows: FUNCTIONS[name](rows, domain)
+@dataclass(frozen=True, slots=True)
+class _Rearranged:
+    """Rows in their secret order, and how y is rearranged against x."""
+
+    plan: Plan
+    x: Matrix
+    y: Matrix
+    draws: NDArray[Any]
+
+    @classmethod
+    def draw(cls, plan: Plan, x: Matrix, y: Matrix, rng: np.random.Generator) -> _Rearranged:
+        make = pair_signs if plan.swap else block_shuffles
+        return cls(plan, x, y, make(len(x), plan.n_permutations, rng))
+
+    @property
+    def covariances(self) -> Covariances:
+        return swapped_covariances if self.plan.swap else permuted_covariances
+
+    def null(self, means: Matrix, deviations: Matrix) -> Moments:
+        """Moments of statistics, given those if all rows are permuted."""
+        factor = np.sqrt(2) if self.plan.swap else 1.0
+        return means * factor, deviations * factor
 
 
-def _pairs(name: str, domains: tuple[Domain, Domain]) -> int:
-    """Count the pairs of functions that a statistic takes covariances of."""
-    widths = [
-        additive("gaussian", domain).width
-        if name == "additive"
-        else FUNCTIONS[name](np.zeros((0, domain.dimension)), domain).shape[1]
-        for domain in domains
-    ]
-    return int(widths[0] * widths[1])
-
-
-def count_pairs(
-    domains: tuple[Domain, Domain], asked: str | Sequence[str] | None, *, exact: bool, alone: bool
-) -> int:
-    """Count the pairs of functions of all members but kernels, which have their own."""
-    names = _names(domains, asked, exact=exact, alone=alone)
-    return sum(_pairs(name, domains) for name in names if name != "kernel")
-
-
-@lru_cache(maxsize=32)
-def _side_features(
-    kernels: tuple[Kernel, ...], domain: Domain
-) -> tuple[tuple[Kernel, ...], SharedFeatures]:
-    """Return the kernels that public points resolve, and their features."""
-    landmarks = domain.landmarks()
-    kept = resolved(kernels, landmarks, domain)
-    table = tabulated(kept, domain, max_rank=_MAX_RANK)
-    return kept, table or stacked(nystrom(kept, landmarks, domain, max_rank=_MAX_RANK))
-
-
-def compute(plan: Plan, rng: np.random.Generator, noise: NoiseSource) -> Statistics:
-    """Compute every member of the family for the same permutations."""
+def compute(plan: Plan, rng: np.random.Generator, noise: NoiseSource) -> Found:
+    """Compute every statistic, those of the family for the same permutations."""
     left, right = plan.sides
     order = noise.permutation(len(left.rows))  # secret; partners stay together
     x, y = left.rows[order], right.rows[order]
     if plan.exact:
-        return _exact(plan, x, y, rng)
-    shuffles = block_shuffles(len(x), plan.n_permutations, rng)
-    parts = [_member(name, plan, x, y, shuffles) for name in plan.names]
+        return Found(_exact(plan, x, y, rng), None)
+    rearranged = _Rearranged.draw(plan, x, y, rng)
+    parts = [part for name in plan.family for part in _members(name, rearranged)]
+    found = None
+    if plan.trend_share:
+        # permuted in any case: a trend looks at differences, which swaps do not make smaller
+        found = _trends(plan, x, y, block_shuffles(len(x), plan.n_permutations, rng))
+    return Found(_joined(parts) if parts else None, found)
+
+
+def _joined(parts: list[Statistics]) -> Statistics:
+    """Put statistics one below the other."""
     nulls = [part.null for part in parts if part.null is not None]
     return Statistics(
         np.vstack([part.values for part in parts]),
@@ -198,21 +122,29 @@ def compute(plan: Plan, rng: np.random.Generator, noise: NoiseSource) -> Statist
     )
 
 
-def _member(
-    name: str,
-    plan: Plan,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    shuffles: NDArray[np.intp],
-) -> Statistics:
-    n, persons = len(x), plan.sides[0].rows_per_person
+def _trends(
+    plan: Plan, x: Matrix, y: Matrix, shuffles: NDArray[np.intp]
+) -> tuple[Matrix, PermutationSensitivity]:
+    """Signed covariances (pairs of functions × permutations)."""
+    make = partial(trends, width=plan.trend_width)
+    first, second = (_on(make, domain) for domain in plan.domains)
+    found = permuted_covariances(
+        x, y, (first, second), shuffles, lambda sums: sums.reshape(len(sums), -1)
+    )
+    bound = signed_covariance_sensitivity(len(x)) * plan.sides[0].rows_per_person
+    return found, bound.widened(summation_error(len(x), shuffles.shape[1], 0))
+
+
+def _on(make: Functions, domain: Domain) -> Basis:
+    return lambda rows: make(rows, domain)
+
+
+def _members(name: str, given: _Rearranged) -> Iterator[Statistics]:
+    plan = given.plan
     if name in FUNCTIONS:
-        first, second = (_functions(name, domain) for domain in plan.domains)
-        found = permuted_covariances(x, y, (first, second), shuffles, largest)
-        bound = covariance_sensitivity(n) * persons
-        error = summation_error(n, shuffles.shape[1], 0)
-        mean, deviation = np.array(covariance_moments(name, plan.domains)) / np.sqrt(n)
-        return Statistics(found, [bound.widened(error)], (np.array([mean]), np.array([deviation])))
+        for make in FUNCTIONS[name]:
+            yield _largest(make, given)
+        return
     if name == "additive":
         families = plan.kernels[0][0].family, plan.kernels[1][0].family
         sides = list(zip(families, plan.domains, strict=True))
@@ -220,21 +152,46 @@ def _member(
         moments = [additive_moments(*side) for side in sides]
     else:
         pairs = list(zip(plan.kernels, plan.domains, strict=True))
-        features = [_side_features(*pair)[1] for pair in pairs]
+        features = [side_features(*pair)[1] for pair in pairs]
         moments = [null_moments(*pair) for pair in pairs]
-    found, errors = permuted_hsic_features(x, y, (features[0], features[1]), shuffles)
+    null = _hsic_null(np.array(moments[0]), np.array(moments[1]), len(given.x), "v")
+    yield _hsic((features[0], features[1]), null, given)
+
+
+def _largest(make: Functions, given: _Rearranged) -> Statistics:
+    """Return the largest covariance of functions."""
+    n, domains = len(given.x), given.plan.domains
+    bases = _on(make, domains[0]), _on(make, domains[1])
+    found = given.covariances(given.x, given.y, bases, given.draws, largest)
+    sensitivity = swapped_covariance_sensitivity if given.plan.swap else covariance_sensitivity
+    error = summation_error(n, given.draws.shape[1], 0)
+    mean, deviation = np.array(covariance_moments(make, domains)) / np.sqrt(n)
+    return Statistics(
+        found,
+        [(sensitivity(n) * given.plan.sides[0].rows_per_person).widened(error)],
+        given.null(np.array([mean]), np.array([deviation])),
+    )
+
+
+def _hsic(
+    features: tuple[SharedFeatures, SharedFeatures], null: Moments, given: _Rearranged
+) -> Statistics:
+    """HSIC of every pair of kernels."""
+    n, persons = len(given.x), given.plan.sides[0].rows_per_person
+    found, errors = permuted_hsic_features(
+        given.x, given.y, features, given.draws, given.covariances
+    )
+    sensitivity = swapped_hsic_sensitivity if given.plan.swap else hsic_sensitivity
     bounds = [
-        (hsic_sensitivity(a, b, n) * persons).widened(float(error))
+        (sensitivity(a, b, n) * persons).widened(float(error))
         for (a, b), error in zip(
             ((a, b) for a in features[0].spreads for b in features[1].spreads), errors, strict=True
         )
     ]
-    return Statistics(found, bounds, _hsic_null(np.array(moments[0]), np.array(moments[1]), n, "v"))
+    return Statistics(found, bounds, given.null(*null))
 
 
-def _exact(
-    plan: Plan, x: NDArray[np.float64], y: NDArray[np.float64], rng: np.random.Generator
-) -> Statistics:
+def _exact(plan: Plan, x: Matrix, y: Matrix, rng: np.random.Generator) -> Statistics:
     n, persons = len(x), plan.sides[0].rows_per_person
     shuffles = np.tile(np.arange(n), (plan.n_permutations + 1, 1))
     rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
@@ -259,8 +216,8 @@ def _exact(
 
 
 def _hsic_null(
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
+    first: Matrix,
+    second: Matrix,
     n: int,
     estimator: Literal["v", "u"],
 ) -> Moments:

@@ -11,9 +11,11 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.samples import encode_pairs
-from privatest.independence.family import METHODS, Method, Plan, compute, make_plan
+from privatest.independence.family import Found, compute
+from privatest.independence.plan import METHODS, SHUFFLES, Asked, Method, Plan, Shuffle, make_plan
 from privatest.kernels.kernels import KernelFamily, kernel_grid
-from privatest.mechanisms.family import NullLaw, strongest
+from privatest.mechanisms.family import strongest
+from privatest.mechanisms.one_draw import Share, shared_result, two_sided_result
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 
 __all__ = ["hsic_test"]
@@ -33,6 +35,7 @@ class HsicOptions(TypedDict, total=False):
     statistics: str | Sequence[str] | None
     estimator: Literal["v", "u"]
     method: Method
+    shuffle: Shuffle
     n_permutations: int
     rng: Rng
     noise: NoiseSource | None
@@ -68,6 +71,7 @@ def hsic_test(
     statistics: str | Sequence[str] | None = None,
     estimator: Literal["v", "u"] = "v",
     method: Method = "auto",
+    shuffle: Shuffle = "auto",
     n_permutations: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -95,17 +99,23 @@ def hsic_test(
     bandwidths_x, bandwidths_y : float or sequence of float, optional
         Public bandwidths, as a share of each column's bounds; by default a grid from 4 to 1/16
         of the box.
-    statistics : name or names among {"kernel", "additive", "kolmogorov", "mean"}, optional
-        Which statistics the maximum is taken over: HSIC of kernels of all columns; of sums over
-        columns of one-column kernels (if a side has several); the largest |F(s, t) - F(s) F(t)|
-        over pairs of columns and public thresholds; the largest covariance of two columns. By
-        default all that apply; HSIC of kernels alone if bandwidths are given, without bounds and
-        with ``method="exact"``.
+    statistics : name or names, optional
+        Which statistics the maximum is taken over: HSIC of kernels of all columns ("kernel"); of
+        sums over columns of one-column kernels ("additive", if a side has several); the largest
+        |F(s, t) - F(s) F(t)| over pairs of columns and public thresholds ("kolmogorov"); the
+        largest covariance of two columns, as they are or clipped to the middle of their bounds
+        ("mean"). And "trend": does one column rise or fall with another? It needs a third of the
+        noise, and has a quarter of the level beside others; in decisions, and by itself for one
+        column a side. By default all that apply; HSIC of kernels alone if bandwidths are given,
+        without bounds and with ``method="exact"``.
     estimator : {"v", "u"}
         HSIC, or the unbiased estimate of its square (more noise; exact kernels only).
     method : {"auto", "exact", "nystrom"}
         Exact kernels, or features on public points. "auto" takes features where both sides
         have bounds.
+    shuffle : {"auto", "permute", "swap"}
+        How y is rearranged against x: among all rows, or within pairs of rows (features only).
+        Swaps need less noise, but have less to compare; "auto" swaps where n epsilon² is small.
     n_permutations : int
         Number of random permutations.
     rng : None, int or Generator
@@ -123,8 +133,9 @@ def hsic_test(
     **Sensitivity** With c² = 2 (sup k - inf k) of each side's kernel over its public box and
     C = c_x c_y (n-1)/n², replacing one pair moves HSIC by at most sqrt(3/2) C and permuted
     statistics by at most 2 C, times the rows a person may have; the largest covariances move by at
-    most (n-1)/n² and 2 (n-1)/n². A maximum with public offsets and scales moves by at most the
-    largest ratio. Proof: docs/proofs/hsic-sensitivity.md.
+    most (n-1)/n² and 2 (n-1)/n². With swaps both are sqrt(3/2) c_x c_y/n and 1/n, and a trend
+    moves from its permutations by at most 1/n. A maximum with public offsets and scales moves by
+    at most the largest ratio. Proof: docs/proofs/hsic-sensitivity.md.
 
     **Privacy** Only the p-value (a multiple of 1/10,000) or the decision is released, at
     (epsilon, delta). Proof: docs/proofs/smoothed-permutation-test.md.
@@ -148,6 +159,7 @@ def hsic_test(
     one_of("release", release, RELEASES)
     one_of("estimator", estimator, ("v", "u"))
     one_of("method", method, METHODS)
+    one_of("shuffle", shuffle, SHUFFLES)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     sides = encode_pairs(x, y, bounds_x, bounds_y)
@@ -157,34 +169,46 @@ def hsic_test(
         kernel_grid(kernel_x, bandwidths_x, sides[0].domain),
         kernel_grid(kernel_y, bandwidths_y, sides[1].domain),
     )
-    plan = make_plan(
-        sides,
-        kernels,
+    asked = Asked(
         statistics,
-        estimator=estimator,
-        method=method,
-        n_permutations=n_permutations,
+        estimator,
+        method,
+        shuffle,
+        n_permutations,
         default_bandwidths=bandwidths_x is None and bandwidths_y is None,
-    )
-    found = compute(plan, generator, source)
-    maxima, sensitivity = strongest(
-        found.values,
-        None,
-        found.sensitivities,
-        None if found.null is None else NullLaw(*found.null),
-        rows=len(sides[0].rows),
-        epsilon=budget.pure_epsilon,
         release=release,
-    )
-    return permutation_result(
-        maxima,
-        sensitivity=sensitivity,
-        budget=budget,
         alpha=alpha,
-        release=release,
-        noise=source,
-        facts=_facts(plan),
+        epsilon=budget.pure_epsilon,
     )
+    plan = make_plan(sides, kernels, asked)
+    found = compute(plan, generator, source)
+    shared = {"budget": budget, "alpha": alpha, "noise": source, "facts": _facts(plan)}
+    return _result(plan, found, release, **shared)
+
+
+def _result(plan: Plan, found: Found, release: Release, **shared: Any) -> Decision:
+    """Weigh the statistics and release what was asked for."""
+    tests = []
+    if found.family is not None:
+        maxima, sensitivity = strongest(
+            found.family.values,
+            None,
+            found.family.sensitivities,
+            found.family.law,
+            rows=len(plan.sides[0].rows),
+            epsilon=shared["budget"].pure_epsilon,
+            release=release,
+        )
+        if found.trends is None:
+            return permutation_result(maxima, sensitivity=sensitivity, release=release, **shared)
+        tests.append(Share(maxima, sensitivity, 1 - plan.trend_share))
+    assert found.trends is not None
+    covariances, bound = found.trends
+    if release == "pvalue":
+        return two_sided_result(covariances[0], sensitivity=bound, **shared)
+    share = plan.trend_share / (2 * len(covariances))
+    tests += [Share(sign * own, bound, share) for own in covariances for sign in (1.0, -1.0)]
+    return shared_result(tests, **shared)
 
 
 def _facts(plan: Plan) -> dict[str, Any]:
@@ -204,6 +228,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "parameters": {
             "statistics": plan.names,
             **(kernels if "kernel" in plan.names else {}),
+            **({"shuffle": "swap" if plan.swap else "permute"} if plan.family else {}),
             "n_permutations": plan.n_permutations,
         },
         "unit": plan.sides[0].unit,
@@ -213,4 +238,6 @@ def _facts(plan: Plan) -> dict[str, Any]:
 def _name(plan: Plan) -> str:
     if plan.names == ("kernel",):
         return "HSIC independence test"
-    return "independence test by the largest of " + ", ".join(plan.names)
+    largest = "the largest of " + ", ".join(plan.family) if plan.family else ""
+    trend = "a trend" if plan.trend_share else ""
+    return "independence test by " + " and by ".join(part for part in (largest, trend) if part)

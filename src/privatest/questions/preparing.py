@@ -133,7 +133,7 @@ def _check_statistics(request: Request, schema: Schema) -> None:
     """Refuse members of a family that there are not, or not for these columns."""
     if "statistics" not in request.options:
         return
-    from privatest.independence.family import NAMES  # noqa: PLC0415
+    from privatest.independence.plan import NAMES  # noqa: PLC0415
     from privatest.statistics.portfolio import (  # noqa: PLC0415
         check_bandwidths,
         chosen_statistics,
@@ -141,6 +141,7 @@ def _check_statistics(request: Request, schema: Schema) -> None:
     )
 
     asked = request.options["statistics"]
+    named: tuple[str, ...]
     if request.question == "independence":
         named = named_statistics(asked, NAMES)
     else:

@@ -8,6 +8,7 @@ summed once, in one pass; leftover rows keep their partners.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,13 @@ from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.kernels.shared import Basis, SharedFeatures
 from privatest.statistics.bins import parallel
 
-__all__ = ["block_shuffles", "permuted_covariances", "permuted_hsic_features", "summation_error"]
+__all__ = [
+    "Covariances",
+    "block_shuffles",
+    "permuted_covariances",
+    "permuted_hsic_features",
+    "summation_error",
+]
 
 _BLOCKS = 32  # blocks of rows that are permuted
 _PIECE_ENTRIES = 1 << 20  # bases made at a time
@@ -24,6 +31,9 @@ _SUM_ENTRIES = 1 << 16  # sums of permutations held at a time: they stay in the 
 
 Matrix = NDArray[np.float64]
 Shuffles = NDArray[np.intp]
+Reduce = Callable[[Matrix], Matrix]
+Covariances = Callable[[Matrix, Matrix, tuple[Basis, Basis], Any, Reduce], Matrix]
+"""Rows, bases, what is rearranged, and how covariances are reduced: as permuted_covariances."""
 
 
 def block_shuffles(rows: int, n_permutations: int, rng: np.random.Generator) -> Shuffles:
@@ -34,29 +44,17 @@ def block_shuffles(rows: int, n_permutations: int, rng: np.random.Generator) -> 
     return shuffles
 
 
-def permuted_hsic_features(
-    x: Matrix, y: Matrix, features: tuple[SharedFeatures, SharedFeatures], shuffles: Shuffles
-) -> tuple[Matrix, Matrix]:
-    """Return HSIC of features (pairs of kernels × permutations) and a bound on its error."""
-
-    def norms(sums: Matrix) -> Matrix:
-        return np.sqrt(_squares(sums, features)).reshape(len(sums), -1)
-
-    values = permuted_covariances(x, y, (features[0].basis, features[1].basis), shuffles, norms)
-    return values, _errors(features, len(x), shuffles)
-
-
 def permuted_covariances(
     x: Matrix,
     y: Matrix,
     bases: tuple[Basis, Basis],
     shuffles: Shuffles,
-    reduce: Callable[[Matrix], Matrix],
+    reduce: Reduce,
 ) -> Matrix:
     """Reduce the cross-covariance of two bases for each permutation: statistics × permutations.
 
     ``reduce`` takes permutations × basis of x × basis of y to permutations × statistics. Each
-    has to be a norm: what it returns is divided by the number of rows.
+    has to be a norm, or linear: what it returns is divided by the number of rows.
     """
     products, fixed = _block_products(x, y, bases, shuffles.shape[1])
 
@@ -70,6 +68,25 @@ def permuted_covariances(
     chunks = [shuffles[start : start + size] for start in range(0, len(shuffles), size)]
     work = shuffles.size * fixed.size
     return np.ascontiguousarray(np.concatenate(list(parallel(statistics, chunks, work))).T)
+
+
+def permuted_hsic_features(
+    x: Matrix,
+    y: Matrix,
+    features: tuple[SharedFeatures, SharedFeatures],
+    draws: NDArray[Any],
+    covariances: Covariances = permuted_covariances,
+) -> tuple[Matrix, Matrix]:
+    """Return HSIC of features (pairs of kernels × permutations) and a bound on its error.
+
+    ``draws`` (permutations × blocks) is what ``covariances`` rearranges rows by.
+    """
+
+    def norms(sums: Matrix) -> Matrix:
+        return np.sqrt(_squares(sums, features)).reshape(len(sums), -1)
+
+    values = covariances(x, y, (features[0].basis, features[1].basis), draws, norms)
+    return values, _errors(features, len(x), draws.shape[1])
 
 
 def _squares(sums: Matrix, features: tuple[SharedFeatures, SharedFeatures]) -> Matrix:
@@ -128,16 +145,14 @@ def summation_error(rows: int, blocks: int, widths: int) -> float:
     return 4 * (rows / blocks + 2 * blocks + widths + 64) * UNIT_ROUNDOFF
 
 
-def _errors(
-    features: tuple[SharedFeatures, SharedFeatures], rows: int, shuffles: Shuffles
-) -> Matrix:
+def _errors(features: tuple[SharedFeatures, SharedFeatures], rows: int, blocks: int) -> Matrix:
     """Bound the rounding error of HSIC of features, for each pair of kernels.
 
     Features are off by their own error, and centred ones have norm at most twice their size;
     products are then summed, and mixed by two matrix products.
     """
     left, right = features
-    summing = summation_error(rows, shuffles.shape[1], left.width + right.width)
+    summing = summation_error(rows, blocks, left.width + right.width)
     errors: Matrix = (
         2 * np.outer(left.errors, right.sizes)
         + 2 * np.outer(left.sizes, right.errors)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ __all__ = [
 Member = ColumnMap | PairMap | ThresholdMap | MeanMap
 Statistic = Literal["kernel", "additive", "pairwise", "kolmogorov", "mean"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+Name = TypeVar("Name", bound=str)
 
 _HARMONICS, _PAIR_HARMONICS = 4, 3  # more hardly change power (benchmarks/power/portfolio.py)
 _THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
@@ -62,7 +63,7 @@ def chosen_statistics(
             for name in STATISTICS
             if domain.dimension >= useless.get(name, 1) and (name != "mean" or domain.numeric)
         )
-    named = named_statistics(statistics)
+    named = named_statistics(statistics, STATISTICS)
     if not domain.bounded and named != ("kernel",):
         raise ParameterError("statistics other than 'kernel' need bounds.")
     if "pairwise" in named and domain.dimension < 2:
@@ -72,9 +73,7 @@ def chosen_statistics(
     return named
 
 
-def named_statistics(
-    statistics: object, known: tuple[Statistic, ...] = STATISTICS
-) -> tuple[Statistic, ...]:
+def named_statistics(statistics: object, known: tuple[Name, ...]) -> tuple[Name, ...]:
     """Return names that are among the known ones, in their order."""
     if not isinstance(statistics, Sequence) or not statistics:
         reject("statistics", f"one or more of {', '.join(known)}", statistics)
