@@ -80,7 +80,7 @@ def signs_of(n):
 @pytest.mark.parametrize("domains", [(LINE, LINE), (SQUARE, LINE), (MIXED, MIXED)])
 @pytest.mark.parametrize("make", [values, partial(values, width=0.25), indicators])
 def test_largest_covariances_of_swaps(make, domains, n):
-    bases = tuple(partial(make, domain=domain) for domain in domains)
+    bases = partial(make, domain=domains[0]), partial(make, domain=domains[1])
 
     def statistic(x, y):
         return swapped_covariances(x, y, bases, signs_of(n), largest)[0]
@@ -94,7 +94,7 @@ def test_largest_covariances_of_swaps(make, domains, n):
 @pytest.mark.parametrize("domains", [(LINE, LINE), (SQUARE, LINE), (THREE, MIXED)])
 def test_hsic_of_swaps(domains):
     n = 6
-    features = tuple(additive("gaussian", domain) for domain in domains)
+    features = additive("gaussian", domains[0]), additive("gaussian", domains[1])
     spreads = [a * b for a in features[0].spreads for b in features[1].spreads]
     bounds = np.array([swapped_hsic_sensitivity(c, 1.0, n).observed for c in spreads])
 
@@ -129,7 +129,8 @@ def test_three_categories_attain_the_bound_of_hsic():
 def test_signed_covariances_move_by_1_over_n_from_their_permutations(domains, n):
     rng = np.random.default_rng(n)
     shuffles = np.array([np.arange(n), *(rng.permutation(n) for _ in range(30))])
-    bases = tuple(partial(trends, domain=domain, width=0.5) for domain in domains)
+    first, second = domains
+    bases = partial(trends, domain=first, width=0.5), partial(trends, domain=second, width=0.5)
 
     def statistic(x, y):
         found = permuted_covariances(x, y, bases, shuffles, lambda s: s.reshape(len(s), -1))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
-    _lattice,
     noise_scale,
+    on_steps,
     smoothed_decision,
     smoothed_pvalue,
     survival_mean,
@@ -151,7 +151,7 @@ def test_a_pvalue_is_rounded_up_to_the_grid(statistics, scales, bound):
     sensitivity = PermutationSensitivity(bound, bound)
     common: dict[str, Any] = {"sensitivity": sensitivity, "budget": BUDGET}
     pvalue = smoothed_pvalue(np.array(statistics), noise=noise, **common)
-    points, scale = _lattice(np.array(statistics), sensitivity, 1.0, "pvalue")
+    points, scale = on_steps(np.array(statistics), sensitivity, 1.0, "pvalue")
     assert noise.scale == scale
     exact = survival_mean(points[0] + round(scales * scale), points, scale)
     steps = round(pvalue * PVALUE_GRID)
@@ -169,7 +169,7 @@ def test_a_pvalue_is_rounded_up_to_the_grid(statistics, scales, bound):
 )
 def test_the_lattice_is_exact_and_fine(statistics, observed, ratio, epsilon, release):
     sensitivity = PermutationSensitivity(observed, min(observed * ratio, 9e289))
-    points, scale = _lattice(np.array(statistics), sensitivity, epsilon, release)
+    points, scale = on_steps(np.array(statistics), sensitivity, epsilon, release)
     in_floats = noise_scale(sensitivity, epsilon, release)
     step = Fraction(2) ** (math.frexp(in_floats)[1] - 47)
     assert points == [math.floor(Fraction(value) / step) for value in statistics]
@@ -202,7 +202,7 @@ def test_pvalues_at_the_ends(scales, pvalue):
 def test_a_decision_compares_the_exact_pvalue_with_alpha(alpha, scales):
     statistics, noise = np.array([0.0, 1.0, -2.0, 1.0]), Fixed(scales)
     found = smoothed_decision(statistics, alpha, sensitivity=ONE, budget=BUDGET, noise=noise)
-    points, scale = _lattice(statistics, ONE, 1.0, "decision")
+    points, scale = on_steps(statistics, ONE, 1.0, "decision")
     exact = survival_mean(points[0] + round(scales * scale), points, scale)
     assert found == (exact <= Fraction(str(alpha)))
     assert type(found) is bool

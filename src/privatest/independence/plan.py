@@ -52,7 +52,7 @@ _TREND_SHARE = Fraction(1, 4)  # of the level, if other statistics take part
 _TREND_WIDTHS = {1e4: 0.5, 1e3: 0.375, 1e2: 0.25, 0.0: 0.125}
 # Swaps have less noise, permutations a smaller statistic under the null hypothesis: their power
 # is the same near this n epsilon² (benchmarks/power/independence.py).
-_EQUAL_POWER: dict[Release, float] = {"decision": 200.0, "pvalue": 300.0}
+_EQUAL_POWER: dict[Release, float] = {"decision": 190.0, "pvalue": 240.0}
 
 Kernels = tuple[tuple[Kernel, ...], tuple[Kernel, ...]]
 # "mean": columns as they are, and clipped to the middle of their bounds, each a statistic

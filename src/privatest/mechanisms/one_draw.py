@@ -20,8 +20,12 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.mechanisms.permutation import PVALUE_GRID, smoothed_pvalue, survival_mean
-from privatest.mechanisms.permutation import _lattice as lattice
+from privatest.mechanisms.permutation import (
+    PVALUE_GRID,
+    on_steps,
+    smoothed_pvalue,
+    survival_mean,
+)
 
 __all__ = ["Share", "any_rejects", "shared_result", "two_sided_result"]
 
@@ -52,7 +56,7 @@ def any_rejects(
         raise AssertionError("shares of the level must add up to 1")
     level = Fraction(Decimal(repr(alpha)))
     grids = [
-        lattice(test.statistics, test.sensitivity, budget.pure_epsilon, "decision")
+        on_steps(test.statistics, test.sensitivity, budget.pure_epsilon, "decision")
         for test in tests
     ]
     unit = max(scale for _, scale in grids)

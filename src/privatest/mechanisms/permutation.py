@@ -27,6 +27,7 @@ __all__ = [
     "PVALUE_GRID",
     "Release",
     "noise_scale",
+    "on_steps",
     "permutation_result",
     "pvalue_loss",
     "smoothed_decision",
@@ -150,7 +151,7 @@ def survival_mean(value: int, points: Sequence[int], scale: float) -> Fraction:
     return (int(np.count_nonzero(above)) + tail * balance) / len(points)
 
 
-def _lattice(
+def on_steps(
     statistics: NDArray[np.float64],
     sensitivity: PermutationSensitivity,
     epsilon: float,
@@ -229,5 +230,5 @@ def _noisy_survival(
     release: Release,
     noise: NoiseSource,
 ) -> Fraction:
-    points, scale = _lattice(statistics, sensitivity, budget.pure_epsilon, release)
+    points, scale = on_steps(statistics, sensitivity, budget.pure_epsilon, release)
     return survival_mean(points[0] + noise.discrete_laplace(scale), points, scale)
