@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 # Where one statistic alone would reject: that many standard deviations under the null hypothesis
 # and that many noise scales above its mean. benchmarks/power/portfolio.py compares.
-_DEVIATIONS, _NOISE_SCALES = 2.0, 2.7
+_DEVIATIONS, _NOISE_SCALES = 2.5, 2.5
 # Where noise is small beside the deviations, statistics are compared in tenths of these: noise of
 # a tenth of a deviation is no loss, and a statistic with a tiny noise scale must not outvote all.
 _TENTH = 0.1
@@ -70,7 +70,7 @@ def strongest(
 
     With s_k the scale of the noise that T_k alone would need, v_k² = s_k² + (sd_k/10)²: the
     maximum needs hardly more noise than each of them. t_k is about where T_k alone would reject,
-    k m_k + sqrt((2 k sd_k)² + (2.7 s_k)²), with mean and deviation of the public law ``null``, and
+    k m_k + sqrt((2.5 k sd_k)² + (2.5 s_k)²), with mean and deviation of the public law ``null``, and
     k² the ratio of the variance that rows have (``pooled``, private) to that of the public law,
     both plus a public w_k. Without ``pooled`` k is 1; without ``null`` t_k is 0 and v_k is s_k.
     Statistics that noise drowns are left out.
@@ -78,7 +78,7 @@ def strongest(
     Notes
     -----
     **Sensitivity** v_k is public, t_k is the same for all permutations and moves by at most
-    (m_k + 2 sd_k) times how far k moves, so the maximum moves by at most the largest
+    (m_k + 2.5 sd_k) times how far k moves, so the maximum moves by at most the largest
     (Delta_k + that)/v_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k;
     rounding is off by at most 16 units of (T_k + t_k)/v_k. Proof: docs/proofs/portfolio.md.
     """
