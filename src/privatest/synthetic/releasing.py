@@ -323,7 +323,9 @@ def _weights(method: Method, weights: Weights | None) -> Weights:
         return "signed" if method == "subspace" else "nonnegative"
     one_of("weights", weights, get_args(Weights))
     if method == "tables" and weights in ("signed", "bounded"):
-        raise ParameterError(f"weights={weights!r} needs method='subspace'; 'tables' has equal ones.")
+        raise ParameterError(
+            f"weights={weights!r} needs method='subspace'; 'tables' has equal ones."
+        )
     if method == "features" and weights == "signed":
         raise ParameterError("weights='signed' needs method='subspace'; 'bounded' works for both.")
     return weights
