@@ -50,7 +50,8 @@ def made(cli: Cli) -> Cli:
     """A release of visits and plan in s.parquet."""
     Path("a.toml").write_text(SCHEMA)
     write("a.csv", table())
-    run = cli("release", "a.csv", "--schema", "a.toml", *BUDGET, "-o", "s.parquet")
+    points = ("--method", "subspace")
+    run = cli("release", "a.csv", "--schema", "a.toml", *BUDGET, *points, "-o", "s.parquet")
     assert (run.code, run.err) == (0, "")
     assert "synthetic rows for 80 private ones" in run.out
     assert "Privacy spent: epsilon = 100, delta = 1e-06 (one person with at most 2 rows" in run.out
@@ -120,6 +121,29 @@ def test_compare_with_public_rows(made):
     refused(made("query", "s.parquet", "compare", "less.csv"), "less.csv has no column 'plan'")
     refused(made("query", "s.parquet", "compare", "gone.csv"), "gone.csv does not exist")
     assert "PUBLIC" in made("query", "--help").out
+
+
+def test_categories_are_released_by_tables(cli):
+    Path("a.toml").write_text(SCHEMA)
+    write("a.csv", table())
+    asked = ("release", "a.csv", "--schema", "a.toml", *BUDGET, "-o", "t.parquet")
+    told = cli(*asked, "--dry-run")
+    assert told.code == 0
+    assert "2 tables of one column, at most 81 groups a column: noise" in told.out
+    assert "Nothing was spent." in told.out
+    assert not Path("t.parquet").exists()
+    assert [part["share"] for part in document(cli(*asked, "--dry-run", "--json"))["rounds"]] == [
+        0.05,
+        0.3,
+        0.65,
+    ]
+    run = cli(*asked)
+    assert run.code == 0
+    assert "80 synthetic rows for 80 private ones: tables" in run.out
+    value, bar = estimate(cli("query", "t.parquet", "probability", "plan == 'plus'", "--json"))
+    assert abs(value - SyntheticData.load("t.parquet").probability("plan == 'plus'").value) < 1e-9
+    assert bar < 0.2
+    refused(cli("query", "t.parquet", "compare", "a.csv"), "released by tables")
 
 
 def test_json_and_every_option(cli):
@@ -301,7 +325,8 @@ def test_poor_fits_are_named(cli):
     values = np.linspace(0, 2, 4000)
     path = write("a.csv", pa.table({name: [CANARY, *values] for name in names}))
     wide = [text for name in names for text in ("--bounds", f"{name}=0:100")]
-    run = cli("release", path, *wide, *BUDGET, "--points", "40", "-o", "t.parquet")
+    points = ("--method", "subspace", "--points", "40")
+    run = cli("release", path, *wide, *BUDGET, *points, "-o", "t.parquet")
     assert run.code == 0
     assert "Poorly represented: c0" in run.out
     asked = ("query", "t.parquet", "mean", "c0", "--weights", "nonnegative")

@@ -132,7 +132,15 @@ def test_rows_that_were_declared_public_are_in_it():
 def test_points_kernel_and_facts_do_not_depend_on_the_data():
     other = {"a": np.full(200, 0.9), "b": ["no"] * 200}
     first, second = (
-        release(table, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=40, noise=SimulatedNoise(1))
+        release(
+            table,
+            bounds=SCHEMA,
+            method="subspace",
+            epsilon=1,
+            delta=1e-6,
+            n_points=40,
+            noise=SimulatedNoise(1),
+        )
         for table in (TABLE, other)
     )
     assert first.facts == second.facts
@@ -170,7 +178,14 @@ def test_nothing_of_the_data_is_in_an_error(name):
 
 
 def test_synthetic_data_has_the_declared_fields_and_no_others():
-    assert set(SyntheticData.__slots__) == {"columns", "weights", "draws", "facts", "before"}
-    synthetic = release(TABLE, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=9)
+    assert set(SyntheticData.__slots__) == {
+        "columns",
+        "weights",
+        "draws",
+        "facts",
+        "before",
+        "measured",
+    }
+    synthetic = release(TABLE, bounds=SCHEMA, method="subspace", epsilon=1, delta=1e-6, n_points=9)
     assert not hasattr(synthetic, "__dict__")
     assert set(synthetic.facts.parameters) == {"weights", "n_points", "tolerance"}

@@ -60,6 +60,7 @@ def real(**options):
     return release(
         table,
         bounds=SCHEMA,
+        method="subspace",
         epsilon=1,
         delta=1e-6,
         n_points=60,
@@ -178,6 +179,7 @@ def test_bars_are_long_where_the_points_stand_badly():
         made = release(
             dict(zip(names, rows.T, strict=True)),
             bounds=Schema.from_bounds(dict.fromkeys(names, (0, 100))),
+            method="subspace",
             epsilon=10,
             delta=1e-6,
             n_points=40,

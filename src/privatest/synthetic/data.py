@@ -41,6 +41,7 @@ from privatest.synthetic.estimates import (
     point_means,
     quantile_estimate,
 )
+from privatest.synthetic.measured import Measured
 from privatest.synthetic.subspace import span
 from privatest.synthetic.weights import nonnegative_weights
 
@@ -78,6 +79,8 @@ class SyntheticData:
         The signed weights of these rows that are nearest to what was released, if ``weights``
         satisfy a constraint: the distance between the two shows how well the rows can represent
         the data.
+    measured : tuple of Measured
+        The noisy tables that the rows were fitted to, if the method is "tables".
     """
 
     columns: Columns
@@ -85,6 +88,7 @@ class SyntheticData:
     draws: NDArray[np.float64]
     facts: Facts
     before: Weighting | None = None
+    measured: tuple[Measured, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse inconsistent parts, and freeze them."""
@@ -102,7 +106,7 @@ class SyntheticData:
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling, which a mapping proxy does not."""
         parts = (dict(self.columns), self.weights, self.draws, self.facts, self.before)
-        return type(self), parts
+        return type(self), (*parts, self.measured)
 
     def __len__(self) -> int:
         """Return the number of synthetic rows."""
@@ -276,7 +280,7 @@ class SyntheticData:
         if any(values.shape != (len(self),) for values in columns.values()) or not columns:
             raise ParameterError("function must return a value for each synthetic row.")
         facts = replace(self.facts, kernel=None, schema=None)
-        return replace(self, columns=columns, facts=facts)
+        return replace(self, columns=columns, facts=facts, measured=())
 
     def sample(self, n: int, *, rng: Rng = None) -> pa.Table:
         """Draw ``n`` unweighted rows, for models that do not take weights.
@@ -361,8 +365,8 @@ class SyntheticData:
         """Return the kernel, the domain and the encoded rows."""
         if self.facts.kernel is None:
             raise ParameterError(
-                "transformed rows have no kernel: call this before transform, "
-                "or weights='nonnegative' in release."
+                "transformed rows have no kernel, nor have those released by tables: call this "
+                "before transform, or release with method='subspace'."
             )
         schema = self.facts.schema
         if schema is None:

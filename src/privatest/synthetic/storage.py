@@ -20,6 +20,7 @@ from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, KernelFamily
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts, Weighting
+from privatest.synthetic.measured import Measured
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -151,6 +152,7 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
         "sigma": facts.sigma,
         "parameters": dict(facts.parameters),
         "simulated": facts.simulated,
+        **({"measured": [t.to_dict() for t in release.measured]} if release.measured else {}),
     }
 
 
@@ -174,7 +176,8 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     )
     own = _weighting(table, weight, draws)
     before = _weighting(table, *signed) if signed else None
-    return SyntheticData(columns, own.weights, own.draws, public, before)
+    measured = tuple(Measured.from_dict(entry) for entry in facts.get("measured", ()))
+    return SyntheticData(columns, own.weights, own.draws, public, before, measured)
 
 
 def _weighting(table: pa.Table, weight: str, draws: str) -> Weighting:
