@@ -70,10 +70,10 @@ def strongest(
 
     With s_k the scale of the noise that T_k alone would need, v_k² = s_k² + (sd_k/10)²: the
     maximum needs hardly more noise than each of them. t_k is about where T_k alone would reject,
-    k m_k + sqrt((2.5 k sd_k)² + (2.5 s_k)²), with mean and deviation of the public law ``null``, and
-    k² the ratio of the variance that rows have (``pooled``, private) to that of the public law,
-    both plus a public w_k. Without ``pooled`` k is 1; without ``null`` t_k is 0 and v_k is s_k.
-    Statistics that noise drowns are left out.
+    k m_k + sqrt((2.5 k sd_k)² + (2.5 s_k)²), with mean and deviation of the public law ``null``,
+    and k² the ratio of the variance that rows have (``pooled``, private) to that of the public
+    law, both plus a public w_k. Without ``pooled`` k is 1; without ``null`` t_k is 0 and v_k is
+    s_k. Statistics that noise drowns are left out.
 
     Notes
     -----
