@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -20,27 +19,17 @@ from privatest.core.validation import (
     Rng,
     integer_at_least,
     listed,
-    number,
     printable,
     public_generator,
 )
 from privatest.data.domain import Domain
 from privatest.data.samples import encode_sample
-from privatest.kernels.kernels import Kernel, gram
-from privatest.synthetic.conditions import column_values, selected
-from privatest.synthetic.estimates import (
-    Estimate,
-    Facts,
-    Progress,
-    Weighting,
-    beyond,
-    check_total,
-    embedding_distance,
-    mean_estimate,
-    mean_kernel,
-    point_means,
-    quantile_estimate,
-)
+from privatest.kernels.kernels import Kernel
+from privatest.synthetic import answers
+from privatest.synthetic.coefficients import Coefficients
+from privatest.synthetic.distances import distance
+from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
+from privatest.synthetic.functionals import Engine
 from privatest.synthetic.subspace import span
 from privatest.synthetic.weights import nonnegative_weights
 
@@ -78,6 +67,8 @@ class SyntheticData:
         The signed weights of these rows that are nearest to what was released, if ``weights``
         satisfy a constraint: the distance between the two shows how well the rows can represent
         the data.
+    coefficients : Coefficients or None
+        What was measured, with noise of known size: estimates and their bars come from it.
     """
 
     columns: Columns
@@ -85,6 +76,8 @@ class SyntheticData:
     draws: NDArray[np.float64]
     facts: Facts
     before: Weighting | None = None
+    coefficients: Coefficients | None = None
+    _kept: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Refuse inconsistent parts, and freeze them."""
@@ -102,7 +95,7 @@ class SyntheticData:
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling, which a mapping proxy does not."""
         parts = (dict(self.columns), self.weights, self.draws, self.facts, self.before)
-        return type(self), parts
+        return type(self), (*parts, self.coefficients)
 
     def __len__(self) -> int:
         """Return the number of synthetic rows."""
@@ -156,27 +149,35 @@ class SyntheticData:
 
     # --- estimates -----------------------------------------------------------------------
 
-    def mean(self, what: str | Callable[[Columns], Any]) -> Estimate:
+    def mean(
+        self,
+        what: str | Callable[[Columns], Any],
+        *,
+        where: str | Callable[[Columns], Any] | None = None,
+    ) -> Estimate:
         """Estimate the mean of a column, or of a function of the columns.
 
         Parameters
         ----------
         what : str or callable
             A numeric column; or a function that takes the columns (a mapping of names to
-            arrays) and returns a number for each row.
+            arrays) and returns a number for each row. It is also called with rows around the
+            synthetic ones, to find out how much is left open there.
+        where : str or callable, optional
+            A condition, as in :meth:`probability`: the mean of the rows that satisfy it.
 
         Notes
         -----
-        The mean is divided by the sum of the weights, so that shifting the function shifts
-        the estimate. Functions as smooth as the kernel are estimated best.
+        Functions as smooth as the kernel are estimated best.
         """
-        if callable(what):
-            values = self._numbers(what(self.columns), "the function")
-        else:
-            values = self._numbers(column_values(what, self.columns), f"column {what!r}")
-        return self._mean(values)
+        return answers.mean(self, what, where)
 
-    def probability(self, region: str | Callable[[Columns], Any]) -> Estimate:
+    def probability(
+        self,
+        region: str | Callable[[Columns], Any],
+        *,
+        where: str | Callable[[Columns], Any] | None = None,
+    ) -> Estimate:
         """Estimate the probability of a region.
 
         Parameters
@@ -185,28 +186,63 @@ class SyntheticData:
             A condition such as ``"visits > 10 and idp == 1"``
             (:func:`privatest.synthetic.conditions.selected` has the grammar), or a function
             of the columns that returns true or false for each row.
+        where : str or callable, optional
+            Another condition: the share among the rows that satisfy it.
 
         Notes
         -----
-        An indicator is not smooth: with signed weights use :meth:`nonnegative` first, which
-        keeps probabilities between 0 and 1 and is nearly always closer.
+        A condition on a number that may be anywhere has limits instead of a bar: the release
+        does not tell on which side of it people near it are.
         """
-        chosen = region(self.columns) if callable(region) else selected(region, self.columns)
-        return self._mean(self._numbers(chosen, "region"), reach=1.0)
+        return answers.probability(self, region, where)
 
-    def quantile(self, column: str, q: float) -> Estimate:
-        """Estimate the ``q`` quantile of a column.
+    def quantile(
+        self, column: str, q: float, *, where: str | Callable[[Columns], Any] | None = None
+    ) -> Estimate:
+        """Estimate the ``q`` quantile of a column, of all rows or of those in ``where``."""
+        return answers.quantile(self, column, q, where)
 
-        Cumulative signed weights may fall; the nearest non-decreasing ones then replace them. The
-        bar also covers the gap to the next rows that have weight.
+    def by(
+        self,
+        column: str,
+        what: str | Callable[[Columns], Any],
+        *,
+        where: str | Callable[[Columns], Any] | None = None,
+    ) -> dict[str, Estimate]:
+        """Estimate a mean, or the probability of a condition, in every group of a column.
+
+        Bars hold for all groups together: with probability .95 no group's own value is more
+        than 1.96 errors away, or outside its limits.
+
+        Parameters
+        ----------
+        column : str
+            Categories, or integers with few values.
+        what : str or callable
+            A numeric column, a condition, or a function of the columns.
+        where : str or callable, optional
+            Only rows that satisfy this.
         """
-        q = number("q", q, at_least=0)
-        if q > 1:
-            raise ParameterError("q must be between 0 and 1.")
-        values = self._numbers(column_values(column, self.columns), f"column {column!r}")
-        check_total(self.weights)
-        step = 0.0 if self.columns[column].dtype.kind == "f" else 1.0
-        return quantile_estimate(values, q, self._weighting, self.before, step)
+        return answers.by(self, column, what, where)
+
+    def correlation(
+        self, a: str, b: str, *, where: str | Callable[[Columns], Any] | None = None
+    ) -> Estimate:
+        """Estimate the correlation of two numeric columns."""
+        return answers.correlation(self, a, b, where)
+
+    def regression(
+        self,
+        target: str,
+        predictors: Sequence[str],
+        *,
+        where: str | Callable[[Columns], Any] | None = None,
+    ) -> dict[str, Estimate]:
+        """Estimate the coefficients of a least-squares regression, the intercept first.
+
+        A predictor with categories has a coefficient for each but the first.
+        """
+        return answers.regression(self, target, predictors, where)
 
     def mmd(self, y: object, *, progress: Progress | None = None) -> Estimate:
         """Estimate the RKHS distance (MMD) between the private rows and PUBLIC rows ``y``.
@@ -225,21 +261,11 @@ class SyntheticData:
             The error is the RKHS norm of the noise and of the change that the weights'
             constraint made: by the triangle inequality they move the distance by no more.
         """
-        kernel, domain, points = self._embedding()
+        kernel, domain, points = self.embedding()
         rows = encode_sample(y, self.facts.schema, "y").rows
         if rows.shape[1] != points.shape[1] or len(rows) == 0:
             raise DataError(f"y must have rows with the columns {', '.join(self.columns)}.")
-        own = mean_kernel(rows, kernel, domain, progress)
-        means = point_means(points, rows, kernel, domain)
-        value = embedding_distance(self.weights, points, means, own, kernel, domain)
-        matrix = gram(kernel, points, points, domain)
-        weights = self.weights[:, None]
-        noise, misfit = _size(matrix, self.draws - weights), 0.0
-        if self.before is not None:
-            free = self.before.weights[:, None]
-            free_noise = _size(matrix, self.before.draws - free)
-            misfit = beyond(_size(matrix, free - weights), free_noise)
-        return Estimate(value, math.hypot(noise, misfit), misfit)
+        return distance(rows, points, self.weighting, self.before, kernel, domain, progress)
 
     # --- other forms ---------------------------------------------------------------------
 
@@ -250,13 +276,37 @@ class SyntheticData:
         """
         if self.weights.min() >= 0 and abs(float(self.weights.sum()) - 1) < 1e-9:
             return self
-        kernel, domain, points = self._embedding()
-        coordinates = span(points, kernel, domain).coordinates
-        own = self._weighting if self.before is None else self.before
+        if "nonnegative" not in self._kept:
+            kernel, domain, points = self.embedding()
+            coordinates = span(points, kernel, domain).coordinates
+            own = self.weighting if self.before is None else self.before
+            free = Weighting(own.weights, own.draws[:, :_FITTED_DRAWS])
+            targets = coordinates.T @ np.column_stack([free.weights, free.draws])
+            weights = nonnegative_weights(coordinates, targets)
+            self.keep_nonnegative(Weighting(weights[:, 0], weights[:, 1:]))
+        found: SyntheticData = self._kept["nonnegative"]
+        return found
+
+    def keep_nonnegative(self, fitted: Weighting) -> None:
+        """Remember the weights that :meth:`nonnegative` would look for."""
+        own = self.weighting if self.before is None else self.before
         free = Weighting(own.weights, own.draws[:, :_FITTED_DRAWS])
-        targets = coordinates.T @ np.column_stack([free.weights, free.draws])
-        weights = nonnegative_weights(coordinates, targets)
-        return replace(self, weights=weights[:, 0], draws=weights[:, 1:], before=free)
+        made = replace(self, weights=fitted.weights, draws=fitted.draws, before=free)
+        self._kept["nonnegative"] = made
+
+    @property
+    def source(self) -> Engine | None:
+        """What estimates means from what was measured; None if nothing is known of that."""
+        if self.coefficients is None or self.facts.kernel is None:
+            return None
+        if "source" not in self._kept:
+            kernel, domain, points = self.embedding()
+            fitted = self.nonnegative().weighting
+            schema, names = self.facts.schema, list(self.columns)
+            parts = (fitted, self.coefficients, kernel, domain, schema, names)
+            self._kept["source"] = Engine(points, *parts)
+        found: Engine = self._kept["source"]
+        return found
 
     def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
         """Apply a function to every row and keep the weights (kernel probabilistic programming).
@@ -276,7 +326,7 @@ class SyntheticData:
         if any(values.shape != (len(self),) for values in columns.values()) or not columns:
             raise ParameterError("function must return a value for each synthetic row.")
         facts = replace(self.facts, kernel=None, schema=None)
-        return replace(self, columns=columns, facts=facts)
+        return replace(self, columns=columns, facts=facts, coefficients=None)
 
     def sample(self, n: int, *, rng: Rng = None) -> pa.Table:
         """Draw ``n`` unweighted rows, for models that do not take weights.
@@ -336,28 +386,14 @@ class SyntheticData:
 
         return from_document(values)
 
-    # --- internals ------------------------------------------------------------------------
+    # --- for other modules --------------------------------------------------------------------
 
     @property
-    def _weighting(self) -> Weighting:
+    def weighting(self) -> Weighting:
+        """Weights and draws."""
         return Weighting(self.weights, self.draws)
 
-    def _mean(self, values: NDArray[np.float64], reach: float | None = None) -> Estimate:
-        check_total(self.weights)
-        return mean_estimate(values, self._weighting, self.before, reach)
-
-    def _numbers(self, values: Any, name: str) -> NDArray[np.float64]:
-        array = np.asarray(values)
-        if array.ndim == 0:
-            array = np.broadcast_to(array, (len(self),))
-        if array.shape != (len(self),) or array.dtype.kind not in "biuf":
-            raise ParameterError(f"{name} must give one number for each synthetic row.")
-        array = array.astype(np.float64)
-        if not np.isfinite(array).all():
-            raise ParameterError(f"{name} must give finite numbers.")
-        return array
-
-    def _embedding(self) -> tuple[Kernel, Domain, NDArray[np.float64]]:
+    def embedding(self) -> tuple[Kernel, Domain, NDArray[np.float64]]:
         """Return the kernel, the domain and the encoded rows."""
         if self.facts.kernel is None:
             raise ParameterError(
@@ -368,12 +404,6 @@ class SyntheticData:
         if schema is None:
             return self.facts.kernel, Domain.anywhere(len(self.columns)), self.points
         return self.facts.kernel, schema.domain, schema.encode(dict(self.columns))
-
-
-def _size(matrix: NDArray[np.float64], moved: NDArray[np.float64]) -> float:
-    """Root mean square RKHS norm of columns of weights."""
-    squares = np.einsum("ij,ij->j", moved, matrix @ moved)
-    return math.sqrt(max(float(squares.mean()), 0.0)) if squares.size else math.nan
 
 
 def _shown(value: Any) -> str:

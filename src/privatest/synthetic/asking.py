@@ -1,0 +1,335 @@
+"""Questions to a release, as means of functions: conditions, groups, correlations, regressions.
+
+A smooth function of means moves with the noise as the mean of its influence function does; so
+every answer gets its bar from :meth:`Source.means`. Post-processing of what was released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.synthetic.estimates import Estimate
+from privatest.synthetic.functionals import Found, normal_maximum
+from privatest.synthetic.probes import Marks
+
+__all__ = ["Question", "Source", "correlation", "grouped", "mean", "quantile", "regression"]
+
+_Z = 1.959964
+_FEW = 4.0  # a share must be this many of its errors, or nothing is known of those in it
+_THRESHOLDS = 61
+_HIDDEN = "too few rows satisfy the condition: the privacy noise hides them"
+_SPREAD = "the privacy noise hides how widely these columns vary"
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+Function = Callable[[Columns], Any]
+
+
+class Source(Protocol):
+    """What can estimate means of functions over the private rows."""
+
+    @property
+    def columns(self) -> Columns:
+        """Synthetic rows."""
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights; they add up to 1."""
+
+    @property
+    def finest(self) -> str:
+        """Why there is no bar where a function varies around rows."""
+
+    def means(self, function: Function, marks: Marks | None = None) -> Found:
+        """Estimate the means of a function's columns."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What does not depend on the source.
+
+    Attributes
+    ----------
+    function : callable
+        One number for each row.
+    where : callable or None
+        True for the rows asked about.
+    marks : mapping
+        Numbers at which these may jump, by column.
+    n : float
+        Number of independent people, for sampling errors.
+    reach : (float, float) or None
+        Smallest and largest possible answer.
+    """
+
+    function: Function
+    where: Function | None = None
+    marks: Marks | None = None
+    n: float = math.inf
+    reach: tuple[float, float] | None = None
+
+
+def mean(source: Source, asked: Question) -> Estimate:
+    """Estimate a mean, of all rows or of those where a condition holds."""
+    if asked.where is None:
+        found = source.means(asked.function, asked.marks)
+        return _estimates(source, found, found.values, asked)[0]
+    return _conditional(source, [asked.where], asked)[0][0]
+
+
+def grouped(
+    source: Source, groups: Sequence[tuple[str, Function]], asked: Question
+) -> dict[str, Estimate]:
+    """Estimate a mean in each group; 95% is for all groups together."""
+    where = asked.where
+    conditions = [
+        both if where is None else (lambda columns, both=both: both(columns) & where(columns))
+        for _, both in groups
+    ]
+    estimates, directions = _conditional(source, conditions, asked)
+    factor = normal_maximum(directions) / _Z
+    return {
+        name: _longer(estimate, factor, asked.reach)
+        for (name, _), estimate in zip(groups, estimates, strict=True)
+    }
+
+
+def _conditional(
+    source: Source, conditions: Sequence[Function], asked: Question
+) -> tuple[list[Estimate], Floats]:
+    """Estimate means where conditions hold: 1(A)(f - v)/P(A) has mean 0 at the answer v."""
+
+    def inside(columns: Columns) -> Floats:
+        return np.column_stack([_flat(where(columns), columns) for where in conditions])
+
+    shares = source.means(inside, asked.marks)
+    at_rows, values = inside(source.columns), _flat(asked.function(source.columns), source.columns)
+    weight = np.maximum(source.weights @ at_rows, 1e-12)
+    plain = (source.weights * values) @ at_rows / weight
+    enough = shares.values > _FEW * shares.errors
+    size = np.where(enough, shares.values, np.maximum(weight, 1e-3))
+
+    def influence(columns: Columns) -> Floats:
+        f = _flat(asked.function(columns), columns)[:, None]
+        found: Floats = inside(columns) * (f - plain) / size
+        return found
+
+    found = source.means(influence, asked.marks)
+    estimates = _estimates(source, found, plain + found.values, asked)
+    return [
+        estimate if known else _nothing(estimate.value, _HIDDEN, asked.reach)
+        for estimate, known in zip(estimates, enough, strict=True)
+    ], found.directions
+
+
+def quantile(
+    source: Source, column: str, q: float, asked: Question, bounds: tuple[float, float] | None
+) -> Estimate:
+    """Estimate a quantile: the values x at which P(column <= x) may be ``q``."""
+    values = source.columns[column].astype(np.float64)
+    whole = source.columns[column].dtype.kind in "biu"
+    where = asked.where
+    kept = source.weights * (1.0 if where is None else _flat(where(source.columns), source.columns))
+    if kept.sum() <= 0:
+        return _nothing(math.nan, _HIDDEN, bounds)
+    value = _weighted_quantile(values, kept, q)
+    thresholds = _thresholds(values, kept, q, bounds, whole=whole)
+
+    def below(columns: Columns) -> Floats:
+        share: Floats = (columns[column][:, None] <= thresholds) - q
+        if where is not None:
+            share = share * _flat(where(columns), columns)[:, None]
+        return share
+
+    found = source.means(below, asked.marks)
+    error = _Z * found.errors
+    surely_above = thresholds[found.values + error < 0]
+    surely_below = thresholds[found.values - error >= 0]
+    low, high = bounds or (float(values.min()), float(values.max()))
+    low = max(low, float(surely_above.max()) + whole) if surely_above.size else low
+    high = min(high, float(surely_below.min())) if surely_below.size else high
+    low, high = min(low, high), max(low, high)
+    value = min(max(value, low), high)
+    near = int(np.argmin(np.abs(thresholds - value)))
+    sampling = _quantile_sampling(values, kept, q, asked.n)
+    if found.held[max(near - 1, 0) : near + 2].all():
+        return Estimate(value, max(high - value, value - low) / _Z, sampling=sampling)
+    return Estimate(value, math.nan, math.nan, sampling, (low, high), source.finest)
+
+
+def _thresholds(
+    values: Floats,
+    weights: Floats,
+    q: float,
+    bounds: tuple[float, float] | None,
+    *,
+    whole: bool,
+) -> Floats:
+    """Return numbers at which to look: even ones, and quantiles around the one asked for."""
+    low, high = bounds or (float(values.min()), float(values.max()))
+    even = np.linspace(low, high, _THRESHOLDS)
+    levels = np.clip(q + np.linspace(-0.3, 0.3, _THRESHOLDS), 0, 1)
+    close = [_weighted_quantile(values, weights, float(level)) for level in levels]
+    found = np.concatenate([even, close])
+    if whole:
+        if high - low < 2 * _THRESHOLDS:
+            found = np.arange(math.floor(low), math.ceil(high) + 1.0)
+        found = np.floor(found)
+    return np.unique(found)
+
+
+def _weighted_quantile(values: Floats, weights: Floats, q: float) -> float:
+    order = np.argsort(values, kind="stable")
+    shares = np.cumsum(weights[order])
+    place = int(np.searchsorted(shares, q * shares[-1] - 1e-12))
+    return float(values[order][min(place, len(values) - 1)])
+
+
+def _quantile_sampling(values: Floats, weights: Floats, q: float, n: float) -> float:
+    share = math.sqrt(q * (1 - q) / max(n * float(weights.sum()), 1.0))
+    ends = [
+        _weighted_quantile(values, weights, min(max(q + way * share, 0.0), 1.0)) for way in (-1, 1)
+    ]
+    return (ends[1] - ends[0]) / 2
+
+
+def correlation(source: Source, pair: tuple[Function, Function], asked: Question) -> Estimate:
+    """Estimate the correlation of two functions of a row."""
+
+    def given(columns: Columns) -> tuple[Floats, Floats, Floats]:
+        inside = np.ones(1) if asked.where is None else asked.where(columns)
+        first, second = (_flat(each(columns), columns) for each in pair)
+        return first, second, _flat(inside, columns)
+
+    def moments(columns: Columns) -> Floats:
+        x, y, inside = given(columns)
+        return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y]) * inside[:, None]
+
+    found = source.means(moments, asked.marks)
+    share = found.values[0]
+    m = found.values / share if share > _FEW * found.errors[0] else np.full(6, math.nan)
+    variances = m[3] - m[1] ** 2, m[4] - m[2] ** 2
+    if not min(variances) > 0:
+        return _nothing(math.nan, _SPREAD, (-1.0, 1.0))
+    sizes = math.sqrt(variances[0]), math.sqrt(variances[1])
+    value = float(np.clip((m[5] - m[1] * m[2]) / (sizes[0] * sizes[1]), -1, 1))
+
+    def influence(columns: Columns) -> Floats:
+        x, y, inside = given(columns)
+        a, b = (x - m[1]) / sizes[0], (y - m[2]) / sizes[1]
+        return np.column_stack([a * b - value * (a * a + b * b) / 2, a * a, b * b]) * (
+            inside / share
+        ).reshape(-1, 1)
+
+    moved = source.means(influence, asked.marks)
+    if max(moved.errors[1:]) > 1 / _FEW:  # of variances, in units of themselves
+        return _nothing(value, _SPREAD, (-1.0, 1.0))
+    asked = Question(asked.function, n=asked.n, reach=(-1.0, 1.0))
+    return _estimates(source, moved, np.full(3, value), asked)[0]
+
+
+def regression(
+    source: Source,
+    target: Function,
+    predictors: Mapping[str, Function],
+    asked: Question,
+) -> dict[str, Estimate]:
+    """Estimate the coefficients of a least-squares regression, the intercept first."""
+    names = ["intercept", *predictors]
+    k = len(names)
+
+    def design(columns: Columns) -> tuple[Floats, Floats, Floats]:
+        y = _flat(target(columns), columns)
+        parts = [np.ones(len(y)), *(_flat(each(columns), columns) for each in predictors.values())]
+        inside = np.ones(1) if asked.where is None else asked.where(columns)
+        return np.column_stack(parts), y, _flat(inside, columns)
+
+    rows, _, inside = design(source.columns)
+    kept = source.weights * inside
+    centre = kept @ rows / max(kept.sum(), 1e-12)
+    scale = np.sqrt(np.maximum(kept @ (rows - centre) ** 2 / max(kept.sum(), 1e-12), 1e-300))
+    centre[0], scale[0] = 0.0, 1.0
+    if k > 1 and scale[1:].min() < 1e-9 * max(1.0, float(np.abs(centre).max())):
+        raise ParameterError("every predictor must take at least two values in the release.")
+
+    def moments(columns: Columns) -> Floats:
+        x, y, inside = design(columns)
+        x = (x - centre) / scale * inside[:, None]
+        return np.column_stack([(x[:, :, None] * x[:, None, :]).reshape(len(y), -1), x * y[:, None]])
+
+    found = source.means(moments, asked.marks)
+    square = found.values[: k * k].reshape(k, k)
+    square = (square + square.T) / 2
+    unsure = float(np.linalg.norm(found.errors[: k * k].reshape(k, k), 2))
+    known = float(np.linalg.eigvalsh(square)[0]) > _FEW / 2 * unsure
+    if not known:
+        return {name: _nothing(math.nan, _SPREAD, None) for name in names}
+    inverse = np.linalg.inv(square)
+    slopes = inverse @ found.values[k * k :]
+    # back to the columns' own units
+    back = np.diag(1 / scale)
+    back[0, 1:] = -centre[1:] / scale[1:]
+
+    def influence(columns: Columns) -> Floats:
+        x, y, inside = design(columns)
+        x = (x - centre) / scale
+        rest = (y - x @ slopes) * inside
+        moved: Floats = (x * rest[:, None]) @ inverse @ back.T
+        return moved
+
+    moved = source.means(influence, asked.marks)
+    asked = Question(asked.function, n=asked.n)
+    estimates = _estimates(source, moved, back @ slopes, asked)
+    return dict(zip(names, estimates, strict=True))
+
+
+def _estimates(source: Source, found: Found, values: Floats, asked: Question) -> list[Estimate]:
+    low, high = asked.reach or (-math.inf, math.inf)
+    estimates = []
+    for index, value in enumerate(values):
+        value = float(min(max(value, low), high))
+        error, unseen = float(found.errors[index]), float(found.unseen[index])
+        sampling = float(found.spreads[index]) / math.sqrt(asked.n)
+        if found.held[index]:
+            estimates.append(Estimate(value, error, unseen, sampling))
+            continue
+        limits = max(value - _Z * error, low), min(value + _Z * error, high)
+        estimates.append(Estimate(value, math.nan, unseen, sampling, limits, source.finest))
+    return estimates
+
+
+def _longer(
+    estimate: Estimate, factor: float, reach: tuple[float, float] | None
+) -> Estimate:
+    """Return an estimate that holds together with others."""
+    low, high = reach or (-math.inf, math.inf)
+    value, limits = estimate.value, estimate.limits
+    if limits is not None and not math.isnan(value):
+        limits = (
+            max(value - factor * (value - limits[0]), low),
+            min(value + factor * (limits[1] - value), high),
+        )
+    return Estimate(
+        value,
+        estimate.error * factor,
+        estimate.misfit,
+        estimate.sampling,
+        limits,
+        estimate.reason,
+    )
+
+
+def _nothing(value: float, reason: str, reach: tuple[float, float] | None) -> Estimate:
+    return Estimate(value, math.nan, math.nan, math.nan, reach, reason)
+
+
+def _flat(values: Any, columns: Columns) -> Floats:
+    length = len(next(iter(columns.values())))
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), (length,))

@@ -1,0 +1,273 @@
+"""Means of functions over the private rows, with bars that hold for whatever data there was.
+
+The release measured the means of some functions (Coefficients). A question's function f is split
+in a combination u of those and a rest r = f - u: the mean of u was measured and has noise of
+known size; the mean of r is taken from the synthetic rows, and can be wrong by how far r varies
+around each row. Of several splits the one with the shortest bar is used.
+Proof: docs/proofs/synthetic.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.data.domain import Domain
+from privatest.data.schema import Schema
+from privatest.kernels.kernels import Kernel
+from privatest.synthetic.coefficients import Coefficients
+from privatest.synthetic.estimates import Weighting
+from privatest.synthetic.probes import Marks, nearest, probe_places
+
+__all__ = ["Engine", "Found", "honest_error", "normal_maximum"]
+
+_WEIGHTS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4])
+_LEAST = 1e-7  # weight of a synthetic row that counts
+_EVEN_MASS = 0.1  # of the law by which functions are approximated
+_SMALL = 0.9  # a bar holds to the nominal level if the unseen part is below this much noise
+_LONGER = 1.1  # a bar that holds may be this much longer than a bound
+_LEVEL = 0.95
+_Z = 1.959964
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+Function = Callable[[Columns], Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """Estimates of several means.
+
+    Attributes
+    ----------
+    values : ndarray
+        One for each function.
+    errors : ndarray
+        Bars: value ± 1.96 error covers the mean over the private rows with probability .95 or
+        more.
+    noise : ndarray
+        Standard deviation of the noise in each.
+    unseen : ndarray
+        Bound on the rest of the error: how far functions vary around synthetic rows.
+    directions : ndarray
+        Coefficients × functions: how each estimate moves with the noise.
+    spreads : ndarray
+        Standard deviations of the functions over the synthetic rows, for sampling errors.
+    """
+
+    values: Floats
+    errors: Floats
+    noise: Floats
+    unseen: Floats
+    directions: Floats
+    spreads: Floats
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Which bars are bars of noise: the rest adds so little that they cover 95% to 99%."""
+        held: NDArray[np.bool_] = self.unseen <= _SMALL * self.noise + 1e-12
+        return held
+
+
+class Engine:
+    """Estimates means from measured coefficients and non-negative weights of synthetic rows."""
+
+    def __init__(
+        self,
+        rows: Floats,
+        fitted: Weighting,
+        measured: Coefficients,
+        kernel: Kernel,
+        domain: Domain,
+        schema: Schema | None,
+        names: Sequence[str],
+    ) -> None:
+        used = fitted.weights > _LEAST
+        total = float(fitted.weights[used].sum())
+        self._rows, self._weights = rows[used], fitted.weights[used] / total
+        self._draws = fitted.draws[used] / total
+        self._measured, self._kernel, self._domain, self._schema = measured, kernel, domain, schema
+        self._names = tuple(names)
+        self._at_rows = self._functions(self._rows)
+        self._gap = measured.values / measured.sigma - self._weights @ self._at_rows
+        self._known: dict[str, _Surroundings] = {}
+
+    finest = "this release says nothing about conditions finer than its points"
+
+    @property
+    def columns(self) -> Columns:
+        """The synthetic rows that have weight."""
+        return self._decoded(self._rows)
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights, which add up to 1."""
+        return self._weights
+
+    def means(self, function: Function, marks: Marks | None = None) -> Found:
+        """Estimate the means of a function's columns (rows × functions, or one per row).
+
+        Parameters
+        ----------
+        function : callable
+            Maps columns to one number, or several, for each row.
+        marks : mapping of str to numbers, optional
+            Where the function may jump, by column.
+        """
+        around = self._surroundings(marks or {})
+        return self.split(_matrix(function, self.columns), _matrix(function, around.columns), marks)
+
+    def split(self, at_rows: Floats, at_places: Floats, marks: Marks | None = None) -> Found:
+        """Estimate from the functions' values at the rows and at the probes of ``marks``."""
+        around = self._surroundings(marks or {})
+        spread = np.sqrt(np.maximum(self._weights @ (at_rows - self._weights @ at_rows) ** 2, 0.0))
+        candidates = [self._candidate(around, at_rows, at_places, each) for each in _WEIGHTS]
+        errors = np.array([honest_error(each.noise, each.unseen) for each in candidates])
+        held = np.array([each.unseen <= _SMALL * each.noise for each in candidates])
+        shortest = errors.min(axis=0)
+        bars = np.where(held, errors, np.inf)
+        chosen = np.where(
+            bars.min(axis=0) <= _LONGER * shortest, bars.argmin(axis=0), errors.argmin(axis=0)
+        )
+        places = np.arange(at_rows.shape[1])
+        noise = np.array([each.noise for each in candidates])[chosen, places]
+        unseen = np.array([each.unseen for each in candidates])[chosen, places]
+        turned = np.array([each.turned for each in candidates])[chosen, :, places].T
+        directions = around.vectors @ turned
+        values = self._weights @ at_rows + self._gap @ directions
+        return Found(values, errors[chosen, places], noise, unseen, directions, spread)
+
+    def places(self, marks: Marks | None = None) -> Columns:
+        """The probes for a question with these marks, as columns."""
+        return self._surroundings(marks or {}).columns
+
+    def _candidate(
+        self, around: _Surroundings, at_rows: Floats, at_places: Floats, weight: float
+    ) -> _Split:
+        """Split by a ridge regression: |u|² + weight · variance of the rest."""
+        centred = at_places - around.law @ at_places
+        turned = around.turned.T @ (around.law[:, None] * centred)
+        turned *= (weight / (weight * around.spectrum + 1))[:, None]
+        rest_rows = at_rows - (self._at_rows @ around.vectors) @ turned
+        rest_places = at_places - (around.turned + around.centre) @ turned
+        varied = np.abs(rest_places[around.place] - rest_rows[around.owner])
+        most = np.zeros_like(rest_rows)
+        most[around.owned] = np.maximum.reduceat(varied, around.starts, axis=0)
+        level = rest_rows - self._weights @ rest_rows
+        moved = level.T @ self._draws
+        left = (moved**2).mean(axis=1) if moved.size else np.zeros(len(moved))
+        size = np.einsum("ij,ij->j", turned, turned)
+        return _Split(turned, np.sqrt(size + left), self._weights @ most)
+
+    def _surroundings(self, marks: Marks) -> _Surroundings:
+        key = repr(sorted((name, sorted(set(numbers))) for name, numbers in marks.items()))
+        if key not in self._known:
+            self._known[key] = self._look(marks)
+        return self._known[key]
+
+    def _look(self, marks: Marks) -> _Surroundings:
+        places = probe_places(
+            self._rows, self._domain, self._schema, self._kernel.bandwidth, marks
+        )
+        owners = nearest(places, self._rows, self._domain).owners
+        counts = np.bincount(owners.ravel(), minlength=len(self._rows))
+        law = (self._weights / np.maximum(counts, 1))[owners].sum(axis=1)
+        law = (1 - _EVEN_MASS) * law / law.sum() + _EVEN_MASS / len(places)
+        functions = self._functions(places)
+        centre = law @ functions
+        centred = functions - centre
+        spectrum, vectors = np.linalg.eigh(centred.T @ (law[:, None] * centred))
+        order = np.argsort(owners.ravel(), kind="stable")
+        owner = owners.ravel()[order]
+        owned, starts = np.unique(owner, return_index=True)
+        return _Surroundings(
+            columns=self._decoded(places),
+            law=law,
+            turned=centred @ vectors,
+            centre=centre @ vectors,
+            spectrum=np.maximum(spectrum, 0.0),
+            vectors=vectors,
+            place=order // owners.shape[1],
+            owner=owner,
+            owned=owned,
+            starts=starts,
+        )
+
+    def _functions(self, rows: Floats) -> Floats:
+        found = self._measured.functions(rows, self._kernel, self._domain)
+        return found / self._measured.sigma
+
+    def _decoded(self, rows: Floats) -> Columns:
+        if self._schema is None:
+            return dict(zip(self._names, rows.T, strict=True))
+        return self._schema.decode(rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Surroundings:
+    """Probes of a question, and what does not depend on its function."""
+
+    columns: Columns
+    law: Floats  # by which functions are approximated
+    turned: Floats  # centred coefficients' functions at the probes, in their eigenbasis
+    centre: Floats
+    spectrum: Floats
+    vectors: Floats
+    place: NDArray[np.intp]  # a probe for each pair of a probe and a row it may belong to
+    owner: NDArray[np.intp]
+    owned: NDArray[np.intp]
+    starts: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Split:
+    turned: Floats
+    noise: Floats
+    unseen: Floats
+
+
+def honest_error(noise: Floats, unseen: Floats) -> Floats:
+    """Return e with: N(b, noise²) is within 1.96 e with probability .95, for all |b| <= unseen.
+
+    Examples
+    --------
+    >>> honest_error(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.96])).round(2).tolist()
+    [1.0, 1.35, 1.0]
+    """
+    from scipy.special import ndtr  # noqa: PLC0415
+
+    scale = np.maximum(noise, 1e-300)
+    ratio = np.minimum(unseen / scale, 1e12)
+    low, high = ratio + 1.6448, ratio + 1.96
+    for _ in range(30):
+        middle = (low + high) / 2
+        short = ndtr(middle - ratio) - ndtr(-middle - ratio) < _LEVEL
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    error: Floats = np.where(ratio < 1e11, high * scale, unseen) / _Z
+    return error
+
+
+def _matrix(function: Function, columns: Columns) -> Floats:
+    length = len(next(iter(columns.values())))
+    values = np.asarray(function(columns), dtype=np.float64)
+    if values.ndim < 2:
+        values = np.broadcast_to(values, (length,))[:, None]
+    if len(values) != length or not np.isfinite(values).all():
+        raise ValueError("a function must give finite numbers for each row.")
+    return values
+
+
+def normal_maximum(directions: Floats, seed: int = 0) -> float:
+    """Return the .95 quantile of the largest |coordinate| of standardised u'N, for columns u."""
+    sizes = np.sqrt(np.einsum("ij,ij->j", directions, directions))
+    kept = directions[:, sizes > 0] / sizes[sizes > 0]
+    if not kept.size:
+        return _Z
+    normal = np.random.default_rng(seed).normal(size=(4000, len(kept)))
+    largest = np.abs(normal @ kept).max(axis=1)
+    return max(float(np.quantile(largest, _LEVEL)), _Z) if math.isfinite(largest[0]) else _Z

@@ -1,0 +1,102 @@
+"""Where rows of the data may be that a synthetic row stands for.
+
+A synthetic row stands for people near it. How far a function varies there bounds what the
+release cannot tell. Everything here is public or released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.data.domain import Domain
+from privatest.data.schema import NumericColumn, Schema
+
+__all__ = ["Probes", "nearest", "probe_places"]
+
+_EVEN = 1536  # places spread over the box
+_AROUND = 5  # places around each synthetic row
+_ALONG = 384  # even places that are moved to a number of the question
+_STEP = 1e-6  # just beside such a number, in units of the box
+_APART = 10.0  # distance of two categories: further than any numbers are
+_BLOCK = 512
+_MOST_NEIGHBOURS = 4
+
+Floats = NDArray[np.float64]
+Marks = Mapping[str, Iterable[float]]
+"""Numbers at which a function may jump, by column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probes:
+    """Encoded places, and for each the synthetic rows that may stand for a person there."""
+
+    places: Floats
+    owners: NDArray[np.intp]  # places × neighbours
+
+
+def probe_places(
+    rows: Floats,
+    domain: Domain,
+    schema: Schema | None,
+    bandwidth: float,
+    marks: Marks,
+) -> Floats:
+    """Return places around the rows, over the box, at its bounds and at the marks."""
+    rng = np.random.default_rng(0)  # public, and the same at every question
+    numeric = domain.numeric
+    around = np.repeat(rows, _AROUND, axis=0)
+    shape = (len(around), len(numeric))
+    around[:, numeric] += rng.uniform(-bandwidth / 3, bandwidth / 3, size=shape)
+    found = [rows, around]
+    if domain.bounded:
+        even = domain.points(_EVEN)
+        found.append(even)
+        base = np.vstack([rows, even[:_ALONG]])
+        for index in numeric:
+            for number in _numbers(index, schema, marks):
+                moved = base.copy()
+                moved[:, index] = number
+                found.append(moved)
+    places = np.vstack(found)
+    if domain.bounded:
+        places[:, numeric] = np.clip(places[:, numeric], 0.0, 1.0)
+    if schema is not None:
+        box = schema.box
+        for index in numeric:
+            if box.whole[index]:
+                places[:, index] = np.rint(places[:, index] * box.width[index]) / box.width[index]
+    return np.unique(places, axis=0)
+
+
+def _numbers(index: int, schema: Schema | None, marks: Marks) -> list[float]:
+    """Return the bounds of a column and its marks, encoded, each with both its sides."""
+    found = [0.0, 1.0]
+    if schema is None:
+        return found
+    name = list(schema.columns)[index]
+    column = schema.columns[name]
+    assert isinstance(column, NumericColumn)
+    width = column.upper - column.lower
+    for mark in marks.get(name, ()):
+        place = (mark - column.lower) / width
+        step = 1 / width if column.integer else _STEP
+        found += [place - step, place, place + step]
+    return [place for place in found if 0 <= place <= 1]
+
+
+def nearest(places: Floats, rows: Floats, domain: Domain) -> Probes:
+    """Find for each place the rows around it: one more than there are numeric columns."""
+    scale = np.where(np.array(domain.levels) > 0, _APART, 1.0)
+    count = min(len(domain.numeric) + 1, _MOST_NEIGHBOURS, len(rows))
+    scaled, goals = places * scale, rows * scale
+    squares = np.einsum("ij,ij->i", goals, goals)
+    owners = np.empty((len(places), count), dtype=np.intp)
+    for start in range(0, len(places), _BLOCK):
+        block = scaled[start : start + _BLOCK]
+        far = squares - 2 * block @ goals.T
+        owners[start : start + _BLOCK] = np.argpartition(far, count - 1, axis=1)[:, :count]
+    return Probes(places, owners)
