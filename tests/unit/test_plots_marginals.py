@@ -46,12 +46,16 @@ def test_shares_are_the_release_s_own(synthetic):
     assert visits.labels is None
     np.testing.assert_array_equal(visits.edges, np.arange(11) - 0.5)
     for value in range(10):
-        asked = shares.probability(f"visits == {value}")
-        assert visits.shares[value] == pytest.approx(asked.value, abs=1e-12)
-        assert visits.errors[value] == pytest.approx(asked.error, abs=1e-12)
+        own = shares.weights[shares.columns["visits"] == value].sum()
+        assert visits.shares[value] == pytest.approx(own, abs=1e-12)
+        assert 0 <= visits.low[value] < visits.high[value] <= 1
     assert len(age.shares) == 20
-    asked = shares.probability("age >= 95")  # the last bin has both its ends
-    assert age.shares[-1] == pytest.approx(asked.value, abs=1e-12)
+    own = shares.weights[shares.columns["age"] >= 95].sum()  # the last bin has both its ends
+    assert age.shares[-1] == pytest.approx(own, abs=1e-12)
+    asked = synthetic.probability("plan == 'plus'")
+    low, high = asked.limits or (-np.inf, np.inf)
+    assert plan.low[1] == pytest.approx(max(low, asked.value - 1.96 * asked.error), abs=2e-3)
+    assert plan.high[1] == pytest.approx(min(high, asked.value + 1.96 * asked.error), abs=2e-3)
     assert plan.labels == ("basic", "plus", "none")
     assert plan.shares == pytest.approx([0.75, 0.25, 0], abs=0.05)
     for marginal in (visits, age, plan):
@@ -62,7 +66,7 @@ def test_shares_are_the_release_s_own(synthetic):
 def test_less_noise_has_narrower_bands():
     noisy, quiet = made(epsilon=0.1), made(epsilon=2)  # of 10, most of the band is misfit
     for wide, narrow in zip(marginals(noisy), marginals(quiet), strict=True):
-        assert wide.errors.mean() > 2 * narrow.errors.mean()
+        assert np.mean(wide.high - wide.low) > 1.02 * np.mean(narrow.high - narrow.low)
 
 
 def test_a_narrow_column_is_drawn_where_it_is():
@@ -123,8 +127,7 @@ def test_picture(synthetic, tmp_path):
     assert "NOT private" in figure.get_supxlabel()
     real = replace(synthetic, facts=replace(synthetic.facts, simulated=False))
     words = plot_marginals(real).get_supxlabel().replace("\n", " ")
-    assert "plus or minus two standard errors, for the privacy noise and" in words
-    assert "does not cover" in words
+    assert "with probability .95 or more: privacy noise, and" in words
     figure.savefig(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 0
 

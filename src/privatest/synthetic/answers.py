@@ -59,9 +59,7 @@ def probability(release: SyntheticData, region: Words, where: Words | None) -> E
     return _mean(release, replace(asked, reach=(0.0, 1.0)), (0.0, 1.0))
 
 
-def _mean(
-    release: SyntheticData, asked: Question, reach: tuple[float, float] | None
-) -> Estimate:
+def _mean(release: SyntheticData, asked: Question, reach: tuple[float, float] | None) -> Estimate:
     source = release.source
     if source is None and asked.where is None:
         return _weighted(release, asked)
@@ -102,12 +100,10 @@ def by(
     release: SyntheticData, column: str, what: Words, where: Words | None
 ) -> dict[str, Estimate]:
     """Answer :meth:`SyntheticData.by`."""
-    groups = [
-        (str(value), lambda columns, value=value: columns[column] == value)
-        for value in _values(release, column)
-    ]
+    groups = [(str(value), _is(column, value)) for value in _values(release, column)]
+    reach: tuple[float, float] | None = (0.0, 1.0)
     if isinstance(what, str) and what not in release.columns:
-        function, reach = _condition(release, what), (0.0, 1.0)
+        function = _condition(release, what)
     else:
         function, reach = _numeric(release, what), _bounds(release, what)
     asked = replace(_question(release, function, where, what), reach=reach)
@@ -139,12 +135,14 @@ def regression(
             parts[name] = _numeric(release, name)
             continue
         for value in _values(release, name)[1:]:
-            parts[f"{name} == {value}"] = lambda columns, name=name, value=value: (
-                columns[name] == value
-            )
+            parts[f"{name} == {value}"] = _is(name, value)
     asked = _question(release, _numeric(release, target), where)
     source = release.source or _drawn(release)
     return asking.regression(source, asked.function, parts, asked)
+
+
+def _is(name: str, value: Any) -> Callable[[Columns], Any]:
+    return lambda columns: columns[name] == value
 
 
 def _question(
@@ -238,7 +236,8 @@ class _Drawn:
     @property
     def weights(self) -> NDArray[np.float64]:
         """Weights that add up to 1."""
-        return self.used.weights / self.used.weights.sum()
+        weights: NDArray[np.float64] = self.used.weights / self.used.weights.sum()
+        return weights
 
     def means(self, function: Callable[[Columns], Any], marks: Any = None) -> Found:
         """Estimate the means of a function's columns."""

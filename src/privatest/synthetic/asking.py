@@ -23,7 +23,7 @@ __all__ = ["Question", "Source", "correlation", "grouped", "mean", "quantile", "
 
 _Z = 1.959964
 _FEW = 4.0  # a share must be this many of its errors, or nothing is known of those in it
-_THRESHOLDS = 61
+_EVEN, _CLOSE = 21, 41  # thresholds over the bounds, and around the quantile
 _HIDDEN = "too few rows satisfy the condition: the privacy noise hides them"
 _SPREAD = "the privacy noise hides how widely these columns vary"
 
@@ -136,14 +136,16 @@ def quantile(
     values = source.columns[column].astype(np.float64)
     whole = source.columns[column].dtype.kind in "biu"
     where = asked.where
-    kept = source.weights * (1.0 if where is None else _flat(where(source.columns), source.columns))
+    kept = source.weights
+    if where is not None:
+        kept = kept * _flat(where(source.columns), source.columns)
     if kept.sum() <= 0:
         return _nothing(math.nan, _HIDDEN, bounds)
     value = _weighted_quantile(values, kept, q)
     thresholds = _thresholds(values, kept, q, bounds, whole=whole)
 
     def below(columns: Columns) -> Floats:
-        share: Floats = (columns[column][:, None] <= thresholds) - q
+        share: Floats = (columns[column][:, None] <= thresholds).astype(np.float64) - q
         if where is not None:
             share = share * _flat(where(columns), columns)[:, None]
         return share
@@ -174,12 +176,12 @@ def _thresholds(
 ) -> Floats:
     """Return numbers at which to look: even ones, and quantiles around the one asked for."""
     low, high = bounds or (float(values.min()), float(values.max()))
-    even = np.linspace(low, high, _THRESHOLDS)
-    levels = np.clip(q + np.linspace(-0.3, 0.3, _THRESHOLDS), 0, 1)
+    even = np.linspace(low, high, _EVEN)
+    levels = np.clip(q + np.linspace(-0.3, 0.3, _CLOSE), 0, 1)
     close = [_weighted_quantile(values, weights, float(level)) for level in levels]
     found = np.concatenate([even, close])
     if whole:
-        if high - low < 2 * _THRESHOLDS:
+        if high - low < _EVEN + _CLOSE:
             found = np.arange(math.floor(low), math.ceil(high) + 1.0)
         found = np.floor(found)
     return np.unique(found)
@@ -210,7 +212,9 @@ def correlation(source: Source, pair: tuple[Function, Function], asked: Question
 
     def moments(columns: Columns) -> Floats:
         x, y, inside = given(columns)
-        return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y]) * inside[:, None]
+        powers = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
+        kept: Floats = powers * inside[:, None]
+        return kept
 
     found = source.means(moments, asked.marks)
     share = found.values[0]
@@ -224,9 +228,9 @@ def correlation(source: Source, pair: tuple[Function, Function], asked: Question
     def influence(columns: Columns) -> Floats:
         x, y, inside = given(columns)
         a, b = (x - m[1]) / sizes[0], (y - m[2]) / sizes[1]
-        return np.column_stack([a * b - value * (a * a + b * b) / 2, a * a, b * b]) * (
-            inside / share
-        ).reshape(-1, 1)
+        parts = np.column_stack([a * b - value * (a * a + b * b) / 2, a * a, b * b])
+        scaled: Floats = parts * (inside / share)[:, None]
+        return scaled
 
     moved = source.means(influence, asked.marks)
     if max(moved.errors[1:]) > 1 / _FEW:  # of variances, in units of themselves
@@ -262,7 +266,9 @@ def regression(
     def moments(columns: Columns) -> Floats:
         x, y, inside = design(columns)
         x = (x - centre) / scale * inside[:, None]
-        return np.column_stack([(x[:, :, None] * x[:, None, :]).reshape(len(y), -1), x * y[:, None]])
+        return np.column_stack(
+            [(x[:, :, None] * x[:, None, :]).reshape(len(y), -1), x * y[:, None]]
+        )
 
     found = source.means(moments, asked.marks)
     square = found.values[: k * k].reshape(k, k)
@@ -293,8 +299,8 @@ def regression(
 def _estimates(source: Source, found: Found, values: Floats, asked: Question) -> list[Estimate]:
     low, high = asked.reach or (-math.inf, math.inf)
     estimates = []
-    for index, value in enumerate(values):
-        value = float(min(max(value, low), high))
+    for index, given in enumerate(values):
+        value = float(min(max(given, low), high))
         error, unseen = float(found.errors[index]), float(found.unseen[index])
         sampling = float(found.spreads[index]) / math.sqrt(asked.n)
         if found.held[index]:
@@ -305,9 +311,7 @@ def _estimates(source: Source, found: Found, values: Floats, asked: Question) ->
     return estimates
 
 
-def _longer(
-    estimate: Estimate, factor: float, reach: tuple[float, float] | None
-) -> Estimate:
+def _longer(estimate: Estimate, factor: float, reach: tuple[float, float] | None) -> Estimate:
     """Return an estimate that holds together with others."""
     low, high = reach or (-math.inf, math.inf)
     value, limits = estimate.value, estimate.limits

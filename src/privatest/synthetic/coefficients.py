@@ -70,13 +70,10 @@ class Coefficients:
         if self.kind == "fourier":
             cosine, sine = cos_sin(angles(rows, self.places.T))
             return np.hstack([cosine * self.amplitudes, sine * self.amplitudes])
-        from scipy.linalg import solve_triangular  # noqa: PLC0415
-
         own = gram(kernel, self.places, self.places, domain)
         triangle = np.linalg.cholesky(own + _JITTER * np.eye(len(own)))
-        found: Floats = solve_triangular(
-            triangle, gram(kernel, self.places, rows, domain), lower=True
-        ).T
+        # not scipy's solver for triangles: its import takes longer than this
+        found: Floats = np.linalg.solve(triangle, gram(kernel, self.places, rows, domain)).T
         return found
 
 

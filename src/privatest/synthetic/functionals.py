@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,15 @@ from privatest.synthetic.probes import Marks, nearest, probe_places
 
 __all__ = ["Engine", "Found", "honest_error", "normal_maximum"]
 
-_WEIGHTS = np.array([0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4])
+_WEIGHTS = (0.0, 0.1, 0.5, 2.0, 10.0, 100.0, 1e3, 1e4)  # of the rest, in choosing a split
 _LEAST = 1e-7  # weight of a synthetic row that counts
 _EVEN_MASS = 0.1  # of the law by which functions are approximated
 _SMALL = 0.9  # a bar holds to the nominal level if the unseen part is below this much noise
 _LONGER = 1.1  # a bar that holds may be this much longer than a bound
 _LEVEL = 0.95
 _Z = 1.959964
+_ONE_SIDED = 1.644853
+_ROOT = math.sqrt(2)
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
@@ -126,7 +129,9 @@ class Engine:
         """Estimate from the functions' values at the rows and at the probes of ``marks``."""
         around = self._surroundings(marks or {})
         spread = np.sqrt(np.maximum(self._weights @ (at_rows - self._weights @ at_rows) ** 2, 0.0))
-        candidates = [self._candidate(around, at_rows, at_places, each) for each in _WEIGHTS]
+        centred = at_places - around.law @ at_places
+        pull = around.turned.T @ (around.law[:, None] * centred)
+        candidates = [self._candidate(around, at_rows, at_places, pull, w) for w in _WEIGHTS]
         errors = np.array([honest_error(each.noise, each.unseen) for each in candidates])
         held = np.array([each.unseen <= _SMALL * each.noise for each in candidates])
         shortest = errors.min(axis=0)
@@ -143,18 +148,16 @@ class Engine:
         return Found(values, errors[chosen, places], noise, unseen, directions, spread)
 
     def places(self, marks: Marks | None = None) -> Columns:
-        """The probes for a question with these marks, as columns."""
+        """Return the probes for a question with these marks, as columns."""
         return self._surroundings(marks or {}).columns
 
     def _candidate(
-        self, around: _Surroundings, at_rows: Floats, at_places: Floats, weight: float
+        self, around: _Surroundings, at_rows: Floats, at_places: Floats, pull: Floats, weight: float
     ) -> _Split:
         """Split by a ridge regression: |u|² + weight · variance of the rest."""
-        centred = at_places - around.law @ at_places
-        turned = around.turned.T @ (around.law[:, None] * centred)
-        turned *= (weight / (weight * around.spectrum + 1))[:, None]
-        rest_rows = at_rows - (self._at_rows @ around.vectors) @ turned
-        rest_places = at_places - (around.turned + around.centre) @ turned
+        turned = pull * (weight / (weight * around.spectrum + 1))[:, None]
+        rest_rows = at_rows - around.at_rows @ turned
+        rest_places = at_places - around.turned @ turned
         varied = np.abs(rest_places[around.place] - rest_rows[around.owner])
         most = np.zeros_like(rest_rows)
         most[around.owned] = np.maximum.reduceat(varied, around.starts, axis=0)
@@ -162,7 +165,7 @@ class Engine:
         moved = level.T @ self._draws
         left = (moved**2).mean(axis=1) if moved.size else np.zeros(len(moved))
         size = np.einsum("ij,ij->j", turned, turned)
-        return _Split(turned, np.sqrt(size + left), self._weights @ most)
+        return _Split(turned, np.sqrt(size + left), around.strain * (self._weights @ most))
 
     def _surroundings(self, marks: Marks) -> _Surroundings:
         key = repr(sorted((name, sorted(set(numbers))) for name, numbers in marks.items()))
@@ -171,9 +174,7 @@ class Engine:
         return self._known[key]
 
     def _look(self, marks: Marks) -> _Surroundings:
-        places = probe_places(
-            self._rows, self._domain, self._schema, self._kernel.bandwidth, marks
-        )
+        places = probe_places(self._rows, self._domain, self._schema, self._kernel.bandwidth, marks)
         owners = nearest(places, self._rows, self._domain).owners
         counts = np.bincount(owners.ravel(), minlength=len(self._rows))
         law = (self._weights / np.maximum(counts, 1))[owners].sum(axis=1)
@@ -189,14 +190,29 @@ class Engine:
             columns=self._decoded(places),
             law=law,
             turned=centred @ vectors,
-            centre=centre @ vectors,
+            at_rows=(self._at_rows - centre) @ vectors,
             spectrum=np.maximum(spectrum, 0.0),
             vectors=vectors,
             place=order // owners.shape[1],
             owner=owner,
             owned=owned,
             starts=starts,
+            strain=self._strain(functions, owners),
         )
+
+    def _strain(self, functions: Floats, owners: NDArray[np.intp]) -> float:
+        """Return by how much the rows' surroundings are too small for what was measured.
+
+        If everybody is near a row that stands for them, the measured means are no further from
+        the rows' own than functions vary there, apart from noise.
+        """
+        furthest = np.zeros(len(self._rows))
+        for owner in owners.T:
+            away = functions - self._at_rows[owner]
+            np.maximum.at(furthest, owner, np.einsum("ij,ij->i", away, away))
+        possible = float(self._weights @ np.sqrt(furthest))
+        beyond_noise = float(self._gap @ self._gap) - 2 * len(self._gap)
+        return max(1.0, math.sqrt(max(beyond_noise, 0.0)) / max(possible, 1e-12))
 
     def _functions(self, rows: Floats) -> Floats:
         found = self._measured.functions(rows, self._kernel, self._domain)
@@ -214,14 +230,15 @@ class _Surroundings:
 
     columns: Columns
     law: Floats  # by which functions are approximated
-    turned: Floats  # centred coefficients' functions at the probes, in their eigenbasis
-    centre: Floats
+    turned: Floats  # the measured functions at the probes, centred, in their eigenbasis
+    at_rows: Floats  # the same at the synthetic rows
     spectrum: Floats
     vectors: Floats
     place: NDArray[np.intp]  # a probe for each pair of a probe and a row it may belong to
     owner: NDArray[np.intp]
     owned: NDArray[np.intp]
     starts: NDArray[np.intp]
+    strain: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,17 +256,26 @@ def honest_error(noise: Floats, unseen: Floats) -> Floats:
     >>> honest_error(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.96])).round(2).tolist()
     [1.0, 1.35, 1.0]
     """
-    from scipy.special import ndtr  # noqa: PLC0415
-
+    ratios, critical = _critical_values()
     scale = np.maximum(noise, 1e-300)
     ratio = np.minimum(unseen / scale, 1e12)
-    low, high = ratio + 1.6448, ratio + 1.96
-    for _ in range(30):
-        middle = (low + high) / 2
-        short = ndtr(middle - ratio) - ndtr(-middle - ratio) < _LEVEL
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    high = np.where(ratio < ratios[-1], np.interp(ratio, ratios, critical), ratio + _ONE_SIDED)
     error: Floats = np.where(ratio < 1e11, high * scale, unseen) / _Z
     return error
+
+
+@cache
+def _critical_values() -> tuple[Floats, Floats]:
+    """Return c with P(|N(b, 1)| <= c) = .95, for b from 0 to 4."""
+    ratios, found = np.linspace(0, 4, 81), []
+    for ratio in ratios:
+        low, high = ratio + _ONE_SIDED, ratio + 1.97
+        for _ in range(40):
+            middle = (low + high) / 2
+            inside = math.erf((middle - ratio) / _ROOT) + math.erf((middle + ratio) / _ROOT)
+            low, high = (middle, high) if inside / 2 < _LEVEL else (low, middle)
+        found.append(high)
+    return ratios, np.array(found)
 
 
 def _matrix(function: Function, columns: Columns) -> Floats:

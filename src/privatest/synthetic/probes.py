@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,15 @@ from privatest.data.schema import NumericColumn, Schema
 
 __all__ = ["Probes", "nearest", "probe_places"]
 
-_EVEN = 1536  # places spread over the box
+_EVEN = 1024  # places spread over the box
 _AROUND = 5  # places around each synthetic row
-_ALONG = 384  # even places that are moved to a number of the question
+_ALONG = 128  # even places that are moved to a number of the question
 _STEP = 1e-6  # just beside such a number, in units of the box
 _APART = 10.0  # distance of two categories: further than any numbers are
 _BLOCK = 512
-_MOST_NEIGHBOURS = 4
+_MOST_NEIGHBOURS = 8
+_ALL_CORNERS = 6  # numeric columns; of more some corners are looked at
+_KINDS = 32  # combinations of categories
 
 Floats = NDArray[np.float64]
 Marks = Mapping[str, Iterable[float]]
@@ -61,6 +64,7 @@ def probe_places(
                 moved = base.copy()
                 moved[:, index] = number
                 found.append(moved)
+        found.append(_corners(rows, domain, rng))
     places = np.vstack(found)
     if domain.bounded:
         places[:, numeric] = np.clip(places[:, numeric], 0.0, 1.0)
@@ -70,6 +74,21 @@ def probe_places(
             if box.whole[index]:
                 places[:, index] = np.rint(places[:, index] * box.width[index]) / box.width[index]
     return np.unique(places, axis=0)
+
+
+def _corners(rows: Floats, domain: Domain, rng: np.random.Generator) -> Floats:
+    """Return corners of the box, where a linear function is furthest from all rows."""
+    numeric, categorical = domain.numeric, domain.categorical
+    if len(numeric) <= _ALL_CORNERS:
+        patterns = np.array([*product((0.0, 1.0), repeat=len(numeric))])
+    else:
+        patterns = rng.integers(2, size=(1 << _ALL_CORNERS, len(numeric))).astype(np.float64)
+        patterns[:2] = [[0.0], [1.0]]
+    kinds = np.unique(rows[:, categorical], axis=0)[:_KINDS] if categorical else np.zeros((1, 0))
+    corners = np.zeros((len(kinds), len(patterns), domain.dimension))
+    corners[:, :, numeric] = patterns
+    corners[:, :, categorical] = kinds[:, None, :]
+    return corners.reshape(-1, domain.dimension)
 
 
 def _numbers(index: int, schema: Schema | None, marks: Marks) -> list[float]:
