@@ -23,11 +23,12 @@ from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.estimates import Weighting
-from privatest.synthetic.probes import Marks, nearest, probe_places
+from privatest.synthetic.probes import Marks, leaders, nearest, probe_places
 
 __all__ = ["Engine", "Found", "honest_error", "normal_maximum"]
 
 _WEIGHTS = (0.0, 0.1, 0.5, 2.0, 10.0, 100.0, 1e3, 1e4)  # of the rest, in choosing a split
+_RESOLVED = 0.25  # of a bandwidth: closer rows are not told apart
 _LEAST = 1e-7  # weight of a synthetic row that counts
 _EVEN_MASS = 0.1  # of the law by which functions are approximated
 _SMALL = 0.9  # a bar holds to the nominal level if the unseen part is below this much noise
@@ -96,6 +97,8 @@ class Engine:
         self._draws = fitted.draws[used] / total
         self._measured, self._kernel, self._domain, self._schema = measured, kernel, domain, schema
         self._names = tuple(names)
+        spacing = _RESOLVED * kernel.bandwidth
+        self._leaders, self._leader = leaders(self._rows, domain, spacing)
         self._at_rows = self._functions(self._rows)
         self._gap = measured.values / measured.sigma - self._weights @ self._at_rows
         self._known: dict[str, _Surroundings] = {}
@@ -158,9 +161,12 @@ class Engine:
         turned = pull * (weight / (weight * around.spectrum + 1))[:, None]
         rest_rows = at_rows - around.at_rows @ turned
         rest_places = at_places - around.turned @ turned
-        varied = np.abs(rest_places[around.place] - rest_rows[around.owner])
-        most = np.zeros_like(rest_rows)
-        most[around.owned] = np.maximum.reduceat(varied, around.starts, axis=0)
+        ends = (np.maximum, np.minimum)
+        high, low = (
+            end.reduceat(rest_places[around.place], around.starts, axis=0)[self._leader]
+            for end in ends
+        )
+        most = np.maximum(high - rest_rows, rest_rows - low).clip(0)
         level = rest_rows - self._weights @ rest_rows
         moved = level.T @ self._draws
         left = (moved**2).mean(axis=1) if moved.size else np.zeros(len(moved))
@@ -175,17 +181,17 @@ class Engine:
 
     def _look(self, marks: Marks) -> _Surroundings:
         places = probe_places(self._rows, self._domain, self._schema, self._kernel.bandwidth, marks)
-        owners = nearest(places, self._rows, self._domain).owners
-        counts = np.bincount(owners.ravel(), minlength=len(self._rows))
-        law = (self._weights / np.maximum(counts, 1))[owners].sum(axis=1)
+        owners = nearest(places, self._leaders, self._domain)
+        counts = np.bincount(owners.ravel(), minlength=len(self._leaders))
+        masses = np.bincount(self._leader, self._weights, minlength=len(counts))
+        law = (masses / np.maximum(counts, 1))[owners].sum(axis=1)
         law = (1 - _EVEN_MASS) * law / law.sum() + _EVEN_MASS / len(places)
         functions = self._functions(places)
         centre = law @ functions
         centred = functions - centre
         spectrum, vectors = np.linalg.eigh(centred.T @ (law[:, None] * centred))
         order = np.argsort(owners.ravel(), kind="stable")
-        owner = owners.ravel()[order]
-        owned, starts = np.unique(owner, return_index=True)
+        starts = np.searchsorted(owners.ravel()[order], np.arange(len(counts)))
         return _Surroundings(
             columns=self._decoded(places),
             law=law,
@@ -194,8 +200,6 @@ class Engine:
             spectrum=np.maximum(spectrum, 0.0),
             vectors=vectors,
             place=order // owners.shape[1],
-            owner=owner,
-            owned=owned,
             starts=starts,
             strain=self._strain(functions, owners),
         )
@@ -206,11 +210,12 @@ class Engine:
         If everybody is near a row that stands for them, the measured means are no further from
         the rows' own than functions vary there, apart from noise.
         """
-        furthest = np.zeros(len(self._rows))
+        furthest = np.zeros(len(self._leaders))
+        centres = self._functions(self._leaders)
         for owner in owners.T:
-            away = functions - self._at_rows[owner]
+            away = functions - centres[owner]
             np.maximum.at(furthest, owner, np.einsum("ij,ij->i", away, away))
-        possible = float(self._weights @ np.sqrt(furthest))
+        possible = float(self._weights @ np.sqrt(furthest[self._leader]))
         beyond_noise = float(self._gap @ self._gap) - 2 * len(self._gap)
         return max(1.0, math.sqrt(max(beyond_noise, 0.0)) / max(possible, 1e-12))
 
@@ -234,9 +239,7 @@ class _Surroundings:
     at_rows: Floats  # the same at the synthetic rows
     spectrum: Floats
     vectors: Floats
-    place: NDArray[np.intp]  # a probe for each pair of a probe and a row it may belong to
-    owner: NDArray[np.intp]
-    owned: NDArray[np.intp]
+    place: NDArray[np.intp]  # probes that a leader may stand for, leader after leader
     starts: NDArray[np.intp]
     strain: float
 

@@ -7,7 +7,6 @@ release cannot tell. Everything here is public or released.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from privatest.data.domain import Domain
 from privatest.data.schema import NumericColumn, Schema
 
-__all__ = ["Probes", "nearest", "probe_places"]
+__all__ = ["Marks", "leaders", "nearest", "probe_places"]
 
 _EVEN = 1024  # places spread over the box
 _AROUND = 5  # places around each synthetic row
@@ -31,14 +30,6 @@ _KINDS = 32  # combinations of categories
 Floats = NDArray[np.float64]
 Marks = Mapping[str, Iterable[float]]
 """Numbers at which a function may jump, by column."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Probes:
-    """Encoded places, and for each the synthetic rows that may stand for a person there."""
-
-    places: Floats
-    owners: NDArray[np.intp]  # places × neighbours
 
 
 def probe_places(
@@ -107,15 +98,38 @@ def _numbers(index: int, schema: Schema | None, marks: Marks) -> list[float]:
     return [place for place in found if 0 <= place <= 1]
 
 
-def nearest(places: Floats, rows: Floats, domain: Domain) -> Probes:
+def leaders(rows: Floats, domain: Domain, spacing: float) -> tuple[Floats, NDArray[np.intp]]:
+    """Return rows that are ``spacing`` apart, and for each row its leader.
+
+    Rows that are closer stand for the same people: the release cannot tell them apart.
+    """
+    scaled = _scaled(rows, domain)
+    chosen: list[int] = []
+    left = np.full(len(rows), np.inf)
+    owner = np.zeros(len(rows), dtype=np.intp)
+    while left.max() >= spacing:
+        new = 0 if not chosen else int(np.argmax(left))  # the furthest from all others
+        away = np.sqrt(((scaled - scaled[new]) ** 2).sum(axis=1))
+        owner[away < left] = len(chosen)
+        left = np.minimum(left, away)
+        chosen.append(new)
+    return rows[chosen], owner
+
+
+def nearest(places: Floats, rows: Floats, domain: Domain) -> NDArray[np.intp]:
     """Find for each place the rows around it: one more than there are numeric columns."""
-    scale = np.where(np.array(domain.levels) > 0, _APART, 1.0)
     count = min(len(domain.numeric) + 1, _MOST_NEIGHBOURS, len(rows))
-    scaled, goals = places * scale, rows * scale
+    scaled, goals = _scaled(places, domain), _scaled(rows, domain)
     squares = np.einsum("ij,ij->i", goals, goals)
     owners = np.empty((len(places), count), dtype=np.intp)
     for start in range(0, len(places), _BLOCK):
         block = scaled[start : start + _BLOCK]
         far = squares - 2 * block @ goals.T
         owners[start : start + _BLOCK] = np.argpartition(far, count - 1, axis=1)[:, :count]
-    return Probes(places, owners)
+    return owners
+
+
+def _scaled(rows: Floats, domain: Domain) -> Floats:
+    scale = np.where(np.array(domain.levels) > 0, _APART, 1.0)
+    scaled: Floats = rows * scale
+    return scaled
