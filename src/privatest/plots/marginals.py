@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Marginal", "marginals", "plot_marginals", "strained"]
+__all__ = ["Marginal", "marginals", "plot_marginals", "shown_places", "strained"]
 
 _BINS = 20
 _TAIL = 0.01  # share at either end that may be left out of a narrow column's bins
@@ -164,6 +164,11 @@ def _marginal(release: SyntheticData, name: str) -> Marginal:
     integer = getattr(_described(release, name), "integer", False)
     low, high = middle - _Z * errors, middle + _Z * errors
     return Marginal(name, labels, integer, edges, shares, low.clip(0, 1), high.clip(0, 1))
+
+
+def shown_places(values: NDArray[Any], marginal: Marginal) -> NDArray[np.intp]:
+    """Return the bins of values; those outside of all bins are below 0 or beyond the last."""
+    return _places(values, marginal.edges, marginal.labels)
 
 
 def _places(

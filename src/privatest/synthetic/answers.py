@@ -38,7 +38,7 @@ from privatest.synthetic.functionals import Found
 if TYPE_CHECKING:
     from privatest.synthetic.data import SyntheticData
 
-__all__ = ["by", "correlation", "mean", "probability", "quantile", "regression"]
+__all__ = ["Words", "by", "correlation", "groups", "mean", "probability", "quantile", "regression"]
 
 _MOST_GROUPS = 60
 _UNKNOWN = "the function could not be computed for other rows than the synthetic ones"
@@ -100,14 +100,14 @@ def by(
     release: SyntheticData, column: str, what: Words, where: Words | None
 ) -> dict[str, Estimate]:
     """Answer :meth:`SyntheticData.by`."""
-    groups = [(str(value), _is(column, value)) for value in _values(release, column)]
+    parts = [(str(value), _is(column, value)) for value in groups(release, column)]
     reach: tuple[float, float] | None = (0.0, 1.0)
     if isinstance(what, str) and what not in release.columns:
         function = _condition(release, what)
     else:
         function, reach = _numeric(release, what), _bounds(release, what)
     asked = replace(_question(release, function, where, what), reach=reach)
-    return asking.grouped(release.source or _drawn(release), groups, asked)
+    return asking.grouped(release.source or _drawn(release), parts, asked)
 
 
 def correlation(release: SyntheticData, a: str, b: str, where: Words | None) -> Estimate:
@@ -134,7 +134,7 @@ def regression(
         if values.dtype.kind in "biuf":
             parts[name] = _numeric(release, name)
             continue
-        for value in _values(release, name)[1:]:
+        for value in groups(release, name)[1:]:
             parts[f"{name} == {value}"] = _is(name, value)
     asked = _question(release, _numeric(release, target), where)
     source = release.source or _drawn(release)
@@ -200,7 +200,7 @@ def _bounds(release: SyntheticData, what: Words) -> tuple[float, float] | None:
     return (column.lower, column.upper) if isinstance(column, NumericColumn) else None
 
 
-def _values(release: SyntheticData, name: str) -> list[Any]:
+def groups(release: SyntheticData, name: str) -> list[Any]:
     """Return the values of a column that makes groups, from the schema if there is one."""
     values = column_values(name, release.columns)
     schema = release.facts.schema

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.core.results import html_table
 from privatest.core.validation import (
     Rng,
     integer_at_least,
     listed,
-    printable,
     public_generator,
 )
 from privatest.data.domain import Domain
 from privatest.data.samples import encode_sample
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic import answers
+from privatest.synthetic import answers, rows
+from privatest.synthetic.answers import Words
 from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.distances import distance
 from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
@@ -35,6 +33,7 @@ from privatest.synthetic.weights import nonnegative_weights
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 __all__ = ["SyntheticData"]
@@ -42,7 +41,6 @@ __all__ = ["SyntheticData"]
 Columns = Mapping[str, NDArray[Any]]
 
 _FITTED_DRAWS = 32  # each takes an optimisation
-_SHOWN_ROWS = 5  # in a notebook
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -113,12 +111,7 @@ class SyntheticData:
     def _repr_html_(self) -> str:
         """Show the first rows with their weights, and the guarantee."""
         columns = {**self.columns, self.weight_name: self.weights}
-        rows = [
-            (str(place + 1), *(_shown(values[place]) for values in columns.values()))
-            for place in range(min(len(self), _SHOWN_ROWS))
-        ]
-        table = html_table([("", *map(printable, columns)), *rows], self._head)
-        return f"{table}<p>{html.escape(self.facts.guarantee)}</p>"
+        return rows.as_html(columns, self._head, self.facts.guarantee)
 
     @property
     def _head(self) -> str:
@@ -149,12 +142,7 @@ class SyntheticData:
 
     # --- estimates -----------------------------------------------------------------------
 
-    def mean(
-        self,
-        what: str | Callable[[Columns], Any],
-        *,
-        where: str | Callable[[Columns], Any] | None = None,
-    ) -> Estimate:
+    def mean(self, what: Words, *, where: Words | None = None) -> Estimate:
         """Estimate the mean of a column, or of a function of the columns.
 
         Parameters
@@ -172,12 +160,7 @@ class SyntheticData:
         """
         return answers.mean(self, what, where)
 
-    def probability(
-        self,
-        region: str | Callable[[Columns], Any],
-        *,
-        where: str | Callable[[Columns], Any] | None = None,
-    ) -> Estimate:
+    def probability(self, region: Words, *, where: Words | None = None) -> Estimate:
         """Estimate the probability of a region.
 
         Parameters
@@ -196,19 +179,11 @@ class SyntheticData:
         """
         return answers.probability(self, region, where)
 
-    def quantile(
-        self, column: str, q: float, *, where: str | Callable[[Columns], Any] | None = None
-    ) -> Estimate:
+    def quantile(self, column: str, q: float, *, where: Words | None = None) -> Estimate:
         """Estimate the ``q`` quantile of a column, of all rows or of those in ``where``."""
         return answers.quantile(self, column, q, where)
 
-    def by(
-        self,
-        column: str,
-        what: str | Callable[[Columns], Any],
-        *,
-        where: str | Callable[[Columns], Any] | None = None,
-    ) -> dict[str, Estimate]:
+    def by(self, column: str, what: Words, *, where: Words | None = None) -> dict[str, Estimate]:
         """Estimate a mean, or the probability of a condition, in every group of a column.
 
         Bars hold for all groups together: with probability .95 no group's own value is more
@@ -225,9 +200,7 @@ class SyntheticData:
         """
         return answers.by(self, column, what, where)
 
-    def correlation(
-        self, a: str, b: str, *, where: str | Callable[[Columns], Any] | None = None
-    ) -> Estimate:
+    def correlation(self, a: str, b: str, *, where: Words | None = None) -> Estimate:
         """Estimate the correlation of two numeric columns."""
         return answers.correlation(self, a, b, where)
 
@@ -236,7 +209,7 @@ class SyntheticData:
         target: str,
         predictors: Sequence[str],
         *,
-        where: str | Callable[[Columns], Any] | None = None,
+        where: Words | None = None,
     ) -> dict[str, Estimate]:
         """Estimate the coefficients of a least-squares regression, the intercept first.
 
@@ -244,28 +217,22 @@ class SyntheticData:
         """
         return answers.regression(self, target, predictors, where)
 
+    def groups(self, column: str) -> list[Any]:
+        """Return the values of a column that makes groups, for :meth:`by`."""
+        return answers.groups(self, column)
+
     def mmd(self, y: object, *, progress: Progress | None = None) -> Estimate:
         """Estimate the RKHS distance (MMD) between the private rows and PUBLIC rows ``y``.
 
-        Parameters
-        ----------
-        y : array, data frame or table
-            Public rows with the columns of this release. Never pass private rows here: the
-            result would not be private.
-        progress : callable, optional
-            Called with the fraction of the work that is done.
-
-        Returns
-        -------
-        Estimate
-            The error is the RKHS norm of the noise and of the change that the weights'
-            constraint made: by the triangle inequality they move the distance by no more.
+        Never pass private rows: the result would not be private. The error is the RKHS norm of
+        the noise and of the change that the weights' constraint made: by the triangle inequality
+        they move the distance by no more. ``progress`` is called with the fraction done.
         """
         kernel, domain, points = self.embedding()
-        rows = encode_sample(y, self.facts.schema, "y").rows
-        if rows.shape[1] != points.shape[1] or len(rows) == 0:
+        others = encode_sample(y, self.facts.schema, "y").rows
+        if others.shape[1] != points.shape[1] or len(others) == 0:
             raise DataError(f"y must have rows with the columns {', '.join(self.columns)}.")
-        return distance(rows, points, self.weighting, self.before, kernel, domain, progress)
+        return distance(others, points, self.weighting, self.before, kernel, domain, progress)
 
     # --- other forms ---------------------------------------------------------------------
 
@@ -295,6 +262,11 @@ class SyntheticData:
         self._kept["nonnegative"] = made
 
     @property
+    def measured(self) -> bool:
+        """Whether estimates come from what was measured, not from the rows' weights alone."""
+        return self.coefficients is not None and self.facts.kernel is not None
+
+    @property
     def source(self) -> Engine | None:
         """What estimates means from what was measured; None if nothing is known of that."""
         if self.coefficients is None or self.facts.kernel is None:
@@ -317,14 +289,7 @@ class SyntheticData:
             Takes the columns and returns a mapping of names to arrays, or one array with a row
             for each synthetic row.
         """
-        result = function(self.columns)
-        if not isinstance(result, Mapping):
-            array = np.asarray(result)
-            array = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-            result = {f"x{index + 1}": array[:, index] for index in range(array.shape[1])}
-        columns = {str(name): np.asarray(values) for name, values in result.items()}
-        if any(values.shape != (len(self),) for values in columns.values()) or not columns:
-            raise ParameterError("function must return a value for each synthetic row.")
+        columns = rows.transformed(self.columns, function)
         facts = replace(self.facts, kernel=None, schema=None)
         return replace(self, columns=columns, facts=facts, coefficients=None)
 
@@ -335,22 +300,38 @@ class SyntheticData:
         ``rng`` is public randomness.
         """
         n = integer_at_least("n", n, 1)
-        generator = public_generator(rng)
-        shares = self.nonnegative().weights
-        ticks = (np.arange(n) + generator.random()) / n
-        chosen = np.searchsorted(np.cumsum(shares) / shares.sum(), ticks, side="right")
-        chosen = generator.permutation(np.minimum(chosen, len(shares) - 1))
-        return _table({name: values[chosen] for name, values in self.columns.items()})
+        return rows.drawn(self.columns, self.nonnegative().weights, n, public_generator(rng))
 
     def to_arrow(self) -> pa.Table:
         """Return the rows and their weights as an Arrow table; the last column is the weight."""
-        return _table({**self.columns, self.weight_name: self.weights})
+        return rows.table({**self.columns, self.weight_name: self.weights})
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows and their weights as a data frame; the last column is the weight."""
         import pandas as pd  # noqa: PLC0415
 
         return pd.DataFrame({**self.columns, self.weight_name: self.weights})
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows and their weights as a Polars frame; the last column is the weight."""
+        import polars as pl  # noqa: PLC0415
+
+        return cast("pl.DataFrame", pl.from_arrow(self.to_arrow()))
+
+    def write(self, path: str | os.PathLike[str], n: int | None = None, *, rng: Rng = None) -> None:
+        """Write the rows for other programs: .csv, .parquet, .arrow or .feather.
+
+        Parameters
+        ----------
+        path : path
+            The ending decides the format.
+        n : int, optional
+            Draw so many rows without weights (:meth:`sample`); by default the rows of the
+            release with their weights.
+        rng : None, int or Generator
+            As in :meth:`sample`.
+        """
+        rows.write(self.to_arrow() if n is None else self.sample(n, rng=rng), path)
 
     @property
     def weight_name(self) -> str:
@@ -404,13 +385,3 @@ class SyntheticData:
         if schema is None:
             return self.facts.kernel, Domain.anywhere(len(self.columns)), self.points
         return self.facts.kernel, schema.domain, schema.encode(dict(self.columns))
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
-
-
-def _table(columns: Columns) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})

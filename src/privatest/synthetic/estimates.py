@@ -89,7 +89,7 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Return the parts as JSON has them; what is missing is None."""
         return {
-            "value": self.value,
+            "value": _finite(self.value),
             "error": _finite(self.error),
             "sampling": _finite(self.sampling),
             "limits": None if self.limits is None else list(self.limits),
