@@ -264,8 +264,9 @@ def _asked(made: SyntheticData, asked: Asked, weights: str | None) -> Found:
         fitted = made.nonnegative() if weights == "nonnegative" else made
         found = {"": _compare(fitted, asked.words[0])}
         return Found(found, weights or "released")
-    if made.measured or asked.where is not None or asked.by is not None:
-        return Found(_answer(made, asked), "measured" if made.measured else "released")
+    source = made.source
+    if source is not None or asked.where is not None or asked.by is not None:
+        return Found(_answer(made, asked), "released" if source is None else "measured")
     chosen = weights or ("nonnegative" if asked.question in _SHARES else "released")
     if chosen == "nonnegative":
         with working("Looking for weights that are not negative ..."):

@@ -38,6 +38,7 @@ __all__ = [
 
 Membership = Literal["private", "public"]
 _PAIR = "two finite numbers, the lower below the upper"
+_MOST_ATOMS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,16 @@ class NumericColumn:
         Whether a value that is not an integer is refused.
     missing : float or "refuse"
         What a missing value becomes: a public number within the bounds, or an error.
+    atoms : tuple of float
+        Values that are known to be frequent by themselves, such as 0 visits: releases count
+        them apart from the numbers around them.
     """
 
     lower: float
     upper: float
     integer: bool = False
     missing: float | Literal["refuse"] = "refuse"
+    atoms: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what does not describe a range."""
@@ -74,9 +79,25 @@ class NumericColumn:
         object.__setattr__(self, "upper", upper)
         if self.missing != "refuse":
             value = _finite("missing", self.missing, ' or "refuse"')
-            if not lower <= value <= upper or (self.integer and not value.is_integer()):
+            if not self._may_hold(value):
                 reject("missing", 'a value that the column may have, or "refuse"', self.missing)
             object.__setattr__(self, "missing", value)
+        object.__setattr__(self, "atoms", self._checked_atoms())
+
+    def _may_hold(self, value: float) -> bool:
+        within = self.lower <= value <= self.upper
+        return within and (value.is_integer() or not self.integer)
+
+    def _checked_atoms(self) -> tuple[float, ...]:
+        given: object = self.atoms
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            reject("atoms", "a list of values that the column may have", given)
+        atoms = sorted({_finite("atoms", value) for value in given})
+        if len(atoms) < len(given) or not all(map(self._may_hold, atoms)):
+            reject("atoms", "different values that the column may have", given)
+        if len(atoms) > _MOST_ATOMS:
+            reject("atoms", f"at most {_MOST_ATOMS}", len(atoms))
+        return tuple(atoms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +283,8 @@ class Schema:
             if isinstance(column, NumericColumn):
                 bounds = [column.lower, column.upper]
                 keys = {"type": "numeric", "bounds": bounds, "integer": column.integer}
+                if column.atoms:
+                    keys["atoms"] = list(column.atoms)
             else:
                 keys = {"type": "categorical", "categories": list(column.categories)}
                 keys["membership"] = column.membership
@@ -334,7 +357,7 @@ def _column(name: str, entry: object) -> Column:
         keys = dict(entry)
         kind = one_of("type", keys.pop("type", None), ("numeric", "categorical"))
         needed = "bounds" if kind == "numeric" else "categories"
-        optional = ("integer", "missing") if kind == "numeric" else ("membership", "missing")
+        optional = ("integer", "missing", "atoms") if kind == "numeric" else ("membership", "missing")
         _known(keys, (needed, *optional))
         value = keys.pop(needed, [])
         if value == []:

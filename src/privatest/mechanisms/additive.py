@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from privatest.core.validation import reject
 __all__ = [
     "gaussian",
     "gaussian_noise_scale",
+    "gaussian_part",
+    "gaussian_part_scale",
     "geometric",
     "laplace",
     "linf_mean",
@@ -119,6 +122,48 @@ def gaussian_noise_scale(size: int, sensitivity: Sensitivity, budget: Budget) ->
     """Return the standard deviation that :func:`gaussian` uses for ``size`` numbers; public."""
     widened = sensitivity.value + math.ldexp(math.sqrt(size), _gaussian_grid(sensitivity))
     return gaussian_scale(widened, budget)
+
+
+def gaussian_part(
+    values: NDArray[np.float64],
+    *,
+    sensitivity: Sensitivity,
+    budget: Budget,
+    share: Fraction,
+    noise: NoiseSource,
+) -> NDArray[np.float64]:
+    """Add Gaussian noise to a vector for a share of a budget: one of several rounds.
+
+    Parameters
+    ----------
+    values, sensitivity, budget, noise
+        As in :func:`gaussian`; the budget is that of all rounds together.
+    share : Fraction
+        What this round takes, above 0 and at most 1; those of all rounds add up to 1 at most.
+
+    Notes
+    -----
+    **Sensitivity** As declared, plus the rounding to the noise's grid.
+
+    **Privacy** A round with share s is Gaussian noise of 1/sqrt(s) times the scale for all of
+    the budget: the squares of sensitivity over scale add up to that of one Gaussian mechanism,
+    so all rounds together are (epsilon, delta)-private, also where a later round is chosen by
+    what earlier ones released: docs/proofs/tables.md.
+    """
+    values = _finite(np.asarray(values, dtype=np.float64))
+    _require_norm(sensitivity, "l2")
+    scale = gaussian_part_scale(values.size, sensitivity, budget, share)
+    return noise.gaussian(values, scale, _gaussian_grid(sensitivity))
+
+
+def gaussian_part_scale(
+    size: int, sensitivity: Sensitivity, budget: Budget, share: Fraction
+) -> float:
+    """Return the standard deviation that :func:`gaussian_part` uses; public, rounded up."""
+    if not 0 < share <= 1:
+        reject("share", "above 0 and at most 1", float(share))
+    whole = gaussian_noise_scale(size, sensitivity, budget)
+    return whole / math.sqrt(share) * (1 + 1e-14)
 
 
 def _gaussian_grid(sensitivity: Sensitivity) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.synthetic import asking
+from privatest.synthetic import asking, moments_asked
 from privatest.synthetic.asking import Question, Source
 from privatest.synthetic.conditions import (
     column_values,
@@ -116,7 +116,7 @@ def correlation(release: SyntheticData, a: str, b: str, where: Words | None) -> 
         number_column(name, release.columns)
     pair = _numeric(release, a), _numeric(release, b)
     asked = _question(release, pair[0], where)
-    return asking.correlation(release.source or _drawn(release), pair, asked)
+    return moments_asked.correlation(release.source or _drawn(release), pair, asked)
 
 
 def regression(
@@ -138,7 +138,7 @@ def regression(
             parts[f"{name} == {value}"] = _is(name, value)
     asked = _question(release, _numeric(release, target), where)
     source = release.source or _drawn(release)
-    return asking.regression(source, asked.function, parts, asked)
+    return moments_asked.regression(source, asked.function, parts, asked)
 
 
 def _is(name: str, value: Any) -> Callable[[Columns], Any]:
@@ -232,6 +232,8 @@ class _Drawn:
     used: Weighting
     before: Weighting | None
     finest: str = ""
+    unmeasured: str = ""
+    additive: bool = False
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -239,17 +241,27 @@ class _Drawn:
         weights: NDArray[np.float64] = self.used.weights / self.used.weights.sum()
         return weights
 
-    def means(self, function: Callable[[Columns], Any], marks: Any = None) -> Found:
-        """Estimate the means of a function's columns."""
+    def means(self, function: Any, marks: Any = None) -> Found:
+        """Estimate the means of a function's columns, or of several functions."""
         del marks
-        values = np.asarray(function(self.columns), dtype=np.float64)
-        values = values.reshape(len(self.used.weights), -1)
+        count = len(self.used.weights)
+        each = [np.asarray(part(self.columns), dtype=np.float64) for part in _listed(function)]
+        values = np.hstack(
+            [
+                np.broadcast_to(part.T, (*part.T.shape[:-1], count)).T.reshape(count, -1)
+                for part in each
+            ]
+        )
         found = [mean_estimate(column, self.used, self.before) for column in values.T]
         centre = np.array([each.value for each in found])
         moved = (values - centre).T @ self.used.draws / self.used.weights.sum()
         errors = np.array([each.error for each in found])
         spreads = np.array([root_mean_square(each) for each in (values - centre).T])
         return Found(centre, errors, errors, np.zeros_like(errors), moved.T, spreads)
+
+
+def _listed(function: Any) -> list[Callable[[Columns], Any]]:
+    return [function] if callable(function) else [*function]
 
 
 def _drawn(release: SyntheticData) -> Source:

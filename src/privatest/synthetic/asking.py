@@ -1,4 +1,4 @@
-"""Questions to a release, as means of functions: conditions, groups, correlations, regressions.
+"""Questions to a release, as means of functions: conditions, groups, quantiles.
 
 A smooth function of means moves with the noise as the mean of its influence function does; so
 every answer gets its bar from :meth:`Source.means`. Post-processing of what was released.
@@ -14,18 +14,25 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import ParameterError
 from privatest.synthetic.estimates import Estimate
 from privatest.synthetic.functionals import Found, normal_maximum
 from privatest.synthetic.probes import Marks
 
-__all__ = ["Question", "Source", "correlation", "grouped", "mean", "quantile", "regression"]
+__all__ = [
+    "Question",
+    "Source",
+    "estimates_of",
+    "flat",
+    "grouped",
+    "mean",
+    "nothing",
+    "quantile",
+]
 
 _Z = 1.959964
 _FEW = 4.0  # a share must be this many of its errors, or nothing is known of those in it
 _EVEN, _CLOSE = 21, 41  # thresholds over the bounds, and around the quantile
 _HIDDEN = "too few rows satisfy the condition: the privacy noise hides them"
-_SPREAD = "the privacy noise hides how widely these columns vary"
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
@@ -47,8 +54,16 @@ class Source(Protocol):
     def finest(self) -> str:
         """Why there is no bar where a function varies around rows."""
 
-    def means(self, function: Function, marks: Marks | None = None) -> Found:
-        """Estimate the means of a function's columns."""
+    @property
+    def unmeasured(self) -> str:
+        """Why there is not even a limit."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether functions of few columns are to be asked for one by one."""
+
+    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
+        """Estimate the means of a function's columns, or of several functions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +95,7 @@ def mean(source: Source, asked: Question) -> Estimate:
     """Estimate a mean, of all rows or of those where a condition holds."""
     if asked.where is None:
         found = source.means(asked.function, asked.marks)
-        return _estimates(source, found, found.values, asked)[0]
+        return estimates_of(source, found, found.values, asked)[0]
     return _conditional(source, [asked.where], asked)[0][0]
 
 
@@ -107,24 +122,24 @@ def _conditional(
     """Estimate means where conditions hold: 1(A)(f - v)/P(A) has mean 0 at the answer v."""
 
     def inside(columns: Columns) -> Floats:
-        return np.column_stack([_flat(where(columns), columns) for where in conditions])
+        return np.column_stack([flat(where(columns), columns) for where in conditions])
 
     shares = source.means(inside, asked.marks)
-    at_rows, values = inside(source.columns), _flat(asked.function(source.columns), source.columns)
+    at_rows, values = inside(source.columns), flat(asked.function(source.columns), source.columns)
     weight = np.maximum(source.weights @ at_rows, 1e-12)
     plain = (source.weights * values) @ at_rows / weight
     enough = shares.values > _FEW * shares.errors
     size = np.where(enough, shares.values, np.maximum(weight, 1e-3))
 
     def influence(columns: Columns) -> Floats:
-        f = _flat(asked.function(columns), columns)[:, None]
+        f = flat(asked.function(columns), columns)[:, None]
         found: Floats = inside(columns) * (f - plain) / size
         return found
 
     found = source.means(influence, asked.marks)
-    estimates = _estimates(source, found, plain + found.values, asked)
+    estimates = estimates_of(source, found, plain + found.values, asked)
     return [
-        estimate if known else _nothing(estimate.value, _HIDDEN, asked.reach)
+        estimate if known else nothing(estimate.value, _HIDDEN, asked.reach)
         for estimate, known in zip(estimates, enough, strict=True)
     ], found.directions
 
@@ -138,16 +153,16 @@ def quantile(
     where = asked.where
     kept = source.weights
     if where is not None:
-        kept = kept * _flat(where(source.columns), source.columns)
+        kept = kept * flat(where(source.columns), source.columns)
     if kept.sum() <= 0:
-        return _nothing(math.nan, _HIDDEN, bounds)
+        return nothing(math.nan, _HIDDEN, bounds)
     value = _weighted_quantile(values, kept, q)
     thresholds = _thresholds(values, kept, q, bounds, whole=whole)
 
     def below(columns: Columns) -> Floats:
         share: Floats = (columns[column][:, None] <= thresholds).astype(np.float64) - q
         if where is not None:
-            share = share * _flat(where(columns), columns)[:, None]
+            share = share * flat(where(columns), columns)[:, None]
         return share
 
     found = source.means(below, asked.marks)
@@ -202,107 +217,17 @@ def _quantile_sampling(values: Floats, weights: Floats, q: float, n: float) -> f
     return (ends[1] - ends[0]) / 2
 
 
-def correlation(source: Source, pair: tuple[Function, Function], asked: Question) -> Estimate:
-    """Estimate the correlation of two functions of a row."""
-
-    def given(columns: Columns) -> tuple[Floats, Floats, Floats]:
-        inside = np.ones(1) if asked.where is None else asked.where(columns)
-        first, second = (_flat(each(columns), columns) for each in pair)
-        return first, second, _flat(inside, columns)
-
-    def moments(columns: Columns) -> Floats:
-        x, y, inside = given(columns)
-        powers = np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
-        kept: Floats = powers * inside[:, None]
-        return kept
-
-    found = source.means(moments, asked.marks)
-    share = found.values[0]
-    m = found.values / share if share > _FEW * found.errors[0] else np.full(6, math.nan)
-    variances = m[3] - m[1] ** 2, m[4] - m[2] ** 2
-    if not min(variances) > 0:
-        return _nothing(math.nan, _SPREAD, (-1.0, 1.0))
-    sizes = math.sqrt(variances[0]), math.sqrt(variances[1])
-    value = float(np.clip((m[5] - m[1] * m[2]) / (sizes[0] * sizes[1]), -1, 1))
-
-    def influence(columns: Columns) -> Floats:
-        x, y, inside = given(columns)
-        a, b = (x - m[1]) / sizes[0], (y - m[2]) / sizes[1]
-        parts = np.column_stack([a * b - value * (a * a + b * b) / 2, a * a, b * b])
-        scaled: Floats = parts * (inside / share)[:, None]
-        return scaled
-
-    moved = source.means(influence, asked.marks)
-    if max(moved.errors[1:]) > 1 / _FEW:  # of variances, in units of themselves
-        return _nothing(value, _SPREAD, (-1.0, 1.0))
-    asked = Question(asked.function, n=asked.n, reach=(-1.0, 1.0))
-    return _estimates(source, moved, np.full(3, value), asked)[0]
-
-
-def regression(
-    source: Source,
-    target: Function,
-    predictors: Mapping[str, Function],
-    asked: Question,
-) -> dict[str, Estimate]:
-    """Estimate the coefficients of a least-squares regression, the intercept first."""
-    names = ["intercept", *predictors]
-    k = len(names)
-
-    def design(columns: Columns) -> tuple[Floats, Floats, Floats]:
-        y = _flat(target(columns), columns)
-        parts = [np.ones(len(y)), *(_flat(each(columns), columns) for each in predictors.values())]
-        inside = np.ones(1) if asked.where is None else asked.where(columns)
-        return np.column_stack(parts), y, _flat(inside, columns)
-
-    rows, _, inside = design(source.columns)
-    kept = source.weights * inside
-    centre = kept @ rows / max(kept.sum(), 1e-12)
-    scale = np.sqrt(np.maximum(kept @ (rows - centre) ** 2 / max(kept.sum(), 1e-12), 1e-300))
-    centre[0], scale[0] = 0.0, 1.0
-    if k > 1 and scale[1:].min() < 1e-9 * max(1.0, float(np.abs(centre).max())):
-        raise ParameterError("every predictor must take at least two values in the release.")
-
-    def moments(columns: Columns) -> Floats:
-        x, y, inside = design(columns)
-        x = (x - centre) / scale * inside[:, None]
-        return np.column_stack(
-            [(x[:, :, None] * x[:, None, :]).reshape(len(y), -1), x * y[:, None]]
-        )
-
-    found = source.means(moments, asked.marks)
-    square = found.values[: k * k].reshape(k, k)
-    square = (square + square.T) / 2
-    unsure = float(np.linalg.norm(found.errors[: k * k].reshape(k, k), 2))
-    known = float(np.linalg.eigvalsh(square)[0]) > _FEW / 2 * unsure
-    if not known:
-        return {name: _nothing(math.nan, _SPREAD, None) for name in names}
-    inverse = np.linalg.inv(square)
-    slopes = inverse @ found.values[k * k :]
-    # back to the columns' own units
-    back = np.diag(1 / scale)
-    back[0, 1:] = -centre[1:] / scale[1:]
-
-    def influence(columns: Columns) -> Floats:
-        x, y, inside = design(columns)
-        x = (x - centre) / scale
-        rest = (y - x @ slopes) * inside
-        moved: Floats = (x * rest[:, None]) @ inverse @ back.T
-        return moved
-
-    moved = source.means(influence, asked.marks)
-    asked = Question(asked.function, n=asked.n)
-    estimates = _estimates(source, moved, back @ slopes, asked)
-    return dict(zip(names, estimates, strict=True))
-
-
-def _estimates(source: Source, found: Found, values: Floats, asked: Question) -> list[Estimate]:
+def estimates_of(source: Source, found: Found, values: Floats, asked: Question) -> list[Estimate]:
+    """Return values with the bars that were found for them, or limits where there is none."""
     low, high = asked.reach or (-math.inf, math.inf)
     estimates = []
     for index, given in enumerate(values):
         value = float(min(max(given, low), high))
         error, unseen = float(found.errors[index]), float(found.unseen[index])
         sampling = float(found.spreads[index]) / math.sqrt(asked.n)
+        if math.isinf(error):
+            estimates.append(nothing(value, source.unmeasured, asked.reach))
+            continue
         if found.held[index]:
             estimates.append(Estimate(value, error, unseen, sampling))
             continue
@@ -330,10 +255,12 @@ def _longer(estimate: Estimate, factor: float, reach: tuple[float, float] | None
     )
 
 
-def _nothing(value: float, reason: str, reach: tuple[float, float] | None) -> Estimate:
+def nothing(value: float, reason: str, reach: tuple[float, float] | None) -> Estimate:
+    """Return a value of which nothing is known but its possible range."""
     return Estimate(value, math.nan, math.nan, math.nan, reach, reason)
 
 
-def _flat(values: Any, columns: Columns) -> Floats:
+def flat(values: Any, columns: Columns) -> Floats:
+    """Return one number for each row."""
     length = len(next(iter(columns.values())))
     return np.broadcast_to(np.asarray(values, dtype=np.float64), (length,))

@@ -24,11 +24,14 @@ from privatest.data.samples import encode_sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic import answers, rows
 from privatest.synthetic.answers import Words
+from privatest.synthetic.asking import Source
 from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.distances import distance
 from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
 from privatest.synthetic.functionals import Engine
+from privatest.synthetic.measured import Measured
 from privatest.synthetic.subspace import span
+from privatest.synthetic.table_means import TableMeans
 from privatest.synthetic.weights import nonnegative_weights
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ class SyntheticData:
         the data.
     coefficients : Coefficients or None
         What was measured, with noise of known size: estimates and their bars come from it.
+    measured : tuple of Measured
+        The noisy tables that the rows were fitted to, if the method is "tables".
     """
 
     columns: Columns
@@ -75,6 +80,7 @@ class SyntheticData:
     facts: Facts
     before: Weighting | None = None
     coefficients: Coefficients | None = None
+    measured: tuple[Measured, ...] = ()
     _kept: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -93,7 +99,7 @@ class SyntheticData:
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling, which a mapping proxy does not."""
         parts = (dict(self.columns), self.weights, self.draws, self.facts, self.before)
-        return type(self), (*parts, self.coefficients)
+        return type(self), (*parts, self.coefficients, self.measured)
 
     def __len__(self) -> int:
         """Return the number of synthetic rows."""
@@ -262,23 +268,23 @@ class SyntheticData:
         self._kept["nonnegative"] = made
 
     @property
-    def measured(self) -> bool:
-        """Whether estimates come from what was measured, not from the rows' weights alone."""
-        return self.coefficients is not None and self.facts.kernel is not None
-
-    @property
-    def source(self) -> Engine | None:
+    def source(self) -> Source | None:
         """What estimates means from what was measured; None if nothing is known of that."""
+        if "source" not in self._kept:
+            self._kept["source"] = self._look_for_source()
+        found: Source | None = self._kept["source"]
+        return found
+
+    def _look_for_source(self) -> Source | None:
+        schema = self.facts.schema
+        if self.measured and schema is not None:
+            return TableMeans(self.columns, self.weights, self.measured, schema, self.facts.n)
         if self.coefficients is None or self.facts.kernel is None:
             return None
-        if "source" not in self._kept:
-            kernel, domain, points = self.embedding()
-            fitted = self.nonnegative().weighting
-            schema, names = self.facts.schema, list(self.columns)
-            parts = (fitted, self.coefficients, kernel, domain, schema, names)
-            self._kept["source"] = Engine(points, *parts)
-        found: Engine = self._kept["source"]
-        return found
+        kernel, domain, points = self.embedding()
+        fitted = self.nonnegative().weighting
+        parts = (fitted, self.coefficients, kernel, domain, schema, list(self.columns))
+        return Engine(points, *parts)
 
     def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
         """Apply a function to every row and keep the weights (kernel probabilistic programming).
@@ -291,7 +297,7 @@ class SyntheticData:
         """
         columns = rows.transformed(self.columns, function)
         facts = replace(self.facts, kernel=None, schema=None)
-        return replace(self, columns=columns, facts=facts, coefficients=None)
+        return replace(self, columns=columns, facts=facts, coefficients=None, measured=())
 
     def sample(self, n: int, *, rng: Rng = None) -> pa.Table:
         """Draw ``n`` unweighted rows, for models that do not take weights.
@@ -378,8 +384,8 @@ class SyntheticData:
         """Return the kernel, the domain and the encoded rows."""
         if self.facts.kernel is None:
             raise ParameterError(
-                "transformed rows have no kernel: call this before transform, "
-                "or weights='nonnegative' in release."
+                "rows that were transformed, or released by tables, have no kernel: call this "
+                "before transform, or release with method='subspace'."
             )
         schema = self.facts.schema
         if schema is None:

@@ -104,6 +104,8 @@ class Engine:
         self._known: dict[str, _Surroundings] = {}
 
     finest = "this release says nothing about conditions finer than its points"
+    unmeasured = ""
+    additive = False
 
     @property
     def columns(self) -> Columns:
@@ -115,12 +117,12 @@ class Engine:
         """Their weights, which add up to 1."""
         return self._weights
 
-    def means(self, function: Function, marks: Marks | None = None) -> Found:
+    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
         """Estimate the means of a function's columns (rows × functions, or one per row).
 
         Parameters
         ----------
-        function : callable
+        function : callable, or several
             Maps columns to one number, or several, for each row.
         marks : mapping of str to numbers, optional
             Where the function may jump, by column.
@@ -281,7 +283,9 @@ def _critical_values() -> tuple[Floats, Floats]:
     return ratios, np.array(found)
 
 
-def _matrix(function: Function, columns: Columns) -> Floats:
+def _matrix(function: Function | Sequence[Function], columns: Columns) -> Floats:
+    if not callable(function):
+        return np.hstack([_matrix(each, columns) for each in function])
     length = len(next(iter(columns.values())))
     values = np.asarray(function(columns), dtype=np.float64)
     if values.ndim < 2:
@@ -293,10 +297,15 @@ def _matrix(function: Function, columns: Columns) -> Floats:
 
 def normal_maximum(directions: Floats, seed: int = 0) -> float:
     """Return the .95 quantile of the largest |coordinate| of standardised u'N, for columns u."""
-    sizes = np.sqrt(np.einsum("ij,ij->j", directions, directions))
-    kept = directions[:, sizes > 0] / sizes[sizes > 0]
-    if not kept.size:
+    covariance = directions.T @ directions
+    sizes = np.sqrt(np.diag(covariance))
+    kept = sizes > 0
+    if not kept.any():
         return _Z
-    normal = np.random.default_rng(seed).normal(size=(4000, len(kept)))
-    largest = np.abs(normal @ kept).max(axis=1)
-    return max(float(np.quantile(largest, _LEVEL)), _Z) if math.isfinite(largest[0]) else _Z
+    spectrum, vectors = np.linalg.eigh(
+        covariance[np.ix_(kept, kept)] / np.outer(sizes[kept], sizes[kept])
+    )
+    root = vectors * np.sqrt(np.maximum(spectrum, 0.0))
+    normal = np.random.default_rng(seed).normal(size=(20_000, int(kept.sum())))
+    largest = np.abs(normal @ root.T).max(axis=1)
+    return max(float(np.quantile(largest, _LEVEL)), _Z)

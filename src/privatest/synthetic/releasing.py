@@ -45,11 +45,13 @@ from privatest.synthetic.subspace import (
     span,
     usual_tolerance,
 )
+from privatest.synthetic.tables_plan import suits_tables, tables_of
+from privatest.synthetic.tables_release import tables_release
 from privatest.synthetic.weights import Weights, best_points, weighted
 
 __all__ = ["release"]
 
-Method = Literal["subspace", "features"]
+Method = Literal["auto", "tables", "subspace", "features"]
 _DEFAULT_POINTS = 500
 _UNBOUNDED = ("linear", "poly", "polynomial", "quadratic", "cosine", "sigmoid")
 
@@ -59,11 +61,11 @@ def release(
     *,
     bounds: Bounds = None,
     public_points: object = None,
-    kernel: KernelFamily | Kernel = "gaussian",
+    kernel: KernelFamily | Kernel | None = None,
     bandwidth: float | None = None,
     epsilon: Amount,
     delta: Amount,
-    method: Method = "subspace",
+    method: Method = "auto",
     n_points: int | None = None,
     weights: Weights | None = None,
     weight_bound: float = 1.0,
@@ -88,24 +90,29 @@ def release(
     public_points : array, data frame or table, optional
         Rows that are PUBLIC already: from a published subset, from a similar data set, or made
         up. The release contains them unchanged. By default points are spread over the box.
-    kernel : {"gaussian", "laplace", "imq"} or Kernel
-        The measure of similarity. Categories are handled by a product kernel.
+    kernel : {"gaussian", "laplace", "imq"} or Kernel, optional
+        The measure of similarity, by default "gaussian". Categories are handled by a product
+        kernel. Not for "tables".
     bandwidth : float, optional
         Bandwidth w of the kernel: exp(-|x-y|²/w²) and so on. In units of the box if there are
         bounds (each column has length 1), else in the data's own units. By default it follows
         from the numbers of columns and points.
     epsilon, delta : float
         The budget. The mechanism needs delta > 0.
-    method : {"subspace", "features"}
-        "subspace" (Algorithm 1): public points, private weights. "features" (Algorithm 2):
-        points and weights are fitted to a noisy mean of random Fourier features.
+    method : {"auto", "tables", "subspace", "features"}
+        "tables": rows that fit noisy counts of each column and of pairs of columns; the counts
+        are released too. "subspace" (Algorithm 1): public points, private weights. "features"
+        (Algorithm 2): points and weights are fitted to a noisy mean of random Fourier features.
+        "auto" takes "tables" if there are categories, atoms or more than two columns and none
+        of the options of "subspace" is given, else "subspace".
     n_points : int, optional
         Rows to release, by default all public points, or 500. If there are more public points,
         the best are chosen after noise was added, and no more than stand out from the noise.
+        For "tables" any number; by default that of the private rows, or 50,000 if it is less.
     weights : {"signed", "bounded", "nonnegative", "equal"}, optional
         "signed" (default for "subspace") is nearest in the RKHS. "bounded" has |w|₁ <=
         ``weight_bound``. "nonnegative" (default for "features") sums to 1, so that
-        probabilities are in [0, 1]. "equal" repeats rows instead.
+        probabilities are in [0, 1]. "equal" (always so for "tables") repeats rows instead.
     weight_bound : float
         The bound for "bounded".
     n_frequencies : int
@@ -118,7 +125,7 @@ def release(
     noise : NoiseSource, optional
         Secret randomness; by default SecureNoise.
     progress : callable, optional
-        Called with (steps done, steps) while "features" optimises.
+        Called with (steps done, steps) while "tables" or "features" fits.
 
     Returns
     -------
@@ -130,11 +137,13 @@ def release(
     **Sensitivity** The embedding of n rows moves by at most c/n, c² = 2 (sup k - inf k) over
     the box, and so does its projection on the span of public points, in l2 (the paper has
     2/n); times the rows per person, widened for rounding. Proof: docs/proofs/synthetic.md; for
-    "features" docs/proofs/fourier-release.md.
+    "features" docs/proofs/fourier-release.md. A table of counts moves by sqrt(2), times the rows
+    per person: docs/proofs/tables.md.
 
     **Privacy** The coefficients plus analytic Gaussian noise are (epsilon, delta)-private.
     Points, kernel and basis are public. Shrinkage, weights and error bars are computed from
-    the noisy coefficients: post-processing. The number of rows is public.
+    the noisy coefficients: post-processing. The number of rows is public. So are the noisy tables
+    of "tables": Gaussian noise in rounds whose squared ratios of sensitivity to scale add up.
 
     References
     ----------
@@ -152,12 +161,24 @@ def release(
     """
     budget = _budget(epsilon, delta)
     one_of("method", method, get_args(Method))
+    given = {"kernel": kernel, "bandwidth": bandwidth, "public_points": public_points}
+    own = [name for name, value in given.items() if value is not None]
+    if method == "auto":
+        plain = not own and tolerance is None and weights not in ("signed", "bounded")
+        method = "tables" if plain and suits_tables(bounds, x) else "subspace"
+    elif method == "tables" and own:
+        raise ParameterError(f"{own[0]} must not be given for method='tables'.")
     chosen = _weights(method, weights)
     number("weight_bound", weight_bound, above=0)
     if tolerance is not None:
         number("tolerance", tolerance, at_least=1e-10, below=1)
     integer_at_least("n_frequencies", n_frequencies, 1)
     generator, source = public_generator(rng), noise_source(noise)
+    if method == "tables":
+        sample, rounds, size = tables_of(x, bounds, n_points, budget)
+        return tables_release(
+            sample, rounds, n_rows=size, rng=generator, noise=source, progress=progress
+        )
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
     if method == "features":
@@ -221,7 +242,7 @@ def _plan(
     bounds: Bounds,
     public_points: object,
     n_points: int | None,
-    kernel: KernelFamily | Kernel,
+    kernel: KernelFamily | Kernel | None,
     bandwidth: float | None,
     method: Method,
 ) -> _Plan:
@@ -302,14 +323,22 @@ def _weights(method: Method, weights: Weights | None) -> Weights:
     if weights is None:
         return "signed" if method == "subspace" else "nonnegative"
     one_of("weights", weights, get_args(Weights))
+    if method == "tables" and weights in ("signed", "bounded"):
+        raise ParameterError(
+            f"weights={weights!r} needs method='subspace'; 'tables' has equal ones."
+        )
     if method == "features" and weights == "signed":
         raise ParameterError("weights='signed' needs method='subspace'; 'bounded' works for both.")
     return weights
 
 
 def _kernel(
-    kernel: KernelFamily | Kernel, bandwidth: float | None, domain: Domain, n_points: int
+    kernel: KernelFamily | Kernel | None,
+    bandwidth: float | None,
+    domain: Domain,
+    n_points: int,
 ) -> Kernel:
+    kernel = "gaussian" if kernel is None else kernel
     if isinstance(kernel, Kernel):
         if bandwidth is not None:
             raise ParameterError("bandwidth must be None if kernel is a Kernel: it has its own.")

@@ -22,6 +22,7 @@ from privatest.kernels.kernels import Kernel, KernelFamily
 from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts, Weighting
+from privatest.synthetic.measured import Measured
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -165,6 +166,7 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
         "simulated": facts.simulated,
         "coefficients": _coefficients(release.coefficients),
         "signed": release.before is not None,
+        **({"measured": [t.to_dict() for t in release.measured]} if release.measured else {}),
     }
 
 
@@ -189,8 +191,10 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     )
     own = _weighting(table, weight, draws)
     before = _weighting(table, *signed) if signed else None
-    measured = _measured(facts.get("coefficients"))
-    made = SyntheticData(columns, own.weights, own.draws, public, before, measured)
+    coefficients = _measured(facts.get("coefficients"))
+    tables = tuple(map(Measured.from_dict, facts.get("measured", ())))
+    parts = (public, before, coefficients, tables)
+    made = SyntheticData(columns, own.weights, own.draws, *parts)
     if fitted:
         made.keep_nonnegative(_weighting(table, *fitted))
     return made

@@ -1,0 +1,144 @@
+"""Public cells of a column: categories, integers, bins between public bounds, and atoms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.results import read_only
+from privatest.data.schema import CategoricalColumn, Column, Schema
+
+__all__ = ["MOST_CELLS", "Cells", "column_cells", "schema_cells"]
+
+MOST_CELLS = 20_000  # of a column: each takes noise, and one row says nothing about so many
+_FEW_VALUES = 128  # integers that are counted one by one
+_BINS = 64  # of other numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """How one column is counted. Everything here follows from the schema.
+
+    Attributes
+    ----------
+    lowest, highest : ndarray
+        The ends of each cell, in the column's own units (categories are 0, 1, ...). They are
+        equal for a single value: a category, an integer, an atom. Between real numbers the
+        highest belongs to the next cell, but for the last.
+    ordered : bool
+        Whether neighbours are alike: numbers are, categories are not.
+    whole : bool
+        Whether values between the ends are integers.
+    """
+
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+    ordered: bool = True
+    whole: bool = True
+
+    def __len__(self) -> int:
+        """Return the number of cells."""
+        return len(self.lowest)
+
+    def codes(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the cell of each value; values lie within the column's bounds."""
+        found = np.searchsorted(self.lowest, values, side="right") - 1
+        return found.clip(0, len(self) - 1).astype(np.intp)
+
+    def values(
+        self, codes: NDArray[np.intp], shares: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw a value for each code: within a cell by a density that leans to its neighbours.
+
+        ``shares`` are the cells' shares of all rows. Values of a cell are spread evenly over the
+        law, so that their mean is that of the law, and handed out in random order.
+        """
+        values = self.lowest[codes]
+        leaning = self._leanings(shares)
+        for cell in np.unique(codes[self.highest[codes] > values]):
+            rows = np.flatnonzero(codes == cell)
+            even = (rng.permutation(len(rows)) + rng.random()) / len(rows)
+            values[rows] = self._within(int(cell), _leaned(even, leaning[cell]))
+        return values
+
+    def _within(self, cell: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values at places from 0 to 1 of a cell."""
+        low, high = self.lowest[cell], self.highest[cell]
+        if self.whole:
+            return np.minimum(low + np.floor(places * (high - low + 1)), high)
+        found = np.clip(low * (1 - places) + high * places, low, high)
+        last = cell == len(self) - 1
+        return found if last else np.minimum(found, np.nextafter(high, low))
+
+    def _leanings(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how much more likely the upper end of a cell is than its middle, in [-1, 1]."""
+        widths = self.highest - self.lowest + (1.0 if self.whole else 0.0)
+        wide = np.flatnonzero(self.highest > self.lowest)
+        leanings = np.zeros(len(self))
+        if len(wide) < 2:
+            return leanings
+        heights = shares[wide] / widths[wide]
+        around = np.concatenate([[heights[0]], heights, [heights[-1]]])
+        # from the middle of the cell below to that of the cell above; at the ends from its own
+        steps = np.full(len(wide), 4.0)
+        steps[[0, -1]] = 2.0
+        slopes = (around[2:] - around[:-2]) / (steps * np.maximum(heights, 1e-300))
+        leanings[wide] = slopes.clip(-1, 1)
+        return leanings
+
+
+def _leaned(even: NDArray[np.float64], leaning: float) -> NDArray[np.float64]:
+    """Return quantiles of the density 1 + leaning (2x - 1) on [0, 1]."""
+    if abs(leaning) < 1e-9:
+        return even
+    root = np.sqrt((1 - leaning) ** 2 + 4 * leaning * even)
+    places: NDArray[np.float64] = ((root - (1 - leaning)) / (2 * leaning)).clip(0, 1)
+    return places
+
+
+def schema_cells(schema: Schema) -> tuple[Cells, ...]:
+    """Return the cells of all columns; refuse a column that has too many."""
+    cells = []
+    for name, column in schema.columns.items():
+        count = len(column.categories) if isinstance(column, CategoricalColumn) else 0
+        if count > MOST_CELLS:
+            raise ParameterError(
+                f"column {name!r} must have at most {MOST_CELLS:,} categories for "
+                f"method='tables'; it has {count:,}. Merge categories, or leave the column out."
+            )
+        cells.append(column_cells(column))
+    return tuple(cells)
+
+
+def column_cells(column: Column) -> Cells:
+    """Return the cells of one column: public, from its description alone."""
+    if isinstance(column, CategoricalColumn):
+        codes = read_only(np.arange(len(column.categories), dtype=np.float64))
+        return Cells(codes, codes, ordered=False)
+    lower, upper, atoms = column.lower, column.upper, np.array(column.atoms)
+    edges = lower + (upper - lower) * (np.arange(_BINS) / _BINS)
+    if column.integer:
+        if upper - lower < _FEW_VALUES:
+            values = read_only(np.arange(lower, upper + 1))
+            return Cells(values, values)
+        lowest = _starts(np.ceil(edges), atoms, atoms + 1, upper)
+        return Cells(lowest, read_only(np.append(lowest[1:] - 1, upper)))
+    lowest = _starts(edges, atoms, np.nextafter(atoms, np.inf), upper)
+    highest = np.append(lowest[1:], upper)
+    single = np.isin(lowest, atoms)
+    highest[single] = lowest[single]
+    return Cells(lowest, read_only(highest), whole=False)
+
+
+def _starts(
+    edges: NDArray[np.float64],
+    atoms: NDArray[np.float64],
+    after: NDArray[np.float64],
+    upper: float,
+) -> NDArray[np.float64]:
+    """Return where cells begin: at edges, at atoms, and right after atoms."""
+    starts = np.unique(np.concatenate([edges, atoms, after]))
+    return read_only(starts[starts <= upper])

@@ -1,0 +1,147 @@
+"""What a release by tables measures, and with how much noise: from public sizes only."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.core.validation import integer_at_least, reject
+from privatest.data.bounds import Bounds, schema_of
+from privatest.data.samples import Sample, encode_sample
+from privatest.data.schema import NumericColumn, Schema
+from privatest.data.tables import read_data
+from privatest.synthetic.cells import Cells, schema_cells
+from privatest.synthetic.measured import table_scale
+
+__all__ = ["TablesPlan", "plan_tables", "suits_tables", "tables_of"]
+
+_FEW_PAIRS = 6  # all of them are measured in fine groups at once
+_ONE_WAY, _COARSE = Fraction(7, 20), Fraction(1, 5)  # shares of the budget; the rest is for pairs
+COARSE_GROUPS = 8  # a group of a coarse table holds about an eighth of the rows, or more
+_FEWEST, _MOST = 8, 64  # fine groups
+_CHOSEN_PER_COLUMN = 3
+_PLANE = 2  # more columns than these are too many for points in space
+_MOST_ROWS, _MOST_RELEASED = 50_000, 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TablesPlan:
+    """Rounds of a release, before any data is seen.
+
+    Attributes
+    ----------
+    schema : Schema
+        The columns.
+    cells : tuple of Cells
+        Their public cells.
+    n : int
+        The number of private rows.
+    budget : Budget
+        What all rounds cost together.
+    one_way, coarse, fine : Fraction
+        Shares of the budget for tables of single columns, coarse tables of all pairs, and fine
+        tables of pairs (those chosen by the coarse ones, or all if ``coarse`` is 0).
+    """
+
+    schema: Schema
+    cells: tuple[Cells, ...]
+    n: int
+    budget: Budget
+    one_way: Fraction
+    coarse: Fraction
+    fine: Fraction
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(self.schema.columns)
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows of a person."""
+        return self.schema.rows_per_person
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """How the budget is split, for readers."""
+        parts = {"one_way": self.one_way, "coarse": self.coarse, "fine": self.fine}
+        return {name: float(part) for name, part in parts.items() if part}
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """All pairs of columns."""
+        return list(itertools.combinations(range(len(self.names)), 2))
+
+    @property
+    def most_chosen(self) -> int:
+        """The most pairs that the last round measures."""
+        if not self.coarse:
+            return len(self.pairs)
+        return min(len(self.pairs), _CHOSEN_PER_COLUMN * len(self.names))
+
+    def columns(self, values: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return rows, in their own units, as columns of numbers and categories."""
+        columns = self.schema.decode(np.where(self.schema.domain.levels, values, 0.0))
+        for place, (name, column) in enumerate(self.schema.columns.items()):
+            if isinstance(column, NumericColumn):  # not scaled and back: atoms stay what they are
+                own = values[:, place]
+                columns[name] = own.astype(np.int64) if column.integer else own.copy()
+        for array in columns.values():
+            array.flags.writeable = False
+        return columns
+
+    def sigma(self, tables: int, share: Fraction) -> float:
+        """Return the noise of a count if ``tables`` share a round."""
+        return table_scale(tables, 1, self.rows_per_person, self.budget, share)
+
+    @property
+    def fine_groups(self) -> int:
+        """About the number of fine groups of a column: so that a count exceeds its noise."""
+        if not self.fine:
+            return _MOST
+        groups = math.sqrt(self.n / self.sigma(self.most_chosen, self.fine))
+        return min(max(round(groups), _FEWEST), _MOST)
+
+
+def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
+    """Return the rounds for a schema; refuse one that is too large."""
+    cells, columns = schema_cells(schema), len(schema.columns)
+    pairs = columns * (columns - 1) // 2
+    one_way = Fraction(1) if pairs == 0 else _ONE_WAY
+    coarse = Fraction(0) if pairs <= _FEW_PAIRS else _COARSE
+    return TablesPlan(
+        schema, cells, n, budget, one_way, coarse, 1 - one_way - coarse
+    )
+
+
+def suits_tables(bounds: Bounds, x: object) -> bool:
+    """Whether public descriptions call for tables: categories, atoms or many columns."""
+    schema = schema_of(bounds, read_data(x, "x"))
+    if schema is None:
+        return False
+    columns = schema.columns.values()
+    return len(columns) > _PLANE or any(getattr(c, "atoms", c) for c in columns)
+
+
+def tables_of(
+    x: object, bounds: Bounds, n_points: int | None, budget: Budget
+) -> tuple[Sample, TablesPlan, int]:
+    """Return the private rows, the rounds, and how many rows to release."""
+    sample = encode_sample(x, bounds, units="own")
+    if sample.schema is None:
+        raise ParameterError("bounds must be given for method='tables': bins are public.")
+    n = len(sample)
+    if n < 1:
+        raise DataError("x must have at least one row.")
+    rows = min(n, _MOST_ROWS) if n_points is None else integer_at_least("n_points", n_points, 1)
+    if rows > _MOST_RELEASED:
+        reject("n_points", f"at most {_MOST_RELEASED:,}", rows)
+    return sample, plan_tables(sample.schema, n, budget), rows

@@ -1,0 +1,202 @@
+"""Tables of one and two columns as a release: measure, fit, round to rows.
+
+Proof: docs/proofs/tables.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.noise import NoiseSource
+from privatest.data.samples import Sample
+from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.estimates import Facts
+from privatest.synthetic.grouping import grouped, merged, on_simplex, useful_pairs
+from privatest.synthetic.measured import Measured, Wanted, measure
+from privatest.synthetic.mixture import Target, fit_mixture
+from privatest.synthetic.table_draws import Refitting, weight_draws
+from privatest.synthetic.table_rows import cell_codes, group_codes, row_values
+from privatest.synthetic.tables_plan import COARSE_GROUPS, TablesPlan
+
+__all__ = ["Tables", "measure_tables", "tables_release"]
+
+_COMPONENTS, _STEPS = 500, 600
+_DRAWS = 32
+_FITTING = 8  # error bars take about so many times as long as the fit
+_CELL = 3.0  # a fine group holds at least so many standard deviations of its own count's noise
+
+Groups = tuple[NDArray[np.intp], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """All that was measured, and the groups it was measured in.
+
+    Attributes
+    ----------
+    measured : list of Measured
+        Single columns in their order, then pairs.
+    fine : tuple of ndarray
+        For each column the fine group of each cell.
+    coarse : tuple of ndarray or None
+        For each column the coarse group of each fine group, if coarse tables were measured.
+    """
+
+    measured: list[Measured]
+    fine: Groups
+    coarse: Groups | None
+
+    @property
+    def single(self) -> list[Measured]:
+        """The tables of single columns, in the order of columns."""
+        return self.measured[: len(self.fine)]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Fine groups of each column."""
+        return [int(group.max()) + 1 for group in self.fine]
+
+
+def measure_tables(
+    codes: NDArray[np.intp], plan: TablesPlan, noise: NoiseSource
+) -> Tables:
+    """Measure all single columns, then pairs of columns, for all of the budget.
+
+    Notes
+    -----
+    **Sensitivity** Each round: :func:`privatest.synthetic.measured.table_sensitivity`.
+
+    **Privacy** Shares of the rounds add up to 1. Groups of cells and the pairs of the last
+    round are chosen from noisy tables of earlier rounds: post-processing, and adaptive
+    composition of Gaussian mechanisms. docs/proofs/tables.md.
+    """
+
+    def buy(wanted: Sequence[Wanted], share: Fraction) -> list[Measured]:
+        return measure(
+            codes,
+            wanted,
+            plan.names,
+            rows_per_person=plan.rows_per_person,
+            budget=plan.budget,
+            share=share,
+            noise=noise,
+        )
+
+    alone = [Wanted((i,), (np.arange(len(c)),)) for i, c in enumerate(plan.cells)]
+    single = buy(alone, plan.one_way)
+    shares = [on_simplex(table.counts, plan.n) for table in single]
+    fine = _merged(shares, plan, max(plan.n / plan.fine_groups, _CELL * single[0].sigma))
+    if not plan.fine:
+        return Tables(single, fine, None)
+    sums = [grouped(counts, group) for counts, group in zip(shares, fine, strict=True)]
+    pairs, bought, coarse = plan.pairs, [], None
+    if plan.coarse:
+        coarse = _merged(sums, plan, plan.n / COARSE_GROUPS)
+        whole = tuple(group[own] for group, own in zip(coarse, fine, strict=True))
+        bought = buy([Wanted(pair, (whole[pair[0]], whole[pair[1]])) for pair in pairs], plan.coarse)
+        rough = [grouped(s, group) / plan.n for s, group in zip(sums, coarse, strict=True)]
+        sizes = [len(own) for own in sums]
+        chosen = useful_pairs(bought, rough, pairs, sizes, plan.sigma(1, plan.fine), plan.n)
+        pairs = [pairs[place] for place in chosen]
+    bought += buy([Wanted(pair, (fine[pair[0]], fine[pair[1]])) for pair in pairs], plan.fine)
+    return Tables([*single, *bought], fine, coarse)
+
+
+def _merged(counts: Sequence[NDArray[np.float64]], plan: TablesPlan, least: float) -> Groups:
+    return tuple(
+        merged(own, least, ordered=cells.ordered)
+        for own, cells in zip(counts, plan.cells, strict=True)
+    )
+
+
+def targets(tables: Tables, names: Sequence[str], n: int) -> list[Target]:
+    """Return what the mixture is fitted to: noisy shares of fine or coarse groups."""
+    found = []
+    for table in tables.measured:
+        columns = tuple(names.index(name) for name in table.columns)
+        if len(columns) == 1:
+            group = tables.fine[columns[0]]
+            counts = grouped(table.counts, group)
+            # the number of rows is public: it takes out one part of the noise
+            cells = np.bincount(group)
+            counts += (n - table.counts.sum()) * cells / len(group)
+            found.append(Target(columns, (None,), counts / n, table.sigma * np.sqrt(cells) / n))
+            continue
+        rough = tables.coarse is not None and table.counts.shape != tuple(
+            tables.sizes[column] for column in columns
+        )
+        groups = tuple(tables.coarse[c] if rough and tables.coarse else None for c in columns)
+        found.append(Target(columns, groups, table.counts / n, table.sigma / n))
+    return found
+
+
+def tables_release(
+    sample: Sample,
+    plan: TablesPlan,
+    *,
+    n_rows: int,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+    progress: Callable[[int, int], None] | None = None,
+) -> SyntheticData:
+    """Release rows that fit noisy tables of one and two columns.
+
+    Notes
+    -----
+    **Sensitivity** Of the tables: docs/proofs/tables.md.
+
+    **Privacy** The noisy tables are (epsilon, delta)-private; the rest is post-processing.
+    """
+    assert sample.schema is not None
+    codes = [cells.codes(sample.rows[:, place]) for place, cells in enumerate(plan.cells)]
+    tables = measure_tables(np.column_stack(codes), plan, noise)
+    # from here on everything is post-processing
+    wanted = targets(tables, plan.names, plan.n)
+    told = _parts(progress)
+    mixture = fit_mixture(
+        tables.sizes,
+        wanted,
+        tables.coarse,
+        components=_COMPONENTS,
+        steps=_STEPS,
+        rng=rng,
+        progress=told(0, 1),
+    )
+    groups = group_codes(mixture, n_rows, rng)
+    counts, sigma = [table.counts for table in tables.single], tables.single[0].sigma
+    found = cell_codes(groups, tables.fine, counts, sigma, rng)
+    again = Refitting(groups, found, wanted, tables.fine, tables.coarse, sigma, plan.n)
+    draws = weight_draws(again, _DRAWS, rng, told(1, _FITTING))
+    facts = Facts(
+        n=plan.n,
+        spent=plan.budget,
+        method=f"tables ({len(tables.measured)} of one or two columns)",
+        kernel=None,
+        schema=sample.schema,
+        unit=sample.unit,
+        sigma=sigma,
+        parameters={"weights": "equal", "n_points": n_rows, "shares": plan.shares},
+        simulated=noise.simulated,
+    )
+    rows = plan.columns(row_values(found, plan.cells, rng))
+    weights = np.full(n_rows, 1 / n_rows)
+    return SyntheticData(rows, weights, draws, facts, measured=tuple(tables.measured))
+
+
+def _parts(
+    progress: Callable[[int, int], None] | None,
+) -> Callable[[int, int], Callable[[int, int], None] | None]:
+    """Return what tells the progress of two parts as that of one."""
+
+    def part(first: int, size: int) -> Callable[[int, int], None] | None:
+        if progress is None:
+            return None
+        whole = 1 + _FITTING
+        return lambda done, steps: progress(first * steps + size * done, whole * steps)
+
+    return part

@@ -1,0 +1,121 @@
+"""Releases by tables: cells, groups, the fit, rows that obey the schema."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privatest.core.errors import ParameterError
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.noise import SimulatedNoise
+from privatest.synthetic import SyntheticData, release
+from privatest.synthetic.cells import MOST_CELLS, column_cells, schema_cells
+from privatest.synthetic.grouping import denoised, merged, on_simplex
+
+SCHEMA = Schema(
+    {
+        "plan": CategoricalColumn(("basic", "plus", "never")),
+        "spent": NumericColumn(0, 20, atoms=(0,)),
+        "visits": NumericColumn(0, 30, integer=True),
+    }
+)
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    plan = rng.integers(2, size=n)
+    spent = np.where(rng.random(n) < 0.4, 0.0, rng.gamma(2.0, 1.0 + plan)).clip(0, 20)
+    names = np.array(["basic", "plus"], dtype=object)
+    return {"plan": names[plan], "spent": spent, "visits": rng.poisson(2 + 3 * plan).clip(0, 30)}
+
+
+def released(n=4000, **options):
+    budget = {"epsilon": 1, "delta": 1e-6} | options
+    return release(table(n), bounds=SCHEMA, rng=0, noise=SimulatedNoise(0), **budget)
+
+
+def test_a_release_obeys_the_schema_and_is_near_the_data():
+    made, truth = released(), table(4000)
+    assert made.facts.method.startswith("tables")
+    assert len(made) == 4000
+    assert set(made.columns["plan"]) <= {"basic", "plus", "never"}
+    assert made.columns["visits"].dtype.kind == "i"
+    assert made.columns["spent"].min() >= 0
+    assert made.columns["spent"].max() <= 20
+    conditions = {
+        "spent == 0": truth["spent"] == 0,
+        "plan == 'plus'": truth["plan"] == "plus",
+        "plan == 'plus' and visits > 4": (truth["plan"] == "plus") & (truth["visits"] > 4),
+    }
+    for condition, rows in conditions.items():
+        assert float(made.probability(condition)) == pytest.approx(rows.mean(), abs=0.02)
+
+
+def test_what_was_measured_is_saved(tmp_path):
+    made = released(400)
+    made.save(tmp_path / "made.parquet")
+    again = SyntheticData.load(tmp_path / "made.parquet")
+    assert len(again.measured) == len(made.measured) == 6
+    for one, other in zip(made.measured, again.measured, strict=True):
+        assert one.columns == other.columns
+        assert one.sigma == other.sigma
+        assert np.array_equal(one.counts, other.counts)
+        assert all(map(np.array_equal, one.groups, other.groups))
+
+
+@pytest.mark.parametrize("n", [1, 10])
+def test_few_rows(n):
+    made = released(n)
+    assert len(made) == n
+    assert np.isfinite(made.draws).all()
+
+
+def test_atoms_are_cells_of_their_own():
+    cells = column_cells(NumericColumn(0, 10, atoms=(0, 5, 10)))
+    codes = cells.codes(np.array([0.0, 1e-300, 5.0, np.nextafter(5, 0), np.nextafter(5, 9), 10.0]))
+    assert len(set(codes)) == 6
+    single = cells.lowest == cells.highest
+    assert set(cells.lowest[single]) == {0.0, 5.0, 10.0}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        NumericColumn(-3, 7),
+        NumericColumn(-3, 7, atoms=(-3, 0.1)),
+        NumericColumn(0, 10_000, integer=True, atoms=(0, 17)),
+        NumericColumn(1, 20, integer=True),
+        CategoricalColumn(tuple("abcd")),
+        NumericColumn(1, np.nextafter(1, 2)),
+    ],
+)
+def test_values_lie_in_their_cells(column):
+    cells = column_cells(column)
+    codes = np.repeat(np.arange(len(cells)), 50)
+    shares = np.random.default_rng(0).dirichlet(np.ones(len(cells)))
+    values = cells.values(codes, shares, np.random.default_rng(1))
+    assert np.array_equal(cells.codes(values), codes)
+    if getattr(column, "integer", False):
+        assert np.array_equal(values, np.rint(values))
+
+
+def test_groups_hold_enough_and_follow_the_order():
+    counts = np.random.default_rng(0).gamma(0.5, 100, size=200)
+    groups = merged(counts, 500.0, ordered=True)
+    assert np.array_equal(np.unique(np.diff(groups)), [0, 1])
+    assert np.bincount(groups, weights=counts).min() >= 250
+    groups = merged(counts, 500.0, ordered=False)
+    assert np.bincount(groups, weights=counts).min() >= 250
+
+
+def test_nearest_shares():
+    assert on_simplex(np.array([3.0, -5.0, 1.0]), 4.0).tolist() == [3.0, 0.0, 1.0]
+    found = denoised(np.array([900.0, 5.0, -7.0, 2.0, 3.0, -1.0]), 5.0)
+    assert found.sum() == pytest.approx(1)
+    assert found[0] > 0.98
+
+
+def test_too_many_categories_are_refused():
+    schema = Schema({"code": CategoricalColumn(tuple(range(MOST_CELLS + 1)))})
+    with pytest.raises(ParameterError, match=r"at most 20,000 categories.*it has 20,001"):
+        schema_cells(schema)
