@@ -60,7 +60,7 @@ def real(**options):
     return release(
         table,
         bounds=SCHEMA,
-        **{"epsilon": 1, "delta": 1e-6, "n_points": 60} | options,
+        **{"epsilon": 1, "delta": 1e-6, "n_points": 60, "method": "subspace"} | options,
         noise=SimulatedNoise(0),
         rng=0,
     )
@@ -177,6 +177,7 @@ def test_bars_are_long_where_the_points_stand_badly():
             bounds=Schema.from_bounds(dict.fromkeys(names, (0, 100))),
             epsilon=10,
             delta=1e-6,
+            method="subspace",
             n_points=40,
             weights=weights,
             noise=SimulatedNoise(0),
@@ -228,7 +229,9 @@ def test_medians_of_signed_weights_are_not_low():
     found = []
     for seed in range(12):
         noise = SimulatedNoise(seed)
-        made = release(rows, bounds=(0, 1), epsilon=1, delta=1e-6, n_points=300, noise=noise)
+        made = release(
+            rows, bounds=(0, 1), epsilon=1, delta=1e-6, n_points=300, noise=noise, method="subspace"
+        )
         found.append(made.quantile("x1", 0.5).value)
     assert np.mean(found) == pytest.approx(np.median(rows[:, 0]), abs=0.15)
 

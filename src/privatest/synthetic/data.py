@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -22,14 +22,14 @@ from privatest.core.validation import (
 from privatest.data.domain import Domain
 from privatest.data.samples import encode_sample
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic import answers, rows
-from privatest.synthetic.answers import Words
+from privatest.synthetic import rows
 from privatest.synthetic.asking import Source
 from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.distances import distance
 from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
 from privatest.synthetic.functionals import Engine
 from privatest.synthetic.measured import Measured
+from privatest.synthetic.questions import Questions
 from privatest.synthetic.subspace import span
 from privatest.synthetic.table_means import TableMeans
 from privatest.synthetic.weights import nonnegative_weights
@@ -47,7 +47,7 @@ _FITTED_DRAWS = 32  # each takes an optimisation
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SyntheticData:
+class SyntheticData(Questions):
     """Weighted synthetic rows that represent private ones.
 
     Everything in it was paid for when it was released: it may be published, kept and queried
@@ -146,86 +146,7 @@ class SyntheticData:
         dtype = np.float64 if numeric else object
         return np.column_stack([values.astype(dtype) for values in self.columns.values()])
 
-    # --- estimates -----------------------------------------------------------------------
-
-    def mean(self, what: Words, *, where: Words | None = None) -> Estimate:
-        """Estimate the mean of a column, or of a function of the columns.
-
-        Parameters
-        ----------
-        what : str or callable
-            A numeric column; or a function that takes the columns (a mapping of names to
-            arrays) and returns a number for each row. It is also called with rows around the
-            synthetic ones, to find out how much is left open there.
-        where : str or callable, optional
-            A condition, as in :meth:`probability`: the mean of the rows that satisfy it.
-
-        Notes
-        -----
-        Functions as smooth as the kernel are estimated best.
-        """
-        return answers.mean(self, what, where)
-
-    def probability(self, region: Words, *, where: Words | None = None) -> Estimate:
-        """Estimate the probability of a region.
-
-        Parameters
-        ----------
-        region : str or callable
-            A condition such as ``"visits > 10 and idp == 1"``
-            (:func:`privatest.synthetic.conditions.selected` has the grammar), or a function
-            of the columns that returns true or false for each row.
-        where : str or callable, optional
-            Another condition: the share among the rows that satisfy it.
-
-        Notes
-        -----
-        A condition on a number that may be anywhere has limits instead of a bar: the release
-        does not tell on which side of it people near it are.
-        """
-        return answers.probability(self, region, where)
-
-    def quantile(self, column: str, q: float, *, where: Words | None = None) -> Estimate:
-        """Estimate the ``q`` quantile of a column, of all rows or of those in ``where``."""
-        return answers.quantile(self, column, q, where)
-
-    def by(self, column: str, what: Words, *, where: Words | None = None) -> dict[str, Estimate]:
-        """Estimate a mean, or the probability of a condition, in every group of a column.
-
-        Bars hold for all groups together: with probability .95 no group's own value is more
-        than 1.96 errors away, or outside its limits.
-
-        Parameters
-        ----------
-        column : str
-            Categories, or integers with few values.
-        what : str or callable
-            A numeric column, a condition, or a function of the columns.
-        where : str or callable, optional
-            Only rows that satisfy this.
-        """
-        return answers.by(self, column, what, where)
-
-    def correlation(self, a: str, b: str, *, where: Words | None = None) -> Estimate:
-        """Estimate the correlation of two numeric columns."""
-        return answers.correlation(self, a, b, where)
-
-    def regression(
-        self,
-        target: str,
-        predictors: Sequence[str],
-        *,
-        where: Words | None = None,
-    ) -> dict[str, Estimate]:
-        """Estimate the coefficients of a least-squares regression, the intercept first.
-
-        A predictor with categories has a coefficient for each but the first.
-        """
-        return answers.regression(self, target, predictors, where)
-
-    def groups(self, column: str) -> list[Any]:
-        """Return the values of a column that makes groups, for :meth:`by`."""
-        return answers.groups(self, column)
+    # --- estimates: see Questions, too ---------------------------------------------------------
 
     def mmd(self, y: object, *, progress: Progress | None = None) -> Estimate:
         """Estimate the RKHS distance (MMD) between the private rows and PUBLIC rows ``y``.

@@ -153,7 +153,7 @@ class TableMeans:
             share[best] = 1.0
             exact = (unseen <= _EXACT * noise) & (noise > 0)
             if exact[best]:
-                share = np.where(exact, 1 / np.maximum(noise, 1e-300) ** 2, 0.0)
+                share = np.where(exact, 1 / np.maximum(noise, 1e-150) ** 2, 0.0)
                 share /= share.sum()
             found[0][column] = share @ np.array([part.values[column] for part in parts])
             found[1][column] = math.sqrt(float((share * noise) @ (share * noise)))
