@@ -304,7 +304,7 @@ def test_transform_keeps_the_weights():
     assert list(doubled.columns) == ["double"]
     array = synthetic.transform(lambda t: np.column_stack([t["visits"], t["weight"]]))
     assert list(array.columns) == ["x1", "x2"]
-    with pytest.raises(ParameterError, match="transformed rows have no kernel"):
+    with pytest.raises(ParameterError, match="have no kernel: call this before transform"):
         doubled.mmd([[1.0]])
     with pytest.raises(ParameterError, match="no kernel"):
         small((0.8, 0.4, -0.2)).transform(lambda t: t["visits"]).sample(3)

@@ -31,7 +31,7 @@ class Counted:
     """
 
     counts: Floats
-    sigma: float
+    sigma: float | Floats  # of every count, or one for each in a flat array
     n: int
     rows: int = 1
 
@@ -154,20 +154,20 @@ def common_groups(first: NDArray[np.intp], second: NDArray[np.intp]) -> NDArray[
 
 def coarsened(
     counts: Floats, groups: tuple[NDArray[np.intp], ...], wanted: tuple[NDArray[np.intp], ...]
-) -> tuple[Floats, float]:
+) -> tuple[Floats, Floats]:
     """Sum a table's counts over coarser groups of cells.
 
     Returns
     -------
-    counts, most : ndarray, float
-        The sums, and the most counts in one of them, the noise of which adds up.
+    counts, sizes : ndarray
+        The sums, and how many counts are in each: the variances of their noise add up.
     """
     size = np.ones_like(counts)
     for axis, (own, coarse) in enumerate(zip(groups, wanted, strict=True)):
         of_group = np.zeros(int(own.max()) + 1, dtype=np.intp)
         of_group[own] = coarse
         counts, size = (_summed(each, of_group, axis) for each in (counts, size))
-    return counts, float(size.max())
+    return counts, size
 
 
 def _summed(values: Floats, groups: NDArray[np.intp], axis: int) -> Floats:

@@ -256,8 +256,9 @@ def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[Counted, Coun
 def _counted(
     table: Measured, groups: tuple[NDArray[np.intp], ...], release: SyntheticData
 ) -> Counted:
-    counts, most = coarsened(table.counts, table.groups, groups)
-    return Counted(counts, table.sigma * math.sqrt(most), release.facts.n, _rows(release))
+    counts, sizes = coarsened(table.counts, table.groups, groups)
+    sigma = table.sigma * np.sqrt(sizes).ravel()
+    return Counted(counts, sigma, release.facts.n, _rows(release))
 
 
 def _rows(release: SyntheticData) -> int:
