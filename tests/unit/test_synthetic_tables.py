@@ -10,7 +10,8 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.cells import MOST_CELLS, column_cells, schema_cells
-from privatest.synthetic.grouping import denoised, merged, on_simplex
+from privatest.synthetic.grouping import merged, on_simplex
+from privatest.synthetic.shapes import denoised
 
 SCHEMA = Schema(
     {

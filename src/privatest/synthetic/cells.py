@@ -14,8 +14,8 @@ from privatest.data.schema import CategoricalColumn, Column, Schema
 __all__ = ["MOST_CELLS", "Cells", "column_cells", "schema_cells"]
 
 MOST_CELLS = 20_000  # of a column: each takes noise, and one row says nothing about so many
-_FEW_VALUES = 128  # integers that are counted one by one
-_BINS = 64  # of other numbers
+_FEW_VALUES = 1024  # integers that are counted one by one
+_BINS = 128  # of other numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +42,12 @@ class Cells:
     def __len__(self) -> int:
         """Return the number of cells."""
         return len(self.lowest)
+
+    @property
+    def places(self) -> NDArray[np.float64]:
+        """The middles of the cells, where the lowest value is 0 and the highest 1."""
+        middles = (self.lowest + self.highest) / 2
+        return (middles - self.lowest[0]) / (self.highest[-1] - self.lowest[0])
 
     def codes(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the cell of each value; values lie within the column's bounds."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privatest.synthetic.measured import Measured
 
-__all__ = ["denoised", "grouped", "merged", "on_simplex", "useful_pairs"]
+__all__ = ["grouped", "merged", "on_simplex", "useful_pairs"]
 
 _CLEARLY = 2.0  # a dependence counts if it is so many times the error that measuring it makes
 _PAIRS_PER_COLUMN = 3
@@ -61,33 +61,6 @@ def _runs(counts: NDArray[np.float64], least: float) -> NDArray[np.intp]:
         around = [other for other in (smallest - 1, smallest + 1) if 0 <= other < len(sizes)]
         into = min(around, key=lambda other: sizes[other])
         groups = np.where(groups > min(smallest, into), groups - 1, groups)
-
-
-def denoised(counts: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """Return the shares of the cells within a group, from their noisy counts.
-
-    Of two rules the one with the smaller unbiased estimate of its risk (Stein): counts shrunk
-    towards equal ones (James and Stein), or cut off at a level that keeps their sum.
-    """
-    size = len(counts)
-    equal = np.full(size, 1 / size)
-    total = float(counts.sum())
-    if size == 1 or total <= 0:
-        return equal
-    away = counts - total / size
-    square = float(away @ away)
-    freedom = max(size - 3, 1)
-    kept = max(0.0, 1 - freedom * sigma**2 / max(square, 1e-300))
-    shrunk = total / size + kept * away
-    gain = min(freedom * sigma**2, square)
-    shrunk_risk = size * sigma**2 - (freedom * sigma**2 * gain / max(square, 1e-300))
-    if kept == 0:
-        shrunk_risk = square - (size - 2) * sigma**2
-    cut = on_simplex(counts, total)
-    cut_risk = float(((cut - counts) ** 2).sum()) + (2 * np.count_nonzero(cut) - size) * sigma**2
-    best = np.maximum(shrunk, 0.0) if shrunk_risk <= cut_risk else cut
-    found = float(best.sum())
-    return best / found if found > 0 else equal
 
 
 def useful_pairs(

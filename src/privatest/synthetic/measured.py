@@ -19,9 +19,19 @@ from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.results import read_only
 from privatest.mechanisms.additive import gaussian_part, gaussian_part_scale
 
-__all__ = ["Measured", "Wanted", "count_table", "measure", "table_scale", "table_sensitivity"]
+__all__ = [
+    "Measured",
+    "Wanted",
+    "count_table",
+    "mean_sensitivity",
+    "measure",
+    "measure_means",
+    "table_scale",
+    "table_sensitivity",
+]
 
 _DECIMALS = 3  # of noisy counts: finer digits hold noise only
+_UNITS = 1 << 20  # places between the bounds are rounded to so many, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,3 +175,40 @@ def measure(
         )
         for table, part in zip(wanted, parts, strict=True)
     ]
+
+
+def mean_sensitivity(columns: int, rows_per_person: int = 1) -> Sensitivity:
+    """Return how far the sums of some columns' places move together between neighbours, in l2.
+
+    Notes
+    -----
+    **Sensitivity** A place lies between 0 and 2^20: sqrt(columns) times that, times the rows per
+    person; rounded up.
+    """
+    return Sensitivity(_UNITS * math.sqrt(columns) * rows_per_person * (1 + 1e-15), "l2")
+
+
+def measure_means(
+    places: NDArray[np.float64],
+    *,
+    rows_per_person: int,
+    budget: Budget,
+    share: Fraction,
+    noise: NoiseSource,
+) -> tuple[NDArray[np.float64], float]:
+    """Return noisy means of columns whose bounds are 0 and 1, and their noise.
+
+    Notes
+    -----
+    **Sensitivity** :func:`mean_sensitivity`. Places are rounded to multiples of 2^-20, one row
+    at a time, and added up as integers: sums have no rounding errors.
+
+    **Privacy** As :func:`measure`. The number of rows is public.
+    """
+    whole = np.rint(places.clip(0, 1) * _UNITS).astype(np.int64)
+    sums = whole.sum(axis=0).astype(np.float64)
+    sensitivity = mean_sensitivity(places.shape[1], rows_per_person)
+    noisy = gaussian_part(sums, sensitivity=sensitivity, budget=budget, share=share, noise=noise)
+    sigma = gaussian_part_scale(sums.size, sensitivity, budget, share)
+    rows = float(_UNITS) * len(places)
+    return noisy / rows, sigma / rows

@@ -6,13 +6,14 @@ Post-processing: none of this sees private rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.grouping import denoised
 from privatest.synthetic.mixture import Mixture, Target, fit_mixture
+from privatest.synthetic.shapes import Column, cell_shares
 
 __all__ = ["Refitting", "weight_draws"]
 
@@ -30,28 +31,30 @@ class Refitting:
     ----------
     codes, cells : ndarray
         The rows' fine groups and cells in each column.
+    places : ndarray
+        The rows' values, where bounds are 0 and 1.
     targets : sequence of Target
         The tables that were measured, with their noise; single columns first.
-    fine, coarse : sequences of ndarray
-        Groups of cells, and of fine groups.
-    sigma : float
-        Noise of the count of a cell.
+    columns : sequence of Column
+        What was measured of each column alone.
+    coarse : sequence of ndarray or None
+        Groups of fine groups.
     n : int
         The number of private rows.
     """
 
     codes: NDArray[np.intp]
     cells: NDArray[np.intp]
+    places: NDArray[np.float64]
     targets: Sequence[Target]
-    fine: Sequence[NDArray[np.intp]]
+    columns: Sequence[Column]
     coarse: Sequence[NDArray[np.intp]] | None
-    sigma: float
     n: int
 
     @property
     def sizes(self) -> list[int]:
         """Fine groups of each column."""
-        return [int(group.max()) + 1 for group in self.fine]
+        return [int(column.groups.max()) + 1 for column in self.columns]
 
 
 def weight_draws(
@@ -97,12 +100,12 @@ def _refitted(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Measure, fit and weight once more; weights have mean 1."""
-    cells = [_noisy_cells(again, column, taken, rng) for column in range(len(again.fine))]
+    columns = [_measured(again, place, taken, rng) for place in range(len(again.columns))]
     noisy = []
     for target, place in zip(again.targets, places, strict=True):
         if len(target.columns) == 1:
-            column = target.columns[0]
-            shares = np.bincount(again.fine[column], weights=cells[column]) / again.n
+            column = columns[target.columns[0]]
+            shares = np.bincount(column.groups, weights=column.counts) / again.n
         else:
             counts = np.bincount(place, weights=taken, minlength=target.shares.size)
             shares = counts.reshape(target.shares.shape) / len(taken)
@@ -111,57 +114,53 @@ def _refitted(
     mixture = fit_mixture(
         again.sizes, noisy, again.coarse, components=_COMPONENTS, steps=_STEPS, rng=rng
     )
-    return _raked(again, places, mixture, cells)
+    return _raked(again, places, mixture, columns)
 
 
-def _noisy_cells(
-    again: Refitting, column: int, taken: NDArray[np.float64], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Return noisy counts of a column's cells, of sum n."""
-    count = len(again.fine[column])
-    exact = np.bincount(again.cells[:, column], weights=taken, minlength=count)
-    noisy = exact * (again.n / len(taken)) + again.sigma * rng.standard_normal(count)
-    fitted: NDArray[np.float64] = noisy + (again.n - noisy.sum()) / count
-    return fitted
+def _measured(
+    again: Refitting, place: int, taken: NDArray[np.float64], rng: np.random.Generator
+) -> Column:
+    """Measure a column alone once more; its counts have the sum n."""
+    column = again.columns[place]
+    count = len(column.groups)
+    exact = np.bincount(again.cells[:, place], weights=taken, minlength=count)
+    noisy = exact * (again.n / len(taken)) + column.sigma * rng.standard_normal(count)
+    noisy += (again.n - noisy.sum()) / count
+    if column.mean is None:
+        return replace(column, counts=noisy)
+    mean = float(taken @ again.places[:, place]) / len(taken)
+    return replace(column, counts=noisy, mean=mean + column.mean_sigma * rng.standard_normal())
 
 
 def _raked(
     again: Refitting,
     places: Sequence[NDArray[np.int32]],
     mixture: Mixture,
-    cells: Sequence[NDArray[np.float64]],
+    columns: Sequence[Column],
 ) -> NDArray[np.float64]:
     """Weight the rows so that their tables are those of the mixture (iterative fitting)."""
     shares, starts = mixture.shares.astype(np.float64), mixture.starts
-    tables = [(place, _table(shares, starts, target, again)) for place, target in _pairs(again, places)]
-    singles = []
-    for column, (group, noisy) in enumerate(zip(again.fine, cells, strict=True)):
-        own = shares[:, starts[column] : starts[column + 1]].mean(axis=0)
-        within = np.empty(len(group))
-        for place in range(len(own)):
-            members = np.flatnonzero(group == place)
-            within[members] = own[place] * denoised(noisy[members], again.sigma)
-        singles.append((again.cells[:, column], within))
+    tables: list[tuple[NDArray[Any], NDArray[np.float64]]] = [
+        (place, _table(shares, starts, target))
+        for place, target in zip(places, again.targets, strict=True)
+        if len(target.columns) == 2
+    ]
+    for place, column in enumerate(columns):
+        own = shares[:, starts[place] : starts[place + 1]].mean(axis=0)
+        tables.append((again.cells[:, place], cell_shares(column, own)))
     weights = np.ones(len(again.codes))
     for _ in range(_SWEEPS):
-        for place, table in [*tables, *singles]:
-            held = np.bincount(place, weights=weights, minlength=table.size)
+        for cell, table in tables:
+            held = np.bincount(cell, weights=weights, minlength=table.size)
             wanted = table.ravel() * len(weights)
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = np.where(held > 0, wanted / held, 1.0)
-            weights *= factor.clip(1 / _LARGEST, _LARGEST)[place]
+            weights *= factor.clip(1 / _LARGEST, _LARGEST)[cell]
     return weights * (len(weights) / weights.sum())
 
 
-def _pairs(
-    again: Refitting, places: Sequence[NDArray[np.int32]]
-) -> list[tuple[NDArray[np.int32], Target]]:
-    both = zip(places, again.targets, strict=True)
-    return [(place, target) for place, target in both if len(target.columns) == 2]
-
-
 def _table(
-    shares: NDArray[np.float64], starts: NDArray[np.intp], target: Target, again: Refitting
+    shares: NDArray[np.float64], starts: NDArray[np.intp], target: Target
 ) -> NDArray[np.float64]:
     """Return the mixture's table of two columns."""
     sides = []

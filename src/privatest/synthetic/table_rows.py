@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.synthetic.cells import Cells
-from privatest.synthetic.grouping import denoised
 from privatest.synthetic.mixture import Mixture
+from privatest.synthetic.shapes import Column, cell_shares
 
 __all__ = ["cell_codes", "group_codes", "row_values"]
 
@@ -41,23 +41,20 @@ def group_codes(mixture: Mixture, count: int, rng: np.random.Generator) -> NDArr
 
 
 def cell_codes(
-    rows: NDArray[np.intp],
-    groups: Sequence[NDArray[np.intp]],
-    counts: Sequence[NDArray[np.float64]],
-    sigma: float,
-    rng: np.random.Generator,
+    rows: NDArray[np.intp], columns: Sequence[Column], rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Return a cell for each row's group, by the noisy counts of the cells in it."""
+    """Return a cell for each row's group, by what was measured of each column."""
     found = np.empty_like(rows)
-    for column, (group, noisy) in enumerate(zip(groups, counts, strict=True)):
-        for place in range(int(group.max()) + 1):
-            members = np.flatnonzero(group == place)
-            at = np.flatnonzero(rows[:, column] == place)
-            if len(at) == 0:
-                continue
-            bounds = np.cumsum(denoised(noisy[members], sigma))[:-1]
-            even = (rng.permutation(len(at)) + rng.random()) / len(at)
-            found[at, column] = members[np.searchsorted(bounds, even, side="right")]
+    for place, column in enumerate(columns):
+        groups = rows[:, place]
+        held = np.bincount(groups, minlength=int(column.groups.max()) + 1)
+        shares = cell_shares(column, held / len(rows))
+        for group in np.flatnonzero(held):
+            members = np.flatnonzero(column.groups == group)
+            ends = np.cumsum(shares[members])
+            even = (rng.permutation(held[group]) + rng.random()) / held[group]
+            chosen = np.searchsorted(ends[:-1], even * ends[-1], side="right")
+            found[groups == group, place] = members[chosen]
     return found
 
 

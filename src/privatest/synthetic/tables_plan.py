@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,7 +25,9 @@ from privatest.synthetic.measured import table_scale
 __all__ = ["TablesPlan", "plan_tables", "suits_tables", "tables_of"]
 
 _FEW_PAIRS = 6  # all of them are measured in fine groups at once
-_ONE_WAY, _COARSE = Fraction(7, 20), Fraction(1, 5)  # shares of the budget; the rest is for pairs
+# shares of the budget; what they leave is for fine tables of pairs, or of one column
+_ONE_WAY, _MEANS, _COARSE = Fraction(3, 10), Fraction(1, 20), Fraction(1, 5)
+_MEAN_CELLS = 8  # with more of them a mean is known better by itself than from counts
 COARSE_GROUPS = 8  # a group of a coarse table holds about an eighth of the rows, or more
 _FEWEST, _MOST = 8, 64  # fine groups
 _CHOSEN_PER_COLUMN = 3
@@ -46,15 +49,17 @@ class TablesPlan:
         The number of private rows.
     budget : Budget
         What all rounds cost together.
-    one_way, coarse, fine : Fraction
-        Shares of the budget for tables of single columns, coarse tables of all pairs, and fine
-        tables of pairs (those chosen by the coarse ones, or all if ``coarse`` is 0).
+    means, one_way, coarse, fine : Fraction
+        Shares of the budget for means of numeric columns, tables of single columns, coarse
+        tables of all pairs, and fine tables of pairs (those chosen by the coarse ones, or all
+        if ``coarse`` is 0).
     """
 
     schema: Schema
     cells: tuple[Cells, ...]
     n: int
     budget: Budget
+    means: Fraction
     one_way: Fraction
     coarse: Fraction
     fine: Fraction
@@ -72,8 +77,13 @@ class TablesPlan:
     @property
     def shares(self) -> dict[str, float]:
         """How the budget is split, for readers."""
-        parts = {"one_way": self.one_way, "coarse": self.coarse, "fine": self.fine}
+        parts = {"means": self.means, "one_way": self.one_way, "coarse": self.coarse, "fine": self.fine}
         return {name: float(part) for name, part in parts.items() if part}
+
+    @property
+    def averaged(self) -> list[int]:
+        """The columns whose means are measured, by position."""
+        return [place for place, cells in enumerate(self.cells) if _has_mean(cells)]
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -98,6 +108,23 @@ class TablesPlan:
             array.flags.writeable = False
         return columns
 
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rows, in their own units, where bounds are 0 and 1."""
+        box = self.schema.box
+        places: NDArray[np.float64] = ((values - box.lower) / box.width).clip(0, 1)
+        return places
+
+    def means_told(self, means: Mapping[int, float], sigma: float) -> dict[str, list[float]]:
+        """Return noisy means and their standard deviations in the columns' own units."""
+        box = self.schema.box
+        return {
+            self.names[place]: [
+                float(box.lower[place] + mean * box.width[place]),
+                float(sigma * box.width[place]),
+            ]
+            for place, mean in means.items()
+        }
+
     def sigma(self, tables: int, share: Fraction) -> float:
         """Return the noise of a count if ``tables`` share a round."""
         return table_scale(tables, 1, self.rows_per_person, self.budget, share)
@@ -111,14 +138,20 @@ class TablesPlan:
         return min(max(round(groups), _FEWEST), _MOST)
 
 
+def _has_mean(cells: Cells) -> bool:
+    return cells.ordered and len(cells) > _MEAN_CELLS
+
+
 def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
     """Return the rounds for a schema; refuse one that is too large."""
     cells, columns = schema_cells(schema), len(schema.columns)
     pairs = columns * (columns - 1) // 2
-    one_way = Fraction(1) if pairs == 0 else _ONE_WAY
+    means = _MEANS if any(map(_has_mean, cells)) else Fraction(0)
+    one_way = 1 - means if pairs == 0 else _ONE_WAY
     coarse = Fraction(0) if pairs <= _FEW_PAIRS else _COARSE
+    fine = 1 - means - one_way - coarse
     return TablesPlan(
-        schema, cells, n, budget, one_way, coarse, 1 - one_way - coarse
+        schema, cells, n, budget, means, one_way, coarse, fine
     )
 
 

@@ -5,7 +5,7 @@ Proof: docs/proofs/tables.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,8 +17,9 @@ from privatest.data.samples import Sample
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts
 from privatest.synthetic.grouping import grouped, merged, on_simplex, useful_pairs
-from privatest.synthetic.measured import Measured, Wanted, measure
+from privatest.synthetic.measured import Measured, Wanted, measure, measure_means
 from privatest.synthetic.mixture import Target, fit_mixture
+from privatest.synthetic.shapes import Column
 from privatest.synthetic.table_draws import Refitting, weight_draws
 from privatest.synthetic.table_rows import cell_codes, group_codes, row_values
 from privatest.synthetic.tables_plan import COARSE_GROUPS, TablesPlan
@@ -45,16 +46,39 @@ class Tables:
         For each column the fine group of each cell.
     coarse : tuple of ndarray or None
         For each column the coarse group of each fine group, if coarse tables were measured.
+    means : mapping of int to float
+        Noisy means by position, where bounds are 0 and 1.
+    mean_sigma : float
+        Their noise.
     """
 
     measured: list[Measured]
     fine: Groups
     coarse: Groups | None
+    means: Mapping[int, float]
+    mean_sigma: float
 
     @property
     def single(self) -> list[Measured]:
         """The tables of single columns, in the order of columns."""
         return self.measured[: len(self.fine)]
+
+    def columns(self, plan: TablesPlan) -> list[Column]:
+        """Return what was measured of each column alone."""
+        return [
+            Column(
+                cells,
+                group,
+                table.counts,
+                table.sigma,
+                plan.n,
+                self.means.get(place),
+                self.mean_sigma,
+            )
+            for place, (cells, group, table) in enumerate(
+                zip(plan.cells, self.fine, self.single, strict=True)
+            )
+        ]
 
     @property
     def sizes(self) -> list[int]:
@@ -63,13 +87,25 @@ class Tables:
 
 
 def measure_tables(
-    codes: NDArray[np.intp], plan: TablesPlan, noise: NoiseSource
+    codes: NDArray[np.intp], places: NDArray[np.float64], plan: TablesPlan, noise: NoiseSource
 ) -> Tables:
-    """Measure all single columns, then pairs of columns, for all of the budget.
+    """Measure means and all single columns, then pairs of columns, for all of the budget.
+
+    Parameters
+    ----------
+    codes : ndarray
+        The cell of each private row in each column.
+    places : ndarray
+        The private rows' values, where bounds are 0 and 1.
+    plan : TablesPlan
+        The rounds.
+    noise : NoiseSource
+        The secret randomness.
 
     Notes
     -----
-    **Sensitivity** Each round: :func:`privatest.synthetic.measured.table_sensitivity`.
+    **Sensitivity** Each round: :func:`privatest.synthetic.measured.table_sensitivity`, and
+    :func:`privatest.synthetic.measured.mean_sensitivity`.
 
     **Privacy** Shares of the rounds add up to 1. Groups of cells and the pairs of the last
     round are chosen from noisy tables of earlier rounds: post-processing, and adaptive
@@ -87,12 +123,23 @@ def measure_tables(
             noise=noise,
         )
 
+    averaged = plan.averaged
+    means, mean_sigma = np.empty(0), 0.0
+    if plan.means:
+        means, mean_sigma = measure_means(
+            places[:, averaged],
+            rows_per_person=plan.rows_per_person,
+            budget=plan.budget,
+            share=plan.means,
+            noise=noise,
+        )
+    known = dict(zip(averaged, means.tolist(), strict=True))
     alone = [Wanted((i,), (np.arange(len(c)),)) for i, c in enumerate(plan.cells)]
     single = buy(alone, plan.one_way)
     shares = [on_simplex(table.counts, plan.n) for table in single]
     fine = _merged(shares, plan, max(plan.n / plan.fine_groups, _CELL * single[0].sigma))
     if not plan.fine:
-        return Tables(single, fine, None)
+        return Tables(single, fine, None, known, mean_sigma)
     sums = [grouped(counts, group) for counts, group in zip(shares, fine, strict=True)]
     pairs, bought, coarse = plan.pairs, [], None
     if plan.coarse:
@@ -104,7 +151,7 @@ def measure_tables(
         chosen = useful_pairs(bought, rough, pairs, sizes, plan.sigma(1, plan.fine), plan.n)
         pairs = [pairs[place] for place in chosen]
     bought += buy([Wanted(pair, (fine[pair[0]], fine[pair[1]])) for pair in pairs], plan.fine)
-    return Tables([*single, *bought], fine, coarse)
+    return Tables([*single, *bought], fine, coarse, known, mean_sigma)
 
 
 def _merged(counts: Sequence[NDArray[np.float64]], plan: TablesPlan, least: float) -> Groups:
@@ -154,7 +201,7 @@ def tables_release(
     """
     assert sample.schema is not None
     codes = [cells.codes(sample.rows[:, place]) for place, cells in enumerate(plan.cells)]
-    tables = measure_tables(np.column_stack(codes), plan, noise)
+    tables = measure_tables(np.column_stack(codes), plan.places(sample.rows), plan, noise)
     # from here on everything is post-processing
     wanted = targets(tables, plan.names, plan.n)
     told = _parts(progress)
@@ -168,9 +215,18 @@ def tables_release(
         progress=told(0, 1),
     )
     groups = group_codes(mixture, n_rows, rng)
-    counts, sigma = [table.counts for table in tables.single], tables.single[0].sigma
-    found = cell_codes(groups, tables.fine, counts, sigma, rng)
-    again = Refitting(groups, found, wanted, tables.fine, tables.coarse, sigma, plan.n)
+    columns = tables.columns(plan)
+    found = cell_codes(groups, columns, rng)
+    values = row_values(found, plan.cells, rng)
+    again = Refitting(
+        groups,
+        found,
+        plan.places(values),
+        wanted,
+        columns,
+        tables.coarse,
+        plan.n,
+    )
     draws = weight_draws(again, _DRAWS, rng, told(1, _FITTING))
     facts = Facts(
         n=plan.n,
@@ -179,13 +235,17 @@ def tables_release(
         kernel=None,
         schema=sample.schema,
         unit=sample.unit,
-        sigma=sigma,
-        parameters={"weights": "equal", "n_points": n_rows, "shares": plan.shares},
+        sigma=tables.single[0].sigma,
+        parameters={
+            "weights": "equal",
+            "n_points": n_rows,
+            "shares": plan.shares,
+            "means": plan.means_told(tables.means, tables.mean_sigma),
+        },
         simulated=noise.simulated,
     )
-    rows = plan.columns(row_values(found, plan.cells, rng))
     weights = np.full(n_rows, 1 / n_rows)
-    return SyntheticData(rows, weights, draws, facts, measured=tuple(tables.measured))
+    return SyntheticData(plan.columns(values), weights, draws, facts, measured=tuple(tables.measured))
 
 
 def _parts(
