@@ -199,7 +199,8 @@ class SyntheticData(Questions):
     def _look_for_source(self) -> Source | None:
         schema = self.facts.schema
         if self.measured and schema is not None:
-            return TableMeans(self.columns, self.weights, self.measured, schema, self.facts.n)
+            facts, known = self.facts, self.facts.parameters.get("means", {})
+            return TableMeans(self.columns, self.weights, self.measured, schema, facts.n, known)
         if self.coefficients is None or self.facts.kernel is None:
             return None
         kernel, domain, points = self.embedding()

@@ -44,6 +44,7 @@ class TableMeans:
         measured: Sequence[Measured],
         schema: Schema,
         n: int,
+        known: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self._columns = columns
         self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
@@ -51,6 +52,7 @@ class TableMeans:
         self._cells = dict(zip(schema.columns, schema_cells(schema), strict=True))
         ends = np.cumsum([0, *(table.counts.size for table in measured)])
         self._starts, self._size = ends[:-1], int(ends[-1])
+        self._known = dict(known or {})  # noisy means of columns, with their noise
         self._codes: dict[str, NDArray[np.intp]] = {}
 
     @property
@@ -78,8 +80,11 @@ class TableMeans:
         if not tables:
             return self._unknown(values)
         grid = _Grid.of(used, self._cells, self._schema, marks or {})
-        at_cells = grid.ends(function, values.shape[1])
-        parts = [self._part(place, used, values, at_cells) for place in tables]
+        looked = np.asarray(function(grid.columns), dtype=np.float64)
+        looked = looked.reshape(len(grid.cells), values.shape[1])
+        parts = [self._part(place, used, values, grid.ends(looked)) for place in tables]
+        if len(used) == 1 and used[0] in self._known:
+            parts += [self._leaning(place, used[0], values, looked, grid) for place in tables]
         return self._best(parts, values)
 
     # --- one table -------------------------------------------------------------------------------
@@ -106,7 +111,19 @@ class TableMeans:
         noise = table.sigma * math.sqrt(each) / self._n * np.sqrt((level**2).sum(axis=0))
         unseen = shares.clip(0) @ np.maximum(high - middle, middle - low)
         spread = _spread_out(level, table, used, shape) * (table.sigma / self._n)
-        return _Part(place, shares @ middle, noise, unseen, spread)
+        return _Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
+
+    def _leaning(self, place: int, name: str, values: Floats, looked: Floats, grid: _Grid) -> _Part:
+        """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
+        mean, sigma = self._known[name]
+        at = grid.columns[name].astype(np.float64)
+        steep = _slopes(at, looked, grid.cells)
+        rest = values - np.outer(self._columns[name].astype(np.float64), steep)
+        part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)))
+        start = self._size + list(self._known).index(name)
+        noise = np.hypot(part.noise, np.abs(steep) * sigma)
+        pieces = [*part.pieces, (start, (steep * sigma)[None, :])]
+        return _Part(part.values + steep * mean, noise, part.unseen, pieces)
 
     def _middles(
         self,
@@ -144,7 +161,7 @@ class TableMeans:
         """Average tables that leave nothing open, or take the one with the shortest bar."""
         count = values.shape[1]
         found = [np.empty(count) for _ in range(3)]
-        directions = np.zeros((self._size, count))
+        directions = np.zeros((self._size + len(self._known), count))
         for column in range(count):
             noise = np.array([part.noise[column] for part in parts])
             unseen = np.array([part.unseen[column] for part in parts])
@@ -156,12 +173,11 @@ class TableMeans:
                 share = np.where(exact, 1 / np.maximum(noise, 1e-150) ** 2, 0.0)
                 share /= share.sum()
             found[0][column] = share @ np.array([part.values[column] for part in parts])
-            found[1][column] = math.sqrt(float((share * noise) @ (share * noise)))
             found[2][column] = share @ unseen
             for part, weight in zip(parts, share, strict=True):
-                start = self._starts[part.place]
-                size = self._measured[part.place].counts.size
-                directions[start : start + size, column] = weight * part.spread[:, column]
+                for start, spread in part.pieces if weight > 0 else []:
+                    directions[start : start + len(spread), column] += weight * spread[:, column]
+        found[1] = np.sqrt(np.einsum("ij,ij->j", directions, directions))
         errors = honest_error(found[1], found[2])
         return Found(found[0], errors, found[1], found[2], directions, self._spreads(values))
 
@@ -171,25 +187,25 @@ class TableMeans:
 
     def _constant(self, values: Floats) -> Found:
         nothing = np.zeros(values.shape[1])
-        zero = np.zeros((self._size, values.shape[1]))
+        zero = np.zeros((self._size + len(self._known), values.shape[1]))
         return Found(self._weights @ values, nothing, nothing, nothing, zero, nothing)
 
     def _unknown(self, values: Floats) -> Found:
         """Return what the rows say, which nothing measured supports."""
         count = values.shape[1]
         unseen = np.full(count, np.inf)
-        zero = np.zeros((self._size, count))
+        zero = np.zeros((self._size + len(self._known), count))
         middle = self._weights @ values
         return Found(middle, unseen, np.zeros(count), unseen, zero, self._spreads(values))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    place: int
     values: Floats
     noise: Floats
     unseen: Floats
-    spread: Floats  # counts × functions: how the estimate moves with the noise of each
+    # where in all that was measured, and how the estimate moves with the noise of each number
+    pieces: list[tuple[int, Floats]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,13 +235,10 @@ class _Grid:
             size *= len(cells[name])
         return cls(columns, joint, size)
 
-    def ends(self, function: Function, count: int) -> tuple[Floats, Floats]:
+    def ends(self, values: Floats) -> tuple[Floats, Floats]:
         """Return the smallest and the largest value in each cell (or pair of cells)."""
-        values = np.asarray(function(self.columns), dtype=np.float64)
-        values = values.reshape(len(self.cells), count)
-        return tuple(  # type: ignore[return-value]
-            _reduced(values, self.cells, self.size, how) for how in (np.minimum, np.maximum)
-        )
+        low = _reduced(values, self.cells, self.size, np.minimum)
+        return low, _reduced(values, self.cells, self.size, np.maximum)
 
 
 class Watched(Mapping[str, NDArray[Any]]):
@@ -306,6 +319,21 @@ def _reduced(
     starts = np.searchsorted(places[order], np.arange(size))
     reduced: Floats = how.reduceat(values[order], starts, axis=0)  # type: ignore[attr-defined]
     return reduced
+
+
+def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:
+    """Return the slopes of functions of a number within cells, by least squares."""
+    counts = np.bincount(cells)
+
+    def within(each: Floats) -> Floats:
+        centres = np.bincount(cells, each) / np.maximum(counts, 1)
+        return np.asarray(each - centres[cells], dtype=np.float64)
+
+    own = within(at)
+    size = float(own @ own)
+    if size == 0:
+        return np.zeros(values.shape[1])
+    return np.array([float(own @ within(column)) / size for column in values.T])
 
 
 def _spread_out(
