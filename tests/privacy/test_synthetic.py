@@ -132,7 +132,15 @@ def test_rows_that_were_declared_public_are_in_it():
 def test_points_kernel_and_facts_do_not_depend_on_the_data():
     other = {"a": np.full(200, 0.9), "b": ["no"] * 200}
     first, second = (
-        release(table, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=40, noise=SimulatedNoise(1))
+        release(
+            table,
+            bounds=SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            method="subspace",
+            n_points=40,
+            noise=SimulatedNoise(1),
+        )
         for table in (TABLE, other)
     )
     assert first.facts == second.facts
@@ -170,7 +178,34 @@ def test_nothing_of_the_data_is_in_an_error(name):
 
 
 def test_synthetic_data_has_the_declared_fields_and_no_others():
-    assert set(SyntheticData.__slots__) == {"columns", "weights", "draws", "facts", "before"}
-    synthetic = release(TABLE, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=9)
+    fields = {"columns", "weights", "draws", "facts", "before", "coefficients", "measured"}
+    assert set(SyntheticData.__slots__) == fields | {"_kept"}  # which caches what follows from them
+    synthetic = release(TABLE, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=9, method="subspace")
     assert not hasattr(synthetic, "__dict__")
     assert set(synthetic.facts.parameters) == {"weights", "n_points", "tolerance"}
+
+
+@pytest.mark.parametrize("method", ["subspace", "features"])
+def test_the_coefficients_that_are_kept_are_the_noisy_ones(method):
+    """Of the same data with other noise: each moves by sqrt(2) sigma, and nothing is exact."""
+    made = [
+        release(
+            TABLE,
+            bounds=SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            method=method,
+            n_points=40,
+            n_frequencies=200,
+            noise=SimulatedNoise(seed),
+            rng=0,
+        )
+        for seed in (1, 2)
+    ]
+    first, second = (each.coefficients for each in made)
+    moved = first.values - second.values
+    assert np.array_equal(first.places, second.places)
+    assert first.sigma == second.sigma == made[0].facts.sigma
+    # 40 coefficients or more: the root mean square is within .6 to 1.5 of what it should be
+    assert 0.6 < np.sqrt(np.mean(moved**2)) / (np.sqrt(2) * first.sigma) < 1.5
+    assert np.abs(moved).min() > 0
