@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.plots.marginals import Marginal, marginals, plot_marginals, shown_places
 from privatest.synthetic import SyntheticData
+from privatest.synthetic.table_means import TableMeans
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,6 +49,8 @@ def release_report(release: SyntheticData) -> str:
             "<p>Shares of the synthetic rows: the darker, the more.</p>",
             _picture(plot_pairs(fitted), "Shares of each pair of columns"),
         ]
+    if isinstance(release.source, TableMeans):
+        parts += ["<h2>Measured against fitted</h2>", _fit(release, release.source)]
     body = "\n".join(parts)
     head = f"<meta charset='utf-8'><title>{html.escape(_title(release))}</title>"
     head = f"<head>{head}<style>{_STYLE}</style></head>"
@@ -109,6 +112,30 @@ def _table(release: SyntheticData) -> str:
         f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows
     ]
     return f"<table><caption>Means</caption>{''.join(lines)}</table>"
+
+
+def _fit(release: SyntheticData, source: TableMeans) -> str:
+    """Return how far the rows are from every table that was measured."""
+    lines = []
+    for table in release.measured:
+        shares, fitted = table.counts / release.facts.n, source.fitted(table)
+        noise = table.sigma / release.facts.n
+        away = np.abs(shares - fitted)
+        cells = [
+            " × ".join(table.columns),
+            " × ".join(map(str, table.counts.shape)),
+            f"{100 * noise:.2g}%",
+            f"{100 * float(np.sqrt(np.mean(away**2))):.2g}%",
+            f"{float(away.max()) / noise:.1f}",
+        ]
+        lines.append("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in cells) + "</tr>")
+    heads = ("table", "cells", "noise of a cell", "typical difference", "largest, in noise")
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    words = (
+        "Differences between noisy measured shares and those of the synthetic rows. If the rows "
+        "fit, they are about as large as the noise."
+    )
+    return f"<p>{words}</p><table><tr>{head}</tr>{''.join(lines)}</table>"
 
 
 def _title(release: SyntheticData) -> str:

@@ -87,6 +87,14 @@ class TableMeans:
             parts += [self._leaning(place, used[0], values, looked, grid) for place in tables]
         return self._best(parts, values)
 
+    def fitted(self, table: Measured) -> Floats:
+        """Return the shares of the synthetic rows in a table's groups."""
+        own = np.zeros(len(self._weights), dtype=np.intp)
+        for group, name, size in zip(table.groups, table.columns, table.counts.shape, strict=True):
+            own = own * size + group[self._code(name)]
+        shares = np.bincount(own, self._weights, minlength=table.counts.size)
+        return shares.astype(np.float64).reshape(table.counts.shape)
+
     # --- one table -------------------------------------------------------------------------------
 
     def _part(
