@@ -257,7 +257,7 @@ class _Drawn:
         moved = (values - centre).T @ self.used.draws / self.used.weights.sum()
         errors = np.array([each.error for each in found])
         spreads = np.array([root_mean_square(each) for each in (values - centre).T])
-        return Found(centre, errors, errors, np.zeros_like(errors), moved.T, spreads)
+        return Found(centre, errors, errors, np.zeros_like(errors), moved.T, spreads, centre)
 
 
 def _listed(function: Any) -> list[Callable[[Columns], Any]]:

@@ -95,7 +95,7 @@ def mean(source: Source, asked: Question) -> Estimate:
     """Estimate a mean, of all rows or of those where a condition holds."""
     if asked.where is None:
         found = source.means(asked.function, asked.marks)
-        return estimates_of(source, found, found.values, asked)[0]
+        return estimates_of(source, found, found.values, found.plain, asked)[0]
     return _conditional(source, [asked.where], asked)[0][0]
 
 
@@ -137,7 +137,7 @@ def _conditional(
         return found
 
     found = source.means(influence, asked.marks)
-    estimates = estimates_of(source, found, plain + found.values, asked)
+    estimates = estimates_of(source, found, plain + found.values, plain, asked)
     return [
         estimate if known else nothing(estimate.value, _HIDDEN, asked.reach)
         for estimate, known in zip(estimates, enough, strict=True)
@@ -217,8 +217,14 @@ def _quantile_sampling(values: Floats, weights: Floats, q: float, n: float) -> f
     return (ends[1] - ends[0]) / 2
 
 
-def estimates_of(source: Source, found: Found, values: Floats, asked: Question) -> list[Estimate]:
-    """Return values with the bars that were found for them, or limits where there is none."""
+def estimates_of(
+    source: Source, found: Found, values: Floats, plain: Floats, asked: Question
+) -> list[Estimate]:
+    """Return values with the bars that were found for them, or limits where there is none.
+
+    Then the value is the ``plain`` one, of the synthetic rows: limits are about any data, and
+    that of rows is right for smooth data.
+    """
     low, high = asked.reach or (-math.inf, math.inf)
     estimates = []
     for index, given in enumerate(values):
@@ -226,13 +232,14 @@ def estimates_of(source: Source, found: Found, values: Floats, asked: Question) 
         error, unseen = float(found.errors[index]), float(found.unseen[index])
         sampling = float(found.spreads[index]) / math.sqrt(asked.n)
         if math.isinf(error):
-            estimates.append(nothing(value, source.unmeasured, asked.reach))
-            continue
-        if found.held[index]:
+            estimates.append(nothing(float(plain[index]), source.unmeasured, asked.reach))
+        elif found.held[index]:
             estimates.append(Estimate(value, error, unseen, sampling))
-            continue
-        limits = max(value - _Z * error, low), min(value + _Z * error, high)
-        estimates.append(Estimate(value, math.nan, unseen, sampling, limits, source.finest))
+        else:
+            limits = max(float(given) - _Z * error, low), min(float(given) + _Z * error, high)
+            limits = min(limits[0], high), max(limits[1], low)
+            near = min(max(float(plain[index]), limits[0]), limits[1])
+            estimates.append(Estimate(near, math.nan, unseen, sampling, limits, source.finest))
     return estimates
 
 

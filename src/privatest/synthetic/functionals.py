@@ -62,6 +62,8 @@ class Found:
         Coefficients × functions: how each estimate moves with the noise.
     spreads : ndarray
         Standard deviations of the functions over the synthetic rows, for sampling errors.
+    plain : ndarray
+        The means over the synthetic rows alone: often near, with nothing to show for it.
     """
 
     values: Floats
@@ -70,6 +72,7 @@ class Found:
     unseen: Floats
     directions: Floats
     spreads: Floats
+    plain: Floats
 
     @property
     def held(self) -> NDArray[np.bool_]:
@@ -149,8 +152,9 @@ class Engine:
         unseen = np.array([each.unseen for each in candidates])[chosen, places]
         turned = np.array([each.turned for each in candidates])[chosen, :, places].T
         directions = around.vectors @ turned
-        values = self._weights @ at_rows + self._gap @ directions
-        return Found(values, errors[chosen, places], noise, unseen, directions, spread)
+        plain = self._weights @ at_rows
+        values = plain + self._gap @ directions
+        return Found(values, errors[chosen, places], noise, unseen, directions, spread, plain)
 
     def places(self, marks: Marks | None = None) -> Columns:
         """Return the probes for a question with these marks, as columns."""

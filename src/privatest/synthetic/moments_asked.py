@@ -45,17 +45,23 @@ def correlation(source: Source, pair: tuple[Function, Function], asked: Question
     variances = m[3:5] - m[1:3] ** 2
     unsure = np.hypot(errors[3:5], 2 * m[1:3] * errors[1:3])
     if share <= _FEW * found.errors[0] or not (variances > 0).all():
-        return nothing(math.nan, _SPREAD, (-1.0, 1.0))
+        return nothing(float(_plain_correlation(found)[0]), _SPREAD, (-1.0, 1.0))
     value = float(np.clip((m[5] - m[1] * m[2]) / math.sqrt(variances.prod()), -1, 1))
     if source.additive and (unsure > variances / _FEW).any():
-        return nothing(value, _SPREAD, (-1.0, 1.0))
+        return nothing(float(_plain_correlation(found)[0]), _SPREAD, (-1.0, 1.0))
     moved = _moved(source, moments, found, _slopes(m, variances, value) / share, asked)
     if not source.additive:
         spreads = _moved(source, moments, found, _variance_slopes(m, variances) / share, asked)
         if spreads.errors.max() > 1 / _FEW:
-            return nothing(value, _SPREAD, (-1.0, 1.0))
+            return nothing(float(_plain_correlation(found)[0]), _SPREAD, (-1.0, 1.0))
     asked = Question(asked.function, n=asked.n, reach=(-1.0, 1.0))
-    return estimates_of(source, moved, np.array([value]), asked)[0]
+    return estimates_of(source, moved, np.array([value]), _plain_correlation(found), asked)[0]
+
+
+def _plain_correlation(found: Found) -> Floats:
+    m = found.plain / max(float(found.plain[0]), 1e-12)
+    size = math.sqrt(max(float((m[3:5] - m[1:3] ** 2).prod()), 1e-300))
+    return np.array([min(max(float(m[5] - m[1] * m[2]) / size, -1.0), 1.0)])
 
 
 def _slopes(m: Floats, variances: Floats, value: float) -> Floats:
@@ -95,16 +101,17 @@ def regression(
     found = source.means(moments, asked.marks)
     if np.isinf(found.errors).any():
         return {name: nothing(math.nan, source.unmeasured, None) for name in names}
-    square, unsure = np.zeros((k, k)), np.zeros((k, k))
-    for (i, j), value, error in zip(pairs, found.values, found.errors, strict=False):
-        square[i, j] = square[j, i] = value
-        unsure[i, j] = unsure[j, i] = error
-    if np.linalg.eigvalsh(square)[0] <= _FEW / 2 * np.linalg.norm(unsure, 2):
-        return {name: nothing(math.nan, _SPREAD, None) for name in names}
-    inverse = np.linalg.inv(square)
-    slopes = inverse @ found.values[len(pairs) :]
     back = np.diag(1 / scale)  # to the columns' own units
     back[0, 1:] = -centre[1:] / scale[1:]
+    square, unsure, rows = (
+        _symmetric(k, pairs, each) for each in (found.values, found.errors, found.plain)
+    )
+    near = back @ np.linalg.lstsq(rows, found.plain[len(pairs) :])[0]
+    if np.linalg.eigvalsh(square)[0] <= _FEW / 2 * np.linalg.norm(unsure, 2):
+        parts_of = zip(names, near, strict=True)
+        return {name: nothing(float(value), _SPREAD, None) for name, value in parts_of}
+    inverse = np.linalg.inv(square)
+    slopes = inverse @ found.values[len(pairs) :]
     turned = back @ inverse
     weights = np.zeros((len(moments), k))
     for place, (i, j) in enumerate(pairs):
@@ -113,8 +120,15 @@ def regression(
     weights[len(pairs) :] = turned.T
     moved = _moved(source, moments, found, weights, asked)
     asked = Question(asked.function, n=asked.n)
-    estimates = estimates_of(source, moved, back @ slopes, asked)
+    estimates = estimates_of(source, moved, back @ slopes, near, asked)
     return dict(zip(names, estimates, strict=True))
+
+
+def _symmetric(k: int, pairs: Sequence[tuple[int, int]], values: Floats) -> Floats:
+    matrix = np.zeros((k, k))
+    for (i, j), value in zip(pairs, values, strict=False):
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
 
 
 def _standardised(
@@ -172,4 +186,5 @@ def _moved(
     noise = np.sqrt(np.einsum("ij,ij->j", directions, directions))
     unseen = found.unseen @ np.abs(weights)
     errors = honest_error(noise, unseen)
-    return Found(found.values @ weights, errors, noise, unseen, directions, spreads)
+    values, plain = found.values @ weights, found.plain @ weights
+    return Found(values, errors, noise, unseen, directions, spreads, plain)

@@ -187,7 +187,8 @@ class TableMeans:
                     directions[start : start + len(spread), column] += weight * spread[:, column]
         found[1] = np.sqrt(np.einsum("ij,ij->j", directions, directions))
         errors = honest_error(found[1], found[2])
-        return Found(found[0], errors, found[1], found[2], directions, self._spreads(values))
+        plain, spreads = self._weights @ values, self._spreads(values)
+        return Found(found[0], errors, found[1], found[2], directions, spreads, plain)
 
     def _spreads(self, values: Floats) -> Floats:
         centred = values - self._weights @ values
@@ -196,7 +197,8 @@ class TableMeans:
     def _constant(self, values: Floats) -> Found:
         nothing = np.zeros(values.shape[1])
         zero = np.zeros((self._size + len(self._known), values.shape[1]))
-        return Found(self._weights @ values, nothing, nothing, nothing, zero, nothing)
+        middle = self._weights @ values
+        return Found(middle, nothing, nothing, nothing, zero, nothing, middle)
 
     def _unknown(self, values: Floats) -> Found:
         """Return what the rows say, which nothing measured supports."""
@@ -204,7 +206,8 @@ class TableMeans:
         unseen = np.full(count, np.inf)
         zero = np.zeros((self._size + len(self._known), count))
         middle = self._weights @ values
-        return Found(middle, unseen, np.zeros(count), unseen, zero, self._spreads(values))
+        spreads = self._spreads(values)
+        return Found(middle, unseen, np.zeros(count), unseen, zero, spreads, middle)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -337,11 +340,16 @@ def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:
         centres = np.bincount(cells, each) / np.maximum(counts, 1)
         return np.asarray(each - centres[cells], dtype=np.float64)
 
-    own = within(at)
-    size = float(own @ own)
-    if size == 0:
-        return np.zeros(values.shape[1])
-    return np.array([float(own @ within(column)) / size for column in values.T])
+    own, less = within(at), within
+    if not own.any():  # each cell holds a single value: the slope over all of them
+        less = _centred
+        own = less(at)
+    size = max(float(own @ own), 1e-300)
+    return np.array([float(own @ less(column)) / size for column in values.T])
+
+
+def _centred(each: Floats) -> Floats:
+    return np.asarray(each - each.mean(), dtype=np.float64)
 
 
 def _spread_out(
@@ -359,6 +367,6 @@ def _spread_out(
 
 
 def _joined(found: Sequence[Found]) -> Found:
-    names = ("values", "errors", "noise", "unseen", "spreads")
+    names = ("values", "errors", "noise", "unseen", "spreads", "plain")
     parts = {name: np.concatenate([getattr(each, name) for each in found]) for name in names}
     return Found(**parts, directions=np.hstack([each.directions for each in found]))
