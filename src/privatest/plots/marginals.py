@@ -28,6 +28,7 @@ _CATEGORIES = 12  # more are too many to label
 _FILL, _LINE, _BAND = "#cfe0f1", "#1f5c99", "#e0913a"
 _NOTICED = 0.01  # of a column's range; a smaller misfit does not matter
 _Z = 1.96
+_TALLEST = 2.5  # times the largest share: bands are cut off above
 _EXPLAINED = (
     "Blue: the synthetic rows. Orange: where the private rows' own share is, with probability .95 "
     "or more: privacy noise, and what the release cannot tell apart."
@@ -237,7 +238,8 @@ def _draw(axes: Axes, marginal: Marginal) -> None:
         if len(places) <= _CATEGORIES:
             axes.set_xticks(places, [_short(label) for label in marginal.labels])
         axes.set_xlim(-0.6, len(shares) - 0.4)
-    axes.set_ylim(bottom=0.0)
+    # a band that says nothing must not hide the rest
+    axes.set_ylim(0.0, 1.05 * min(float(high.max()), _TALLEST * float(shares.max())))
     axes.spines[["top", "right"]].set_visible(False)
 
 
