@@ -175,9 +175,9 @@ def test_bars_are_long_where_the_points_stand_badly():
         made = release(
             dict(zip(names, rows.T, strict=True)),
             bounds=Schema.from_bounds(dict.fromkeys(names, (0, 100))),
+            method="subspace",
             epsilon=10,
             delta=1e-6,
-            method="subspace",
             n_points=40,
             weights=weights,
             noise=SimulatedNoise(0),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import answer, describe
+from privatest.cli.asking import answer, count_rows, describe
 from privatest.cli.files import check_new, check_picture, misplaced, save_paid
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
@@ -20,6 +21,7 @@ from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:
     from privatest.data.schema import Schema
+    from privatest.questions import Request
     from privatest.synthetic import SyntheticData
 
 __all__ = ["release"]
@@ -43,7 +45,7 @@ Points = Annotated[
         min=1,
         help="Synthetic rows to release.",
         rich_help_panel="Release",
-        show_default="500, or the number of rows if that is less",
+        show_default="as many as there are, but at most 50,000 (tables) or 500",
     ),
 ]
 PublicPoints = Annotated[
@@ -68,16 +70,26 @@ WeightsOption = Annotated[
         help="signed (nearest to the data), bounded (in sum of sizes), nonnegative (as "
         "probabilities are), or equal (rows are repeated instead).",
         rich_help_panel="Release",
-        show_default="signed; nonnegative for features",
+        show_default="equal for tables, signed for points, nonnegative for features",
     ),
 ]
 Kernel = Annotated[
-    Literal["gaussian", "laplace", "imq"],
+    Literal["gaussian", "laplace", "imq"] | None,
     typer.Option(
         "--kernel",
         metavar="KERNEL",
         help="How likeness falls off with distance: gaussian, laplace or imq.",
         rich_help_panel="Release",
+        show_default="gaussian, where there is one",
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help="Only say which tables would be measured and with how much noise, from public "
+        "sizes; nothing is spent.",
+        rich_help_panel="Output",
     ),
 ]
 Bandwidth = Annotated[
@@ -138,7 +150,7 @@ def release(
     points: Points = None,
     method: MethodOption = _USUAL,
     weights: WeightsOption = None,
-    kernel: Kernel = "gaussian",
+    kernel: Kernel = None,
     bandwidth: Bandwidth = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
@@ -146,6 +158,7 @@ def release(
     output: Output,
     plot: Picture = None,
     force: Force = False,
+    dry_run: DryRun = False,
     as_json: options.Json = False,
 ) -> None:
     """Publish synthetic rows that represent the private ones.
@@ -179,6 +192,9 @@ def release(
             "bandwidth": bandwidth,
         },
     )
+    if dry_run:
+        _foretell(request, data, described, as_json=as_json)
+        return
     written = _Written(output)
 
     def show(made: SyntheticData, more: Mapping[str, Any]) -> None:
@@ -196,6 +212,33 @@ def release(
         told={} if public_points is None else {"public_points": str(public_points)},
     )
     misplaced(written.place, output)
+
+
+def _foretell(request: Request, data: Path, described: Schema | None, *, as_json: bool) -> None:
+    """Say what would be measured: the number of rows is all that is taken from the data."""
+    from privatest.data.sources import check_columns  # noqa: PLC0415
+    from privatest.questions import prepare  # noqa: PLC0415
+
+    prepared = prepare(request, described, samples=1)
+    check_columns(data, prepared.names)
+    assert prepared.schema is not None
+    rows = count_rows(data, prepared.names)
+    given = [name for name, value in request.options.items() if value is not None]
+    rounds = request.entry.foretell(prepared.schema, rows, request.budget, given)
+    if as_json:
+        print_json(
+            {"rows": rows, "columns": list(prepared.names), "rounds": [*map(asdict, rounds)]}
+        )
+        return
+    page = Page()
+    page.line(f"{rows:,} rows of {', '.join(prepared.names)}; {request.budget}.")
+    for part in rounds:
+        noise = f"{part.sigma:.2g} of the bounds" if not part.groups else f"{part.sigma:.3g} rows"
+        size = f", at most {part.groups} groups a column" if part.groups else ""
+        page.line(f"  {part.tables} {part.what}{size}: noise ± {noise} ({part.share:.0%})")
+    if not rounds:
+        page.line("  Weights of points, and no tables.")
+    page.line("Nothing was spent.")
 
 
 class _Written:

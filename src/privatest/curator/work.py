@@ -33,6 +33,8 @@ def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
 def _work(prepared: Prepared, rows: int) -> int:
     """Return about how many numbers a test looks at; 0 for one that is always quick."""
     entry = prepared.request.entry
+    if entry.work and prepared.schema is not None:
+        return entry.count_work(prepared.schema, rows)
     if "permutations" not in entry.options or "subtest" in entry.options or entry.needed:
         return 0
     if prepared.request.question == "independence":

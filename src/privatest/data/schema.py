@@ -357,7 +357,9 @@ def _column(name: str, entry: object) -> Column:
         keys = dict(entry)
         kind = one_of("type", keys.pop("type", None), ("numeric", "categorical"))
         needed = "bounds" if kind == "numeric" else "categories"
-        optional = ("integer", "missing", "atoms") if kind == "numeric" else ("membership", "missing")
+        optional = (
+            ("integer", "missing", "atoms") if kind == "numeric" else ("membership", "missing")
+        )
         _known(keys, (needed, *optional))
         value = keys.pop(needed, [])
         if value == []:

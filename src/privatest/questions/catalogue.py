@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
+
+if TYPE_CHECKING:
+    from privatest.core.privacy import Budget
+    from privatest.data.schema import Schema
 
 __all__ = ["METHODS", "QUESTIONS", "Method", "Question", "find", "such", "usual"]
 
@@ -57,6 +61,14 @@ class Method:
         Whether it takes long and can tell how far it is (a parameter ``progress``).
     picture : str
         Module and name of the function that draws what was released, or "" if there is none.
+    foretold : str
+        Module and name of the function that says what would be measured and with how much
+        noise, from the request and public sizes, or "" if there is none.
+    work : str
+        Module and name of the function that counts its steps, from the request and public
+        sizes, or "" if it is quick or the curator knows how to count them.
+    sized : bool
+        Whether a release has as many rows as the data where nobody says how many.
     """
 
     function: str
@@ -72,6 +84,9 @@ class Method:
     caution: str = ""
     steps: bool = False
     picture: str = ""
+    foretold: str = ""
+    work: str = ""
+    sized: bool = False
     about: str = ""
     part: str = ""
 
@@ -82,6 +97,16 @@ class Method:
     def load_picture(self) -> Callable[..., Any]:
         """Import what draws the picture."""
         return _load(self.picture)
+
+    def foretell(self, schema: Schema, rows: int, budget: Budget, given: Collection[str]) -> Any:
+        """Return what would be measured, if there is anything to say before."""
+        if not self.foretold:
+            return []
+        return _load(self.foretold)(schema, rows, budget, self.preset["method"], given)
+
+    def count_work(self, schema: Schema, rows: int) -> int:
+        """Return about how many numbers it looks at; 0 if nobody counts them here."""
+        return int(_load(self.work)(schema, rows)) if self.work else 0
 
 
 def _load(place: str) -> Callable[..., Any]:
@@ -172,10 +197,22 @@ def _symmetry(statistic: str) -> Method:
     return Method("paired.symmetry_test", preset=preset, about="any asymmetry")
 
 
-def _synthetic(method: str, about: str, *, steps: bool = False, caution: str = "") -> Method:
+_POINTS = _same("public_points", "weights", "kernel", "bandwidth", points="n_points")
+_ROWS = _same("weights", points="n_points")
+
+
+def _synthetic(
+    method: str,
+    about: str,
+    options: Mapping[str, str] = _POINTS,
+    *,
+    steps: bool = False,
+    caution: str = "",
+    tables: bool = False,
+) -> Method:
     return Method(
         "synthetic.release",
-        _same("public_points", "weights", "kernel", "bandwidth", points="n_points"),
+        options,
         {"method": method},
         gaussian=True,
         level=False,
@@ -183,6 +220,9 @@ def _synthetic(method: str, about: str, *, steps: bool = False, caution: str = "
         caution=caution,
         steps=steps,
         picture="plots.marginals.plot_marginals",
+        foretold="synthetic.tables_plan.foretell" if tables else "",
+        work="synthetic.tables_plan.count_steps" if tables else "",
+        sized=tables,
         about=about,
     )
 
@@ -265,6 +305,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
     },
     "release": {
+        "auto": _synthetic("auto", "what suits the columns", steps=True, tables=True),
+        "tables": _synthetic(
+            "tables",
+            "rows that fit noisy tables of columns and pairs",
+            _ROWS,
+            steps=True,
+            tables=True,
+        ),
         "subspace": _synthetic("subspace", "public points, private weights"),
         "features": _synthetic(
             "features",

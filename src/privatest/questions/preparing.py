@@ -329,8 +329,10 @@ def _release(request: Request, described: Schema | None) -> Prepared:
     brought = None if given is None else encode_sample(given, schema, "public_points").rows
     plain = _of_columns(request, schema, "released")
 
+    brings = "public_points" in request.entry.options
+
     def check(n: int) -> None:
-        if points is not None and points > n:
+        if brings and points is not None and points > n:
             raise ParameterError(
                 f"points must be at most the number of rows, {n}: each of them takes noise, and "
                 "more points than rows cannot say more than the rows."

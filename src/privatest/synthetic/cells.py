@@ -47,7 +47,9 @@ class Cells:
     def places(self) -> NDArray[np.float64]:
         """The middles of the cells, where the lowest value is 0 and the highest 1."""
         middles = (self.lowest + self.highest) / 2
-        return (middles - self.lowest[0]) / (self.highest[-1] - self.lowest[0])
+        span = self.highest[-1] - self.lowest[0]
+        places: NDArray[np.float64] = (middles - self.lowest[0]) / span
+        return places
 
     def codes(self, values: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the cell of each value; values lie within the column's bounds."""
@@ -72,12 +74,14 @@ class Cells:
 
     def _within(self, cell: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the values at places from 0 to 1 of a cell."""
-        low, high = self.lowest[cell], self.highest[cell]
+        low, high = float(self.lowest[cell]), float(self.highest[cell])
+        found: NDArray[np.float64]
         if self.whole:
-            return np.minimum(low + np.floor(places * (high - low + 1)), high)
-        found = np.clip(low * (1 - places) + high * places, low, high)
-        last = cell == len(self) - 1
-        return found if last else np.minimum(found, np.nextafter(high, low))
+            found = np.minimum(low + np.floor(places * (high - low + 1)), high)
+        else:
+            last = high if cell == len(self) - 1 else np.nextafter(high, low)
+            found = np.clip(low * (1 - places) + high * places, low, last)
+        return found
 
     def _leanings(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how much more likely the upper end of a cell is than its middle, in [-1, 1]."""

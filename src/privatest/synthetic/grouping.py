@@ -28,7 +28,8 @@ def on_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float64]
 
 def grouped(values: NDArray[np.float64], groups: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return the sums over groups of cells."""
-    return np.bincount(groups, weights=values)
+    sums: NDArray[np.float64] = np.bincount(groups, weights=values).astype(np.float64)
+    return sums
 
 
 def merged(counts: NDArray[np.float64], least: float, *, ordered: bool) -> NDArray[np.intp]:

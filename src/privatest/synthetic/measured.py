@@ -23,6 +23,7 @@ __all__ = [
     "Measured",
     "Wanted",
     "count_table",
+    "mean_scale",
     "mean_sensitivity",
     "measure",
     "measure_means",
@@ -54,7 +55,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A noisy table, as it was released.
+    """A noisy table, or a noisy mean, as it was released.
 
     Attributes
     ----------
@@ -62,11 +63,14 @@ class Measured:
         One or two columns.
     groups : tuple of ndarray
         For each column the group (0, 1, ...) of each of its public cells
-        (:func:`privatest.synthetic.cells.schema_cells`): a count is of a group of cells.
+        (:func:`privatest.synthetic.cells.schema_cells`): a count is of a group of cells. None
+        for a mean.
     counts : ndarray
-        Noisy numbers of private rows, one axis for each column; they may be negative.
+        Noisy numbers of private rows, one axis for each column; they may be negative. For a
+        mean one number, in the column's own units; it may lie outside the bounds.
     sigma : float
-        Standard deviation of the Gaussian noise of each count, which are independent.
+        Standard deviation of the Gaussian noise of each count, which are independent, or of
+        the mean.
     """
 
     columns: tuple[str, ...]
@@ -79,13 +83,18 @@ class Measured:
         groups = tuple(read_only(np.asarray(group, dtype=np.intp)) for group in self.groups)
         counts = read_only(np.asarray(self.counts, dtype=np.float64))
         shape = tuple(int(group.max(initial=-1)) + 1 for group in groups)
-        if counts.shape != shape or len(groups) != len(self.columns) or not shape:
+        if counts.shape != shape or len(self.columns) != max(len(groups), 1):
             raise ValueError("counts and groups must fit the columns.")
         if not (math.isfinite(self.sigma) and self.sigma > 0 and np.isfinite(counts).all()):
             raise ValueError("counts and sigma must be finite.")
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "groups", groups)
         object.__setattr__(self, "counts", counts)
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a mean and not a table."""
+        return not self.groups
 
     def to_dict(self) -> dict[str, Any]:
         """Return values that JSON has."""
@@ -186,6 +195,12 @@ def mean_sensitivity(columns: int, rows_per_person: int = 1) -> Sensitivity:
     person; rounded up.
     """
     return Sensitivity(_UNITS * math.sqrt(columns) * rows_per_person * (1 + 1e-15), "l2")
+
+
+def mean_scale(columns: int, rows_per_person: int, budget: Budget, share: Fraction) -> float:
+    """Return the noise of the sum of a column whose bounds are 0 and 1; public."""
+    sensitivity = mean_sensitivity(columns, rows_per_person)
+    return gaussian_part_scale(columns, sensitivity, budget, share) / _UNITS
 
 
 def measure_means(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class Mixture:
 
 def _softmax(logits: Floats, starts: NDArray[np.intp]) -> Floats:
     shares = np.empty_like(logits)
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in pairwise(starts):
         block = logits[:, first:last]
         powers = np.exp(block - block.max(axis=1, keepdims=True))
         shares[:, first:last] = powers / powers.sum(axis=1, keepdims=True)
@@ -84,14 +85,16 @@ class _Level:
 
     def step(self, shares: Floats) -> tuple[Floats, float]:
         """Return the gradient in the shares, and the sum of squared weighted residuals."""
-        used = shares if self.groups is None else shares @ self.groups
-        away = used.T @ used
+        used: Floats = shares if self.groups is None else shares @ self.groups
+        away: Floats = used.T @ used
         away /= np.float32(len(used))
         away -= self.wanted
         pull = self.weight * away
         lost = float(np.vdot(pull, away)) / 2  # each table stands there twice
-        slope = used @ pull
-        return (slope if self.groups is None else slope @ self.groups.T), lost
+        slope: Floats = used @ pull
+        if self.groups is not None:
+            slope = slope @ self.groups.T
+        return slope, lost
 
 
 def _starts(sizes: Sequence[int]) -> NDArray[np.intp]:
@@ -172,13 +175,14 @@ def fit_mixture(
 def _begin(single: Floats, components: int, rng: np.random.Generator) -> Floats:
     base = np.log(np.maximum(single, _SMALLEST))
     spread = rng.standard_normal((components, len(single)), dtype=np.float32)
-    return (base + np.float32(_SPREAD) * spread).astype(np.float32)
+    logits: Floats = (base + np.float32(_SPREAD) * spread).astype(np.float32)
+    return logits
 
 
 def _through_softmax(slope: Floats, shares: Floats, starts: NDArray[np.intp]) -> Floats:
     """Return the gradient in the logarithms."""
     slope = slope * shares
-    for first, last in zip(starts[:-1], starts[1:], strict=True):
+    for first, last in pairwise(starts):
         block = slope[:, first:last]
         block -= shares[:, first:last] * block.sum(axis=1, keepdims=True)
     return slope

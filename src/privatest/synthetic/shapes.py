@@ -119,8 +119,9 @@ def _falling(first: float, size: int) -> NDArray[np.float64]:
             low = ratio
         else:
             high = ratio
-    shares: NDArray[np.float64] = ((low + high) / 2) ** np.arange(size)
-    return shares / shares.sum()
+    falling = np.power((low + high) / 2, np.arange(size, dtype=np.float64))
+    shares: NDArray[np.float64] = falling / falling.sum()
+    return shares
 
 
 def _tilted(

@@ -18,7 +18,7 @@ from privatest.synthetic.shapes import Column, cell_shares
 __all__ = ["Refitting", "weight_draws"]
 
 _COMPONENTS, _STEPS = 128, 300  # less than for the release itself: its noise is what matters
-_SWEEPS = 3
+_SWEEPS = 2
 _STEP = 1 / 64  # weights are kept to this part of a row: files are small
 _LARGEST = 8.0  # of one correction of a weight
 
@@ -74,7 +74,8 @@ def weight_draws(
     places = [_places(again, target) for target in again.targets]
     moved = np.empty((rows, draws))
     for draw in range(draws):
-        taken = rng.multinomial(again.n, np.full(rows, 1 / rows)) * (rows / again.n)
+        numbers = rng.multinomial(again.n, np.full(rows, 1 / rows))
+        taken = numbers.astype(np.float64) * (rows / again.n)
         found = _refitted(again, places, taken, rng)
         moved[:, draw] = 1 + np.round((found - taken) / _STEP) * _STEP
         if progress is not None:
@@ -85,9 +86,7 @@ def weight_draws(
 def _places(again: Refitting, target: Target) -> NDArray[np.int32]:
     """Return the place of each row in a table."""
     place = np.zeros(len(again.codes), dtype=np.int32)
-    for column, group, size in zip(
-        target.columns, target.groups, target.shares.shape, strict=True
-    ):
+    for column, group, size in zip(target.columns, target.groups, target.shares.shape, strict=True):
         own = again.codes[:, column]
         place = place * size + (own if group is None else group[own])
     return place.astype(np.int32)
@@ -111,8 +110,14 @@ def _refitted(
             shares = counts.reshape(target.shares.shape) / len(taken)
             shares = shares + target.sigma * rng.standard_normal(shares.shape)
         noisy.append(Target(target.columns, target.groups, shares, target.sigma))
+    rows = len(again.codes)
     mixture = fit_mixture(
-        again.sizes, noisy, again.coarse, components=_COMPONENTS, steps=_STEPS, rng=rng
+        again.sizes,
+        noisy,
+        again.coarse,
+        components=min(_COMPONENTS, max(rows, 16)),
+        steps=_STEPS,
+        rng=rng,
     )
     return _raked(again, places, mixture, columns)
 
@@ -156,7 +161,8 @@ def _raked(
             with np.errstate(divide="ignore", invalid="ignore"):
                 factor = np.where(held > 0, wanted / held, 1.0)
             weights *= factor.clip(1 / _LARGEST, _LARGEST)[cell]
-    return weights * (len(weights) / weights.sum())
+    weights *= len(weights) / weights.sum()
+    return weights
 
 
 def _table(

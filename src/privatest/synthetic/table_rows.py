@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ def group_codes(mixture: Mixture, count: int, rng: np.random.Generator) -> NDArr
     sizes = np.diff(np.floor(np.linspace(0, count, len(shares) + 1) + 1e-9)).astype(np.intp)
     owner = np.repeat(np.arange(len(shares)), sizes)
     rows = np.empty((count, len(starts) - 1), dtype=np.intp)
-    for column, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+    for column, (first, last) in enumerate(pairwise(starts)):
         block = shares[components, first:last]
         block *= (sizes / block.sum(axis=1))[:, None]
         # systematic rounding, from starts that are spread evenly: errors do not add up

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,9 +20,17 @@ from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.tables import read_data
 from privatest.synthetic.cells import Cells, schema_cells
-from privatest.synthetic.measured import table_scale
+from privatest.synthetic.measured import Measured, mean_scale, table_scale
 
-__all__ = ["TablesPlan", "plan_tables", "suits_tables", "tables_of"]
+__all__ = [
+    "Round",
+    "TablesPlan",
+    "count_steps",
+    "foretell",
+    "plan_tables",
+    "suits_tables",
+    "tables_of",
+]
 
 _FEW_PAIRS = 6  # all of them are measured in fine groups at once
 # shares of the budget; what they leave is for fine tables of pairs, or of one column
@@ -33,6 +41,32 @@ _FEWEST, _MOST = 8, 64  # fine groups
 _CHOSEN_PER_COLUMN = 3
 _PLANE = 2  # more columns than these are too many for points in space
 _MOST_ROWS, _MOST_RELEASED = 50_000, 1_000_000
+_REPEATS, _WORK = 32, 40_000  # error bars, and steps of a fit times its components
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round of a release measures, known before any data is read.
+
+    Attributes
+    ----------
+    what : str
+        In words.
+    tables : int
+        How many tables, or the most; or how many means.
+    groups : int
+        The most groups of cells of a column.
+    share : float
+        Its share of the budget.
+    sigma : float
+        Standard deviation of the noise: of a count in rows, of a mean in parts of its bounds.
+    """
+
+    what: str
+    tables: int
+    groups: int
+    share: float
+    sigma: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +111,12 @@ class TablesPlan:
     @property
     def shares(self) -> dict[str, float]:
         """How the budget is split, for readers."""
-        parts = {"means": self.means, "one_way": self.one_way, "coarse": self.coarse, "fine": self.fine}
+        parts = {
+            "means": self.means,
+            "one_way": self.one_way,
+            "coarse": self.coarse,
+            "fine": self.fine,
+        }
         return {name: float(part) for name, part in parts.items() if part}
 
     @property
@@ -97,6 +136,29 @@ class TablesPlan:
             return len(self.pairs)
         return min(len(self.pairs), _CHOSEN_PER_COLUMN * len(self.names))
 
+    @property
+    def rounds(self) -> list[Round]:
+        """What would be measured, and with how much noise."""
+        columns, found = len(self.names), []
+        if self.means:
+            count, person = len(self.averaged), self.rows_per_person
+            noise = mean_scale(count, person, self.budget, self.means) / self.n
+            found.append(Round("means", count, 0, float(self.means), noise))
+        cells = max(map(len, self.cells))
+        rounds = [("tables of one column", columns, cells, self.one_way)]
+        if self.coarse:
+            rounds.append(
+                ("coarse tables of all pairs", len(self.pairs), 2 * COARSE_GROUPS, self.coarse)
+            )
+        if self.fine:
+            which = "useful" if self.coarse else "all"
+            groups = 2 * self.fine_groups
+            rounds.append((f"tables of {which} pairs", self.most_chosen, groups, self.fine))
+        for what, tables, groups, share in rounds:
+            noise = self.sigma(tables, share)
+            found.append(Round(what, tables, min(groups, cells), float(share), noise))
+        return found
+
     def columns(self, values: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return rows, in their own units, as columns of numbers and categories."""
         columns = self.schema.decode(np.where(self.schema.domain.levels, values, 0.0))
@@ -114,16 +176,18 @@ class TablesPlan:
         places: NDArray[np.float64] = ((values - box.lower) / box.width).clip(0, 1)
         return places
 
-    def means_told(self, means: Mapping[int, float], sigma: float) -> dict[str, list[float]]:
-        """Return noisy means and their standard deviations in the columns' own units."""
+    def own_means(self, means: Mapping[int, float], sigma: float) -> list[Measured]:
+        """Return noisy means in the columns' own units."""
         box = self.schema.box
-        return {
-            self.names[place]: [
-                float(box.lower[place] + mean * box.width[place]),
+        return [
+            Measured(
+                (self.names[place],),
+                (),
+                np.array(box.lower[place] + mean * box.width[place]),
                 float(sigma * box.width[place]),
-            ]
+            )
             for place, mean in means.items()
-        }
+        ]
 
     def sigma(self, tables: int, share: Fraction) -> float:
         """Return the noise of a count if ``tables`` share a round."""
@@ -150,16 +214,16 @@ def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
     one_way = 1 - means if pairs == 0 else _ONE_WAY
     coarse = Fraction(0) if pairs <= _FEW_PAIRS else _COARSE
     fine = 1 - means - one_way - coarse
-    return TablesPlan(
-        schema, cells, n, budget, means, one_way, coarse, fine
-    )
+    return TablesPlan(schema, cells, n, budget, means, one_way, coarse, fine)
 
 
 def suits_tables(bounds: Bounds, x: object) -> bool:
     """Whether public descriptions call for tables: categories, atoms or many columns."""
     schema = schema_of(bounds, read_data(x, "x"))
-    if schema is None:
-        return False
+    return schema is not None and _suited(schema)
+
+
+def _suited(schema: Schema) -> bool:
     columns = schema.columns.values()
     return len(columns) > _PLANE or any(getattr(c, "atoms", c) for c in columns)
 
@@ -178,3 +242,31 @@ def tables_of(
     if rows > _MOST_RELEASED:
         reject("n_points", f"at most {_MOST_RELEASED:,}", rows)
     return sample, plan_tables(sample.schema, n, budget), rows
+
+
+def foretell(
+    schema: Schema, rows: int, budget: Budget, method: str, given: Collection[str] = ()
+) -> list[Round]:
+    """Return the rounds of a release, before anything is spent; none if it is not by tables.
+
+    Parameters
+    ----------
+    schema, rows, budget
+        What is public.
+    method : str
+        As in :func:`privatest.synthetic.release`.
+    given : collection of str
+        The options that are given.
+    """
+    other = {"kernel", "bandwidth", "public_points"} & {*given}
+    if method == "auto" and (other or not _suited(schema)):
+        return []
+    return plan_tables(schema, rows, budget).rounds
+
+
+def count_steps(schema: Schema, rows: int) -> int:
+    """Return about how many numbers a release looks at: for all tables, rows and groups."""
+    cells, columns = schema_cells(schema), len(schema.columns)
+    groups = sum(min(len(own), 2 * _MOST) for own in cells)
+    tables = columns * (columns + 1) // 2
+    return _REPEATS * (_WORK * groups**2 + tables * min(rows, _MOST_ROWS))

@@ -26,7 +26,7 @@ from privatest.synthetic.tables_plan import COARSE_GROUPS, TablesPlan
 
 __all__ = ["Tables", "measure_tables", "tables_release"]
 
-_COMPONENTS, _STEPS = 500, 600
+_COMPONENTS, _STEPS, _FEWEST = 500, 600, 16
 _DRAWS = 32
 _FITTING = 8  # error bars take about so many times as long as the fit
 _CELL = 3.0  # a fine group holds at least so many standard deviations of its own count's noise
@@ -145,7 +145,9 @@ def measure_tables(
     if plan.coarse:
         coarse = _merged(sums, plan, plan.n / COARSE_GROUPS)
         whole = tuple(group[own] for group, own in zip(coarse, fine, strict=True))
-        bought = buy([Wanted(pair, (whole[pair[0]], whole[pair[1]])) for pair in pairs], plan.coarse)
+        bought = buy(
+            [Wanted(pair, (whole[pair[0]], whole[pair[1]])) for pair in pairs], plan.coarse
+        )
         rough = [grouped(s, group) / plan.n for s, group in zip(sums, coarse, strict=True)]
         sizes = [len(own) for own in sums]
         chosen = useful_pairs(bought, rough, pairs, sizes, plan.sigma(1, plan.fine), plan.n)
@@ -209,7 +211,7 @@ def tables_release(
         tables.sizes,
         wanted,
         tables.coarse,
-        components=_COMPONENTS,
+        components=min(_COMPONENTS, max(n_rows, _FEWEST)),
         steps=_STEPS,
         rng=rng,
         progress=told(0, 1),
@@ -231,7 +233,7 @@ def tables_release(
     facts = Facts(
         n=plan.n,
         spent=plan.budget,
-        method=f"tables ({len(tables.measured)} of one or two columns)",
+        method="tables (counts of columns and of pairs)",
         kernel=None,
         schema=sample.schema,
         unit=sample.unit,
@@ -240,12 +242,14 @@ def tables_release(
             "weights": "equal",
             "n_points": n_rows,
             "shares": plan.shares,
-            "means": plan.means_told(tables.means, tables.mean_sigma),
         },
         simulated=noise.simulated,
     )
+    means = plan.own_means(tables.means, tables.mean_sigma)
     weights = np.full(n_rows, 1 / n_rows)
-    return SyntheticData(plan.columns(values), weights, draws, facts, measured=tuple(tables.measured))
+    return SyntheticData(
+        plan.columns(values), weights, draws, facts, measured=(*tables.measured, *means)
+    )
 
 
 def _parts(
