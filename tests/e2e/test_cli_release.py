@@ -50,7 +50,8 @@ def made(cli: Cli) -> Cli:
     """A release of visits and plan in s.parquet."""
     Path("a.toml").write_text(SCHEMA)
     write("a.csv", table())
-    run = cli("release", "a.csv", "--schema", "a.toml", *BUDGET, "-o", "s.parquet")
+    how = ["--method", "subspace", "-o", "s.parquet"]
+    run = cli("release", "a.csv", "--schema", "a.toml", *BUDGET, *how)
     assert (run.code, run.err) == (0, "")
     assert "synthetic rows for 80 private ones" in run.out
     assert "Privacy spent: epsilon = 100, delta = 1e-06 (one person with at most 2 rows" in run.out
@@ -350,7 +351,8 @@ def test_poor_fits_are_named(cli):
     values = np.linspace(0, 2, 4000)
     path = write("a.csv", pa.table({name: [CANARY, *values] for name in names}))
     wide = [text for name in names for text in ("--bounds", f"{name}=0:100")]
-    run = cli("release", path, *wide, *BUDGET, "--points", "40", "-o", "t.parquet")
+    how = ["--method", "subspace", "--points", "40", "-o", "t.parquet"]
+    run = cli("release", path, *wide, *BUDGET, *how)
     assert run.code == 0
     assert "Poorly represented: c0" in run.out
     asked = ("query", "t.parquet", "mean", "c0", "--weights", "nonnegative")

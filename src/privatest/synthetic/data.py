@@ -199,8 +199,7 @@ class SyntheticData(Questions):
     def _look_for_source(self) -> Source | None:
         schema = self.facts.schema
         if self.measured and schema is not None:
-            facts, known = self.facts, self.facts.parameters.get("means", {})
-            return TableMeans(self.columns, self.weights, self.measured, schema, facts.n, known)
+            return TableMeans(self.columns, self.weights, self.measured, schema, self.facts.n)
         if self.coefficients is None or self.facts.kernel is None:
             return None
         kernel, domain, points = self.embedding()

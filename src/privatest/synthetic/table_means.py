@@ -44,15 +44,18 @@ class TableMeans:
         measured: Sequence[Measured],
         schema: Schema,
         n: int,
-        known: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self._columns = columns
         self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
-        self._measured, self._schema, self._n = tuple(measured), schema, n
+        self._measured = tuple(table for table in measured if not table.is_mean)
+        self._schema, self._n = schema, n
         self._cells = dict(zip(schema.columns, schema_cells(schema), strict=True))
-        ends = np.cumsum([0, *(table.counts.size for table in measured)])
+        ends = np.cumsum([0, *(table.counts.size for table in self._measured)])
         self._starts, self._size = ends[:-1], int(ends[-1])
-        self._known = dict(known or {})  # noisy means of columns, with their noise
+        # noisy means of columns, with their noise
+        self._known = {
+            mean.columns[0]: (float(mean.counts), mean.sigma) for mean in measured if mean.is_mean
+        }
         self._codes: dict[str, NDArray[np.intp]] = {}
 
     @property
