@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from privatest.core.documents import digest
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
-from privatest.synthetic import Estimate, Facts, SyntheticData, release
+from privatest.synthetic import Estimate, Facts, SyntheticData, release, storage
 from privatest.synthetic.estimates import Weighting
 
 SCHEMA = Schema(
@@ -485,3 +486,37 @@ def test_html_form():
     assert "\x1b" not in text + str(made) + repr(made)
     assert "Privacy spent" in text
     assert small()._repr_html_().count("<tr>") == 4
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_files_of_the_first_version_are_read(signed, tmp_path):
+    """They have another digest, no coefficients, and signed weights without a word."""
+    made = small()
+    if signed:
+        made = replace(made, before=Weighting(made.weights, made.draws))
+    made.save(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    facts = json.loads(json.loads(table.schema.metadata[b"privatest"])["facts"])
+    old = {key: value for key, value in facts.items() if key not in ("coefficients", "signed")}
+    text = json.dumps(old | {"version": 1, "rows": storage._first_digest(table)}, sort_keys=True)
+    sealed = json.dumps({"facts": text, "seal": digest(text)})
+    pq.write_table(table.replace_schema_metadata({b"privatest": sealed}), tmp_path / "b.parquet")
+    same(SyntheticData.load(tmp_path / "b.parquet"), made)
+
+
+def test_a_file_keeps_what_every_question_needs(tmp_path, monkeypatch):
+    """Non-negative weights are not looked for again, and answers are the same."""
+    made = real()
+    made.save(tmp_path / "a.parquet")
+    loaded = SyntheticData.load(tmp_path / "a.parquet")
+
+    def looked(*_: object) -> None:
+        raise AssertionError("weights were looked for")
+
+    monkeypatch.setattr("privatest.synthetic.data.nonnegative_weights", looked)
+    for question in (
+        lambda r: r.mean("visits"),
+        lambda r: r.probability("plan == 'plus'"),
+        lambda r: r.quantile("weight", 0.5),
+    ):
+        assert question(loaded).to_dict() == question(made).to_dict()
