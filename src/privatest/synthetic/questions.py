@@ -133,10 +133,10 @@ class Questions:
         if (equals is None) == (independent_of is None):
             raise ParameterError("give either equals or independent_of.")
         if equals is not None:
-            return testing.test_value(_own(self), what, equals, where, alpha)
+            return testing.value_outcome(_own(self), what, equals, where, alpha)
         if where is not None or callable(what):
             raise ParameterError("independent_of takes two columns, and no where.")
-        return testing.test_independence(
+        return testing.independence_outcome(
             _own(self), what, str(independent_of), alpha, n_bootstrap, rng
         )
 

@@ -85,9 +85,12 @@ class TableMeans:
         grid = _Grid.of(used, self._cells, self._schema, marks or {})
         looked = np.asarray(function(grid.columns), dtype=np.float64)
         looked = looked.reshape(len(grid.cells), values.shape[1])
-        parts = [self._part(place, used, values, grid.ends(looked)) for place in tables]
+        held, sums = self._sums(used, values)
+        ends = grid.ends(looked)
+        parts = [self._part(place, used, (held, sums), ends) for place in tables]
         if len(used) == 1 and used[0] in self._known:
-            parts += [self._leaning(place, used[0], values, looked, grid) for place in tables]
+            whole = (held, sums)
+            parts += [self._leaning(place, used[0], whole, looked, grid) for place in tables]
         return self._best(parts, values)
 
     def fitted(self, table: Measured) -> Floats:
@@ -101,7 +104,11 @@ class TableMeans:
     # --- one table -------------------------------------------------------------------------------
 
     def _part(
-        self, place: int, used: Sequence[str], values: Floats, ends: tuple[Floats, Floats]
+        self,
+        place: int,
+        used: Sequence[str],
+        rows: tuple[Floats, Floats],
+        ends: tuple[Floats, Floats],
     ) -> _Part:
         """Estimate from one table: sums of counts times the function's value in each group."""
         table = self._measured[place]
@@ -111,7 +118,7 @@ class TableMeans:
             _reduced(end, group, math.prod(shape), how)
             for end, how in zip(ends, (np.minimum, np.maximum), strict=True)
         )
-        middle = self._middles(table, used, shape, values, low, high)
+        middle = _middles(rows, group, low, high)
         other = tuple(i for i, name in enumerate(table.columns) if name not in used)
         counts = table.counts.sum(axis=other) if other else table.counts
         if len(used) == 2 and table.columns[0] != used[0]:
@@ -124,38 +131,36 @@ class TableMeans:
         spread = _spread_out(level, table, used, shape) * (table.sigma / self._n)
         return _Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
 
-    def _leaning(self, place: int, name: str, values: Floats, looked: Floats, grid: _Grid) -> _Part:
+    def _leaning(
+        self,
+        place: int,
+        name: str,
+        rows: tuple[Floats, Floats],
+        looked: Floats,
+        grid: _Grid,
+    ) -> _Part:
         """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
         mean, sigma = self._known[name]
         at = grid.columns[name].astype(np.float64)
         steep = _slopes(at, looked, grid.cells)
-        rest = values - np.outer(self._columns[name].astype(np.float64), steep)
+        own = self._sums([name], self._columns[name].astype(np.float64)[:, None])[1]
+        rest = rows[0], rows[1] - own * steep
         part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)))
         start = self._size + list(self._known).index(name)
         noise = np.hypot(part.noise, np.abs(steep) * sigma)
         pieces = [*part.pieces, (start, (steep * sigma)[None, :])]
         return _Part(part.values + steep * mean, noise, part.unseen, pieces)
 
-    def _middles(
-        self,
-        table: Measured,
-        used: Sequence[str],
-        shape: tuple[int, ...],
-        values: Floats,
-        low: Floats,
-        high: Floats,
-    ) -> Floats:
-        """Return what the synthetic rows say of each group; without rows the middle."""
+    def _sums(self, used: Sequence[str], values: Floats) -> tuple[Floats, Floats]:
+        """Return the synthetic rows' weight in each cell, and the sums of the functions there."""
         own = np.zeros(len(values), dtype=np.intp)
-        for name, size in zip(used, shape, strict=True):
-            own = own * size + table.groups[table.columns.index(name)][self._code(name)]
-        held = np.bincount(own, self._weights, minlength=math.prod(shape))
-        middle = (low + high) / 2
-        for column in range(values.shape[1]):
-            sums = np.bincount(own, self._weights * values[:, column], minlength=len(held))
-            known = held > 0
-            middle[known, column] = sums[known] / held[known]
-        return np.clip(middle, low, high)
+        size = 1
+        for name in used:
+            own = own * len(self._cells[name]) + self._code(name)
+            size *= len(self._cells[name])
+        held = np.bincount(own, self._weights, minlength=size)
+        columns = [np.bincount(own, self._weights * each, minlength=size) for each in values.T]
+        return held.astype(np.float64), np.column_stack(columns).astype(np.float64)
 
     def _code(self, name: str) -> NDArray[np.intp]:
         if name not in self._codes:
@@ -333,6 +338,16 @@ def _reduced(
     starts = np.searchsorted(places[order], np.arange(size))
     reduced: Floats = how.reduceat(values[order], starts, axis=0)  # type: ignore[attr-defined]
     return reduced
+
+
+def _middles(
+    rows: tuple[Floats, Floats], group: NDArray[np.intp], low: Floats, high: Floats
+) -> Floats:
+    """Return what the synthetic rows say of each group of cells; without rows the middle."""
+    held = np.bincount(group, rows[0], minlength=len(low))[:, None]
+    sums = np.column_stack([np.bincount(group, each, minlength=len(low)) for each in rows[1].T])
+    middle = np.where(held > 0, sums / np.maximum(held, 1e-300), (low + high) / 2)
+    return np.clip(middle, low, high)
 
 
 def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from privatest.synthetic.answers import Words
     from privatest.synthetic.data import SyntheticData
 
-__all__ = ["compare_releases", "test_independence", "test_value"]
+__all__ = ["compare_releases", "independence_outcome", "value_outcome"]
 
 NOTE = "testing costs nothing more: a release may be tested any number of times"
 _NO_TABLES = (
@@ -38,7 +38,7 @@ _NO_TABLES = (
 )
 
 
-def test_value(
+def value_outcome(
     release: SyntheticData,
     what: Words,
     equals: float,
@@ -95,7 +95,7 @@ def _noise(release: SyntheticData, what: Words, share: bool) -> tuple[float, flo
     return float(found.noise[0]), float(found.unseen[0])
 
 
-def test_independence(
+def independence_outcome(
     release: SyntheticData, a: str, b: str, alpha: float, n_bootstrap: int, rng: Rng
 ) -> Outcome:
     """Test whether two columns are independent, from their measured table."""
