@@ -16,6 +16,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release
+from privatest.synthetic.cells import schema_cells
 from privatest.synthetic.estimates import Estimate
 from privatest.synthetic.measured import Wanted, measure
 from privatest.synthetic.table_tests import (
@@ -157,3 +158,35 @@ def test_tests_on_tables_have_power():
             for share in (0.5, 0.6)
         ]
         assert same_law_pvalue(pair[0], pair[1], 99, rng)[1] <= 0.05
+
+
+def test_limits_hold_where_all_is_in_one_bin():
+    """Two thirds at 0, in a bin with other numbers: P(x > 0) is at its lower limit.
+
+    The bin's share is noisy, and the limit must allow for it: 200 runs, of which 194 or more
+    hold but for a chance of .0001 where the bound fails once in 200.
+    """
+    schema = Schema({"x": NumericColumn(0, 12)})
+    cells = schema_cells(schema)[0]
+    hits = 0
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 9])
+        x = rng.choice([0.0, 1.0, 7.0], size=1000, p=[0.66, 0.2, 0.14])
+        budget = Budget(1.0, "1e-6")
+        tables = measure(
+            cells.codes(x)[:, None],
+            [Wanted((0,), (np.arange(len(cells)),))],
+            ["x"],
+            rows_per_person=1,
+            budget=budget,
+            share=Fraction(1),
+            noise=SimulatedNoise(seed),
+        )
+        spread = rng.uniform(0.001, 11.999, size=300)
+        facts = Facts(n=1000, spent=budget, method="tables", kernel=None, schema=schema)
+        even = np.full(300, 1 / 300)
+        made = SyntheticData({"x": spread}, even, even[:, None], facts, measured=tuple(tables))
+        found = made.probability("x > 0")
+        assert found.limits is not None
+        hits += holds(found, float(np.mean(x > 0)))
+    assert hits >= 194

@@ -24,6 +24,7 @@ __all__ = ["TableMeans"]
 
 _WITHIN = 7  # values that are looked at in a cell with many
 _MOST_PLACES = 1 << 20
+_SURELY = 2.576  # a bound fails with probability .005
 _EXACT = 0.1  # of the noise: tables that leave no more open are averaged
 
 Floats = NDArray[np.float64]
@@ -126,8 +127,12 @@ class TableMeans:
         each = table.counts.size // counts.size  # cells behind each count
         level = middle - middle.mean(axis=0)  # the number of rows is known
         shares = (counts.ravel() + (self._n - counts.sum()) / counts.size) / self._n
-        noise = table.sigma * math.sqrt(each) / self._n * np.sqrt((level**2).sum(axis=0))
-        unseen = shares.clip(0) @ np.maximum(high - middle, middle - low)
+        scale = table.sigma * math.sqrt(each) / self._n
+        noise = scale * np.sqrt((level**2).sum(axis=0))
+        # shares are noisy: a bound on what is unseen has to allow for that
+        ranges = np.maximum(high - middle, middle - low)
+        unsure = scale * np.sqrt(((ranges - ranges.mean(axis=0)) ** 2).sum(axis=0))
+        unseen = np.maximum(shares @ ranges + _SURELY * unsure, 0.0) * (ranges > 0).any(axis=0)
         spread = _spread_out(level, table, used, shape) * (table.sigma / self._n)
         return _Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
 
