@@ -203,6 +203,8 @@ def test_the_coefficients_that_are_kept_are_the_noisy_ones(method):
         for seed in (1, 2)
     ]
     first, second = (each.coefficients for each in made)
+    assert first is not None
+    assert second is not None
     moved = first.values - second.values
     assert np.array_equal(first.places, second.places)
     assert first.sigma == second.sigma == made[0].facts.sigma

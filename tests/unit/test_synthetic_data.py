@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,13 +59,9 @@ def real(**options):
         "plan": rng.choice(["basic", "plus"], size=1000),
         "weight": rng.uniform(40, 90, size=1000),
     }
-    return release(
-        table,
-        bounds=SCHEMA,
-        **{"epsilon": 1, "delta": 1e-6, "n_points": 60, "method": "subspace"} | options,
-        noise=SimulatedNoise(0),
-        rng=0,
-    )
+    settings: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "n_points": 60, "method": "subspace"}
+    settings |= options
+    return release(table, bounds=SCHEMA, noise=SimulatedNoise(0), rng=0, **settings)
 
 
 # --- estimates -------------------------------------------------------------------------------
