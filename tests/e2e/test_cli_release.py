@@ -169,6 +169,29 @@ def test_compare_with_public_rows(made):
     assert "PUBLIC" in made("query", "--help").out
 
 
+def test_categories_are_released_by_tables(cli):
+    Path("a.toml").write_text(SCHEMA)
+    write("a.csv", table())
+    asked = ("release", "a.csv", "--schema", "a.toml", *BUDGET, "-o", "t.parquet")
+    told = cli(*asked, "--dry-run")
+    assert told.code == 0
+    assert "2 tables of one column, at most 81 groups a column: noise" in told.out
+    assert "Nothing was spent." in told.out
+    assert not Path("t.parquet").exists()
+    assert [part["share"] for part in document(cli(*asked, "--dry-run", "--json"))["rounds"]] == [
+        0.05,
+        0.3,
+        0.65,
+    ]
+    run = cli(*asked)
+    assert run.code == 0
+    assert "80 synthetic rows for 80 private ones: tables" in run.out
+    value, bar = estimate(cli("query", "t.parquet", "probability", "plan == 'plus'", "--json"))
+    assert abs(value - SyntheticData.load("t.parquet").probability("plan == 'plus'").value) < 1e-9
+    assert bar < 0.2
+    refused(cli("query", "t.parquet", "compare", "a.csv"), "released by tables")
+
+
 def test_json_and_every_option(cli):
     path = write("a.parquet", table())
     run = cli(

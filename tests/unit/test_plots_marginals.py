@@ -107,7 +107,8 @@ def test_strained_columns_are_named(synthetic):
     # all of the data lies in a corner of six columns, and hardly any point does
     names = tuple(f"c{index}" for index in range(6))
     wide = Schema.from_bounds(dict.fromkeys(names, (0, 100)))
-    poor = made(wide, dict.fromkeys(names, RNG.uniform(0, 3, size=4000)), n_points=40)
+    corner = dict.fromkeys(names, RNG.uniform(0, 3, size=4000))
+    poor = made(wide, corner, n_points=40, method="subspace")
     assert strained(poor)
     assert set(strained(poor)) <= set(names)
     titles = [axes.get_title() for axes in plot_marginals(poor).axes]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.cells import MOST_CELLS, column_cells, schema_cells
 from privatest.synthetic.grouping import merged, on_simplex
 from privatest.synthetic.shapes import denoised
+from privatest.synthetic.tables_plan import foretell, plan_tables
 
 SCHEMA = Schema(
     {
@@ -56,7 +60,7 @@ def test_what_was_measured_is_saved(tmp_path):
     made = released(400)
     made.save(tmp_path / "made.parquet")
     again = SyntheticData.load(tmp_path / "made.parquet")
-    assert len(again.measured) == len(made.measured) == 6
+    assert len(again.measured) == len(made.measured) == 8
     for one, other in zip(made.measured, again.measured, strict=True):
         assert one.columns == other.columns
         assert one.sigma == other.sigma
@@ -120,3 +124,76 @@ def test_too_many_categories_are_refused():
     schema = Schema({"code": CategoricalColumn(tuple(range(MOST_CELLS + 1)))})
     with pytest.raises(ParameterError, match=r"at most 20,000 categories.*it has 20,001"):
         schema_cells(schema)
+
+
+def test_ten_million_cells_in_a_pair_are_merged():
+    codes = tuple(range(3200))
+    schema = Schema({"a": CategoricalColumn(codes), "b": CategoricalColumn(codes)})
+    data = {"a": [0, 1, 2] * 100, "b": [7, 7, 8] * 100}
+    made = release(data, bounds=schema, epsilon=1, delta=1e-6, noise=SimulatedNoise(0), rng=0)
+    assert made.measured[-1].counts.size < 20_000
+
+
+def test_too_many_columns_are_refused():
+    names = [f"c{place}" for place in range(101)]
+    schema = Schema.from_bounds(dict.fromkeys(names, (0, 1)))
+    with pytest.raises(ParameterError, match="at most 100 columns; there are 101"):
+        plan_tables(schema, 1000, Budget(1, 1e-6))
+
+
+def test_shares_of_rounds_add_up():
+    for columns in (1, 2, 4, 5, 30):
+        for kind in (NumericColumn(0, 1), CategoricalColumn((0, 1))):
+            schema = Schema({f"c{place}": kind for place in range(columns)})
+            plan = plan_tables(schema, 1000, Budget(1, 1e-6))
+            assert plan.means + plan.one_way + plan.coarse + plan.fine == 1
+            assert sum(part.share for part in plan.rounds) == pytest.approx(1)
+
+
+def test_rounds_are_foretold():
+    made = released(400)
+    told = foretell(SCHEMA, 400, Budget(1, 1e-6), "auto")
+    tables = [table for table in made.measured if not table.is_mean]
+    assert told[1].sigma == pytest.approx(tables[0].sigma)
+    assert told[2].sigma == pytest.approx(tables[-1].sigma)
+    assert told[0].sigma == pytest.approx(made.measured[-2].sigma / 20)
+    assert foretell(SCHEMA, 400, Budget(1, 1e-6), "auto", ["kernel"]) == []
+
+
+def test_auto_goes_by_what_is_public():
+    rows = np.random.default_rng(0).uniform(size=(300, 2))
+    options: dict[str, Any] = {
+        "bounds": (0, 1),
+        "epsilon": 1,
+        "delta": 1e-6,
+        "noise": SimulatedNoise(0),
+    }
+    assert release(rows, **options).facts.method.startswith("subspace")
+    assert release(np.tile(rows, 2), **options).facts.method.startswith("tables")
+    few = options | {"kernel": "laplace", "n_points": 20}
+    assert release(np.tile(rows, 2), **few).facts.method.startswith("subspace")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": "laplace"}, "kernel must not be given"),
+        ({"weights": "signed"}, "needs method='subspace'"),
+        ({"n_points": 2_000_000}, "n_points must be at most"),
+        ({"bounds": None}, "bounds must be given"),
+    ],
+)
+def test_what_tables_do_not_take(options, message):
+    arguments: dict[str, Any] = {
+        "bounds": (0, 1),
+        "epsilon": 1,
+        "delta": 1e-6,
+        "method": "tables",
+    } | options
+    with pytest.raises(ParameterError, match=message):
+        release(np.zeros((10, 1)), **arguments)
+
+
+def test_the_number_of_rows_is_free():
+    assert len(released(300, n_points=1000)) == 1000
+    assert len(released(300, n_points=7)) == 7

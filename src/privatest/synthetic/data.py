@@ -305,7 +305,7 @@ class SyntheticData(Questions):
         """Return the kernel, the domain and the encoded rows."""
         if self.facts.kernel is None:
             raise ParameterError(
-                "rows that were transformed, or released by tables, have no kernel: call this "
+                "transformed rows have no kernel, nor have those released by tables: call this "
                 "before transform, or release with method='subspace'."
             )
         schema = self.facts.schema

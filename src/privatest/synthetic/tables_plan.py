@@ -39,6 +39,7 @@ _MEAN_CELLS = 8  # with more of them a mean is known better by itself than from 
 COARSE_GROUPS = 8  # a group of a coarse table holds about an eighth of the rows, or more
 _FEWEST, _MOST = 8, 64  # fine groups
 _CHOSEN_PER_COLUMN = 3
+_MOST_COLUMNS = 100
 _PLANE = 2  # more columns than these are too many for points in space
 _MOST_ROWS, _MOST_RELEASED = 50_000, 1_000_000
 _REPEATS, _WORK = 32, 40_000  # error bars, and steps of a fit times its components
@@ -208,7 +209,13 @@ def _has_mean(cells: Cells) -> bool:
 
 def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
     """Return the rounds for a schema; refuse one that is too large."""
-    cells, columns = schema_cells(schema), len(schema.columns)
+    columns = len(schema.columns)
+    if columns > _MOST_COLUMNS:
+        raise ParameterError(
+            f"method='tables' takes at most {_MOST_COLUMNS} columns; there are {columns}. Every "
+            "pair of them takes noise: release fewer."
+        )
+    cells = schema_cells(schema)
     pairs = columns * (columns - 1) // 2
     means = _MEANS if any(map(_has_mean, cells)) else Fraction(0)
     one_way = 1 - means if pairs == 0 else _ONE_WAY
