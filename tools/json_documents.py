@@ -115,6 +115,30 @@ _MEANS = {
     "unit": _HIDDEN["unit"],
     **_SIMULATED,
 }
+_ASKED = {
+    "words": _list("What it was about."),
+    "where": _of(["string", "null"], "The condition on rows; null for all rows."),
+    "by": _of(["string", "null"], "The column of the groups; null without groups."),
+    "weights": _text(
+        "What the answer was made from: what was measured, or the rows' weights.",
+        "measured",
+        "released",
+        "nonnegative",
+    ),
+    "release": _part("published"),
+}
+_ESTIMATE = {
+    "value": _of(["number", "null"], "The estimate."),
+    "error": _of(["number", "null"], "Standard deviation of the noise; null if there is no bar."),
+    "sampling": _of(["number", "null"], "Standard deviation of the sampling error, not in error."),
+    "limits": _of(
+        ["array", "null"],
+        "Without a bar: the value lies between these with probability .95 or more.",
+    ),
+    "reason": _of(["string", "null"], "Why there is no bar."),
+    "misfit": _of(["number", "null"], "Bound on the error because rows represent others."),
+    "poor": _true("Whether that is most of the error."),
+}
 _CURATED = {
     "dataset": _text("What was asked about."),
     "id": _of(["string", "null"], "Entry of the ledger; null if it is from the record."),
@@ -224,22 +248,32 @@ ESTIMATES = {
         },
     ),
     "query": _document(
-        "Of `query` with mean, probability, quantile or compare.",
+        "Of `query` with mean, probability, quantile, correlation or compare.",
         {
-            "question": _text("What was asked.", "mean", "probability", "quantile", "compare"),
-            "words": _list("What it was about."),
-            "value": _number("The estimate."),
-            "error": _of(["number", "null"], "Standard deviation of the noise; null if unknown."),
-            "misfit": _number("Part of the error: how badly the rows represent the data."),
-            "poor": _true("Whether that is most of it."),
-            "weights": _text("Weights that were used.", "released", "nonnegative"),
-            "release": _part("published"),
+            "question": _text(
+                "What was asked.", "mean", "probability", "quantile", "correlation", "compare"
+            ),
+            **_ASKED,
+            **_ESTIMATE,
+        },
+    ),
+    "query-several": _document(
+        "Of `query` with regression or --by: an estimate for each predictor or group.",
+        {
+            "question": _text("What was asked.", "mean", "probability", "regression"),
+            **_ASKED,
+            "estimates": _list(
+                "The parts of an estimate as in `query`, and its name.", {"type": "object"}
+            ),
         },
     ),
     "query-about": _document(
-        "Of `query` with about or plot.",
-        {"question": _text("What was asked.", "about", "plot"), "release": _part("published")},
-        {"file": _text("The picture.")},
+        "Of `query` with about, rows, plot or report.",
+        {
+            "question": _text("What was asked.", "about", "rows", "plot", "report"),
+            "release": _part("published"),
+        },
+        {"file": _text("The file that was written.")},
     ),
     "plan": _document(
         "Of `plan-share`.",

@@ -32,7 +32,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.estimates import embedding_distance, mean_kernel, point_means
+from privatest.synthetic.distances import embedding_distance, mean_kernel, point_means
 from privatest.synthetic.shrinkage import denoise, nested_moments, signed_weights
 from privatest.synthetic.subspace import (
     coefficient_sensitivity,

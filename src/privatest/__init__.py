@@ -28,7 +28,7 @@ from privatest.means import (
 )
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
-from privatest.synthetic import Estimate, SyntheticData, release
+from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
 from privatest.two_sample import (
     MomentsRelease,
     PrivateChoice,
@@ -75,6 +75,7 @@ __all__ = [
     "SyntheticData",
     "compare",
     "compare_all",
+    "compare_releases",
     "distinguishing_features",
     "hotelling_1samp",
     "hotelling_test",

@@ -93,6 +93,8 @@ def test_the_files_are_up_to_date():
         assert path.read_text(encoding="utf-8") == text, "run: python -m tools.json_reference"
 
 
+AGE = ["--bounds", "age=0:80"]
+
 # One run of each kind of document, in an order in which each finds what it needs.
 RUNS: list[tuple[str, list[str]]] = [
     ("ledger-budget", ["ledger", "init", "a", "--epsilon", "1000", "--delta", "0.1"]),
@@ -127,6 +129,11 @@ RUNS: list[tuple[str, list[str]]] = [
     ("query", ["query", "s.parquet", "probability", "visits > 3"]),
     ("query", ["query", "s.parquet", "quantile", "visits", "0.5"]),
     ("query", ["query", "s.parquet", "compare", "a.csv"]),
+    ("query", ["query", "s.parquet", "mean", "visits", "--where", "visits > 3"]),
+    ("release", ["release", "a.csv", *BOUNDS, *AGE, *BOUGHT, "--points", "9", "-o", "t.parquet"]),
+    ("query", ["query", "t.parquet", "correlation", "visits", "age"]),
+    ("query-several", ["query", "t.parquet", "regression", "visits", "age"]),
+    ("query-about", ["query", "s.parquet", "rows", "-o", "s.csv"]),
     ("query-about", ["query", "s.parquet", "plot", "-o", "s.png"]),
     ("plan", ["plan-share", *BOUNDS, *BOUGHT, "-o", "plan.json"]),
     ("plan", ["plan-share", *BOUNDS, *BOUGHT, "--frequencies", "3", "-o", "waves.json"]),

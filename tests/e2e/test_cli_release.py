@@ -50,8 +50,8 @@ def made(cli: Cli) -> Cli:
     """A release of visits and plan in s.parquet."""
     Path("a.toml").write_text(SCHEMA)
     write("a.csv", table())
-    points = ("--method", "subspace")
-    run = cli("release", "a.csv", "--schema", "a.toml", *BUDGET, *points, "-o", "s.parquet")
+    how = ["--method", "subspace", "-o", "s.parquet"]
+    run = cli("release", "a.csv", "--schema", "a.toml", *BUDGET, *how)
     assert (run.code, run.err) == (0, "")
     assert "synthetic rows for 80 private ones" in run.out
     assert "Privacy spent: epsilon = 100, delta = 1e-06 (one person with at most 2 rows" in run.out
@@ -65,22 +65,29 @@ def test_release_and_ask(made):
     mean, error = estimate(made("query", "s.parquet", "mean", "visits", "--json"))
     assert mean == pytest.approx(40, abs=8)
     assert 0 < error < 8
-    share, error = estimate(
+    found = document(
         made("query", "s.parquet", "probability", "visits > 40 and plan == 'basic'", "--json")
     )
-    assert share == pytest.approx(0.5, abs=0.15)
-    assert 0 < error < 0.5
+    assert found["value"] == pytest.approx(0.5, abs=0.15)
+    assert found["error"] is None
+    assert "finer than its points" in found["reason"]
+    low, high = found["limits"]
+    assert 0 <= low < found["value"] < high <= 1
+    assert found["weights"] == "measured"
     middle, _ = estimate(made("query", "s.parquet", "quantile", "visits", "0.5", "--json"))
     assert 25 <= middle <= 55
 
     run = made("query", "s.parquet", "mean", "visits")
     assert run.out.startswith("mean of visits: ")
     assert " ± " in run.out
-    assert "The bar is one standard deviation of the privacy noise. It does not cover" in run.out
+    assert "The bar is one standard deviation of the privacy noise: the value" in run.out
+    assert "In brackets: the sampling error of 80 rows" in run.out
     run = made("query", "s.parquet", "quantile", "visits", "0.5")
     assert run.out.startswith("0.5 quantile of visits: ")
     run = made("query", "s.parquet", "probability", "visits > 40")
     assert run.out.startswith("probability of visits > 40: ")
+    assert "(no bar; between " in run.out
+    assert "No bar: this release says nothing about conditions finer than its points." in run.out
     assert "This query cost nothing." in run.out
 
 
@@ -89,12 +96,51 @@ def test_rows_are_rows_of_the_schema(made):
     assert set(found.columns["plan"]) <= {"basic", "plus"}
     assert found.columns["visits"].dtype.kind == "i"
     assert str(CANARY) not in str(found.to_arrow().to_pylist())
-    asked = found.nonnegative().probability("visits > 40")
-    value, error = estimate(made("query", "s.parquet", "probability", "visits > 40", "--json"))
-    assert (value, error) == (asked.value, asked.error)
-    signed = found.probability("visits > 40")
-    words = ("probability", "visits > 40", "--weights", "released", "--json")
-    assert estimate(made("query", "s.parquet", *words)) == (signed.value, signed.error)
+    for asked in (found, found.nonnegative()):  # what was measured is the same for both
+        same = asked.probability("visits > 40").to_dict()
+        said = document(made("query", "s.parquet", "probability", "visits > 40", "--json"))
+        assert {name: said[name] for name in same} == same
+
+
+def test_conditions_groups_correlations_and_regressions(made):
+    def asked(*words: str) -> Any:
+        return document(made("query", "s.parquet", *words, "--json"))
+
+    found = asked("mean", "visits", "--where", "plan == 'basic'")
+    assert found["where"] == "plan == 'basic'"
+    assert found["value"] == pytest.approx(60, abs=12)  # those with a basic plan go often
+    found = asked("mean", "visits", "--by", "plan")
+    assert [each["name"] for each in found["estimates"]] == ["basic", "plus"]
+    run = made("query", "s.parquet", "probability", "visits > 40", "--by", "plan")
+    assert run.out.startswith("probability of visits > 40, by plan:\n  basic  ")
+    assert "hold for all groups together" in run.out
+    assert -1 <= asked("correlation", "visits", "visits")["value"] <= 1
+    found = asked("regression", "visits", "plan")
+    assert [each["name"] for each in found["estimates"]] == ["intercept", "plan == plus"]
+    assert set(found["estimates"][0]) >= {"value", "error", "sampling", "limits", "reason"}
+
+
+def test_rows_for_other_programs(made):
+    for name in ("r.csv", "r.parquet", "r.arrow", "r.feather"):
+        assert made("query", "s.parquet", "rows", "-o", name, "--number", "50").code == 0
+    assert pq.read_table("r.parquet").num_rows == 50
+    assert pq.read_table("r.parquet").schema.names == ["visits", "plan"]
+    assert pa.ipc.open_file("r.arrow").read_all().num_rows == 50
+    assert Path("r.csv").read_text().startswith('"visits","plan"\n')
+    refused(made("query", "s.parquet", "rows", "-o", "r.csv"), "exists; pass --force")
+    assert made("query", "s.parquet", "rows", "-o", "r.csv", "--force").code == 0
+    assert "weight" in Path("r.csv").read_text().splitlines()[0]
+    refused(made("query", "s.parquet", "rows"), "-o FILE.csv")
+    refused(made("query", "s.parquet", "rows", "-o", "r.xls"), ".csv, .parquet, .arrow, .feather")
+
+
+def test_report(made):
+    assert made("query", "s.parquet", "report", "-o", "r.html").out == "Wrote r.html.\n"
+    page = Path("r.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert page.count("data:image/png;base64,") == 2
+    assert "Privacy spent: epsilon = 100" in page
+    assert str(CANARY) not in page
 
 
 def test_facts(made):
@@ -190,7 +236,10 @@ def test_pictures(made, monkeypatch):
     refused(made("query", "s.parquet", "plot"), "-o FILE.png")
     refused(made("query", "s.parquet", "plot", "-o", "p.txt"), "must end in .png, .svg, .pdf")
     refused(made("query", "s.parquet", "plot", "-o", "no/p.png"), "p.png cannot be written")
-    refused(made("query", "s.parquet", "mean", "visits", "-o", "p.png"), "--output is for plot")
+    refused(
+        made("query", "s.parquet", "mean", "visits", "-o", "p.png"),
+        "--output is for plot, report and rows",
+    )
     asked = ["release", "a.csv", "--schema", "a.toml", *BUDGET, "-o", "t.parquet"]
     assert made(*asked, "--plot", "r.png").code == 0
     assert Path("r.png").read_bytes().startswith(b"\x89PNG")
@@ -325,17 +374,17 @@ def test_poor_fits_are_named(cli):
     values = np.linspace(0, 2, 4000)
     path = write("a.csv", pa.table({name: [CANARY, *values] for name in names}))
     wide = [text for name in names for text in ("--bounds", f"{name}=0:100")]
-    points = ("--method", "subspace", "--points", "40")
-    run = cli("release", path, *wide, *BUDGET, *points, "-o", "t.parquet")
+    how = ["--method", "subspace", "--points", "40", "-o", "t.parquet"]
+    run = cli("release", path, *wide, *BUDGET, *how)
     assert run.code == 0
     assert "Poorly represented: c0" in run.out
     asked = ("query", "t.parquet", "mean", "c0", "--weights", "nonnegative")
     out = cli(*asked).out
-    assert "(poorly represented)" in out
-    assert "Poorly represented: no non-negative weights" in out
+    assert "(no bar; between " in out
+    assert "The limits hold with probability .95 or more" in out
     found = document(cli(*asked, "--json"))
-    assert 0 < 0.95 * found["error"] < found["misfit"] <= found["error"]
-    assert abs(found["value"] - 1) < 2 * found["error"]  # the bar is long enough
+    assert found["error"] is None
+    assert found["limits"][0] <= 1 <= found["limits"][1]
 
 
 def test_progress_is_shown_to_people_only(monkeypatch, capsys):
@@ -356,7 +405,7 @@ def test_people_see_bars_one_at_a_time(made, monkeypatch):
     for question in (("compare", "other.csv"), ("quantile", "visits", "0.5")):
         run = made("query", "s.parquet", *question, "--weights", "nonnegative")
         assert run.code == 0
-        assert " ± " in run.out
+        assert " ± " in run.out or "no bar" in run.out
     asked = ["release", "a.csv", "--schema", "a.toml", *BUDGET, "-o", "t.parquet"]
     run = made(*asked, "--method", "features", "--points", "10", "--plot", "t.png")
     assert run.code == 0
@@ -378,6 +427,15 @@ def test_people_see_bars_one_at_a_time(made, monkeypatch):
         (["probability", "plan > 'a'"], "strings"),
         (["compare", "gone.csv", "--weights", "nonnegative"], "does not exist"),
         (["about", "--weights", "released"], "does not go with about"),
+        (["mean", "visits", "--where", "gone > 1"], "'gone'"),
+        (["mean", "visits", "--by", "gone"], "'gone'"),
+        (["mean", "visits", "--by", "visits"], "does not make groups"),
+        (["quantile", "visits", "0.5", "--by", "plan"], "--by is for mean and probability"),
+        (["about", "--where", "visits > 1"], "--where does not go with about"),
+        (["correlation", "visits", "plan"], "'plan'"),
+        (["regression", "visits"], "regression TARGET PREDICTOR"),
+        (["regression", "visits", "gone"], "'gone'"),
+        (["mean", "visits", "--number", "3"], "--number is for rows"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -135,9 +135,9 @@ def test_points_kernel_and_facts_do_not_depend_on_the_data():
         release(
             table,
             bounds=SCHEMA,
-            method="subspace",
             epsilon=1,
             delta=1e-6,
+            method="subspace",
             n_points=40,
             noise=SimulatedNoise(1),
         )
@@ -178,14 +178,36 @@ def test_nothing_of_the_data_is_in_an_error(name):
 
 
 def test_synthetic_data_has_the_declared_fields_and_no_others():
-    assert set(SyntheticData.__slots__) == {
-        "columns",
-        "weights",
-        "draws",
-        "facts",
-        "before",
-        "measured",
-    }
-    synthetic = release(TABLE, bounds=SCHEMA, method="subspace", epsilon=1, delta=1e-6, n_points=9)
+    fields = {"columns", "weights", "draws", "facts", "before", "coefficients", "measured"}
+    assert set(SyntheticData.__slots__) == fields | {"_kept"}  # which caches what follows from them
+    synthetic = release(TABLE, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=9, method="subspace")
     assert not hasattr(synthetic, "__dict__")
     assert set(synthetic.facts.parameters) == {"weights", "n_points", "tolerance"}
+
+
+@pytest.mark.parametrize("method", ["subspace", "features"])
+def test_the_coefficients_that_are_kept_are_the_noisy_ones(method):
+    """Of the same data with other noise: each moves by sqrt(2) sigma, and nothing is exact."""
+    made = [
+        release(
+            TABLE,
+            bounds=SCHEMA,
+            epsilon=1,
+            delta=1e-6,
+            method=method,
+            n_points=40,
+            n_frequencies=200,
+            noise=SimulatedNoise(seed),
+            rng=0,
+        )
+        for seed in (1, 2)
+    ]
+    first, second = (each.coefficients for each in made)
+    assert first is not None
+    assert second is not None
+    moved = first.values - second.values
+    assert np.array_equal(first.places, second.places)
+    assert first.sigma == second.sigma == made[0].facts.sigma
+    # 40 coefficients or more: the root mean square is within .6 to 1.5 of what it should be
+    assert 0.6 < np.sqrt(np.mean(moved**2)) / (np.sqrt(2) * first.sigma) < 1.5
+    assert np.abs(moved).min() > 0

@@ -16,7 +16,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import release
-from privatest.synthetic.estimates import embedding_distance, mean_kernel, point_means
+from privatest.synthetic.distances import embedding_distance, mean_kernel, point_means
 from privatest.synthetic.shrinkage import denoise, moments
 from privatest.synthetic.subspace import coefficients, kernel_sums, span
 

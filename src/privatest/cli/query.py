@@ -1,17 +1,26 @@
-"""``privatest query``: ask a release for means, probabilities, quantiles and distances."""
+"""``privatest query``: ask a release for means, shares, quantiles, correlations, distances."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from privatest.cli import options
 from privatest.cli.files import PICTURES, check_new, check_picture, save_picture
-from privatest.cli.output import Page, print_json, progress, working
+from privatest.cli.output import progress, working
+from privatest.cli.query_output import (
+    Asked,
+    Found,
+    print_about,
+    print_answer,
+    print_answer_json,
+    print_written,
+)
 from privatest.core.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -19,7 +28,20 @@ if TYPE_CHECKING:
 
 __all__ = ["query"]
 
-Question = Literal["about", "mean", "probability", "quantile", "compare", "plot"]
+ROW_FILES = (".csv", ".parquet", ".arrow", ".feather")
+
+Question = Literal[
+    "about",
+    "mean",
+    "probability",
+    "quantile",
+    "correlation",
+    "regression",
+    "compare",
+    "rows",
+    "plot",
+    "report",
+]
 
 _SHARES = ("probability", "quantile")  # signed weights serve these badly
 _FORMS = {
@@ -27,23 +49,15 @@ _FORMS = {
     "mean": "COLUMN",
     "probability": "CONDITION",
     "quantile": "COLUMN Q",
+    "correlation": "COLUMN COLUMN",
+    "regression": "TARGET PREDICTOR...",
     "compare": "PUBLIC_FILE",
+    "rows": "-o FILE",
     "plot": "-o PICTURE",
+    "report": "-o FILE.html",
 }
-_BAR = (
-    "The bar is one standard deviation of the privacy noise. It does not cover sampling error, "
-    "and only in part how well the synthetic rows can represent the data."
-)
-_POOR = (
-    "Poorly represented: no non-negative weights of these rows match what was released, so the "
-    "bar is long. A release of fewer columns, or with --public-points where people are, would "
-    "say more."
-)
-_DISTANCE_BAR = (
-    "Distances (MMD, in the release's kernel) go from 0, alike, to 1.41. The bar is the size of "
-    "the privacy noise: it moves the distance by no more than about that."
-)
-_FREE = "This query cost nothing."
+_ENDINGS = {"plot": PICTURES, "rows": ROW_FILES, "report": (".html",)}
+_NO_WHERE = ("about", "compare", "rows", "plot", "report")
 
 ReleaseFile = Annotated[
     Path,
@@ -55,8 +69,9 @@ QuestionArgument = Annotated[
     Question,
     typer.Argument(
         metavar="QUESTION",
-        help="about, mean COLUMN, probability CONDITION, quantile COLUMN Q, compare PUBLIC_FILE, "
-        "or plot -o PICTURE.",
+        help="about, mean COLUMN, probability CONDITION, quantile COLUMN Q, correlation COLUMN "
+        "COLUMN, regression TARGET PREDICTOR..., compare PUBLIC_FILE, rows -o FILE, plot -o "
+        "PICTURE, or report -o FILE.html.",
     ),
 ]
 Words = Annotated[
@@ -73,13 +88,46 @@ WeightsOption = Annotated[
         "cancel; else released",
     ),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Only rows that satisfy this: conditional means, shares and so on.",
+        show_default=False,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="COLUMN",
+        help="Ask for the mean or the probability in every group of a column, with bars that "
+        "hold for all groups together.",
+        show_default=False,
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Picture of plot: a .png, .svg or .pdf file."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="What plot, report and rows write: a .png, .svg or .pdf picture; an .html page; "
+        "rows as .csv, .parquet, .arrow or .feather.",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite a picture that is there.")]
+Number = Annotated[
+    int | None,
+    typer.Option(
+        "--number",
+        metavar="N",
+        min=1,
+        help="With rows: draw N rows without weights.",
+        show_default="the rows of the release with their weights",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")]
 
 
 def query(
@@ -87,114 +135,168 @@ def query(
     question: QuestionArgument = "about",
     words: Words = None,
     *,
+    where: Where = None,
+    by: By = None,
     weights: WeightsOption = None,
     output: Output = None,
+    number: Number = None,
     force: Force = False,
     as_json: options.Json = False,
 ) -> None:
     """Ask a release a question. No private data is needed, and nothing is spent.
 
     Each estimate has an error bar: one standard deviation of the privacy
-    noise. A condition compares columns with numbers and texts by < <= > >= ==
-    != and in, joined by and, or, not. With compare, the other file must be
-    PUBLIC: what is computed from its rows is not protected.
+    noise. Where what was measured does not tell, there are limits instead. A
+    condition compares columns with numbers and texts by < <= > >= == != and
+    in, joined by and, or, not. With compare, the other file must be PUBLIC:
+    what is computed from its rows is not protected.
 
     \b
     Example:
       privatest release visits.csv --bounds visits=0:80 --bounds age=0:100 \\
         --epsilon 1 --delta 1e-6 --points 50 -o synthetic.parquet
       privatest query synthetic.parquet mean visits
-      privatest query synthetic.parquet probability "visits > 10 and age < 50"
+      privatest query synthetic.parquet mean visits --where "age < 50"
       privatest query synthetic.parquet quantile visits 0.9
+      privatest query synthetic.parquet correlation visits age
     """
     given = _words(question, words or [], output)
-    if weights is not None and question in ("about", "plot"):
-        raise ParameterError(f"--weights does not go with {question}.")
-    if question == "plot":
-        if output is None:
-            raise ParameterError("plot needs a file for the picture: -o FILE.png.")
-        if output.suffix not in PICTURES:
-            raise ParameterError(f"--output must end in {', '.join(PICTURES)}.")
-        check_picture(output)
-        check_new(output, "--output", force)
+    _check_options(question, where, by, weights, number)
+    if question in _ENDINGS:
+        _check_output(question, output, force)
 
     from privatest.synthetic import SyntheticData  # noqa: PLC0415
 
     with working("Reading the release ..."):
         made = SyntheticData.load(file)
-    _check(made, question, given)
+    _check(made, question, given, where, by)
     if question == "about":
-        _print_about(made, as_json=as_json)
-    elif question == "plot" and output is not None:
-        _draw(made, output)
-        _print_written(output, made, as_json=as_json)
+        print_about(made, as_json=as_json)
+    elif output is not None:
+        _write(made, question, output, number)
+        print_written(question, output, made, as_json=as_json)
     else:
-        chosen = weights or ("nonnegative" if question in _SHARES else "released")
-        estimate, used = _asked(made, question, given, chosen, strict=weights is not None)
+        asked = Asked(question, tuple(given), where, by)
+        found = _asked(made, asked, weights)
         if as_json:
-            _print_json(estimate, question, given, used, made)
+            print_answer_json(asked, found, made)
         else:
-            _print_estimate(estimate, question, given, made)
+            print_answer(asked, found, made)
 
 
 def _words(question: Question, words: Sequence[str], output: Path | None) -> list[str]:
     """Refuse a question that has too few or too many words."""
     form = _FORMS[question]
-    if question == "plot":
-        expected = 0
-    else:
-        expected = len(form.split())
-        if output is not None:
-            raise ParameterError("--output is for plot only.")
-    if len(words) != expected:
-        raise ParameterError(f"write it as: privatest query FILE {question} {form}".rstrip() + ".")
+    expected = 0 if question in _ENDINGS else len(form.split())
+    if question not in _ENDINGS and output is not None:
+        raise ParameterError("--output is for plot, report and rows only.")
+    more = question == "regression" and len(words) > expected
+    if len(words) != expected and not more:
+        raise ParameterError(
+            f"write it as: privatest query FILE {question} {form}".rstrip(" .") + "."
+        )
     if question == "quantile":
         _share(words[1])
     return list(words)
 
 
-def _check(made: SyntheticData, question: Question, words: Sequence[str]) -> None:
-    """Refuse what cannot be answered before weights are looked for, which takes seconds."""
+def _check_options(
+    question: Question, where: str | None, by: str | None, weights: str | None, number: int | None
+) -> None:
+    """Refuse options that do not go with the question."""
+    if weights is not None and (question in ("about", *_ENDINGS) or where or by):
+        other = question if question in ("about", *_ENDINGS) else "--where and --by"
+        raise ParameterError(f"--weights does not go with {other}.")
+    if where is not None and question in _NO_WHERE:
+        raise ParameterError(f"--where does not go with {question}.")
+    if by is not None and question not in ("mean", "probability"):
+        raise ParameterError("--by is for mean and probability only.")
+    if number is not None and question != "rows":
+        raise ParameterError("--number is for rows only.")
+
+
+def _check_output(question: Question, output: Path | None, force: bool) -> None:
+    endings = _ENDINGS[question]
+    if output is None:
+        raise ParameterError(f"{question} needs a file to write: -o FILE{endings[0]}.")
+    if output.suffix not in endings:
+        raise ParameterError(f"--output must end in {', '.join(endings)}.")
+    if question == "plot":
+        check_picture(output)
+    if question == "report" and find_spec("matplotlib") is None:
+        raise ParameterError('report needs matplotlib: pip install "privatest[plot]".')
+    check_new(output, "--output", force)
+
+
+def _check(
+    made: SyntheticData, question: Question, words: Sequence[str], where: str | None, by: str | None
+) -> None:
+    """Refuse what cannot be answered before anything is computed."""
     from privatest.data.sources import check_columns  # noqa: PLC0415
-    from privatest.synthetic.conditions import number_column, selected  # noqa: PLC0415
+    from privatest.synthetic.conditions import (  # noqa: PLC0415
+        column_values,
+        number_column,
+        selected,
+    )
 
     if question in ("mean", "quantile"):
         number_column(words[0], made.columns)
     elif question == "probability":
         selected(words[0], made.columns)
+    elif question == "correlation":
+        for name in words:
+            number_column(name, made.columns)
+    elif question == "regression":
+        number_column(words[0], made.columns)
+        for name in words[1:]:
+            column_values(name, made.columns)
     elif question == "compare":
         check_columns(words[0], list(made.columns))
+    if where is not None:
+        selected(where, made.columns)
+    if by is not None:
+        made.groups(by)
 
 
-def _asked(
-    made: SyntheticData, question: Question, words: Sequence[str], weights: str, *, strict: bool
-) -> tuple[Estimate, SyntheticData]:
-    """Return the estimate, and the release with the weights it was made with."""
-    if weights == "nonnegative":
+def _asked(made: SyntheticData, asked: Asked, weights: str | None) -> Found:
+    """Return the estimates, and what they were made from."""
+    if asked.question == "compare":
+        fitted = made.nonnegative() if weights == "nonnegative" else made
+        found = {"": _compare(fitted, asked.words[0])}
+        return Found(found, weights or "released")
+    source = made.source
+    if source is not None or asked.where is not None or asked.by is not None:
+        return Found(_answer(made, asked), "released" if source is None else "measured")
+    chosen = weights or ("nonnegative" if asked.question in _SHARES else "released")
+    if chosen == "nonnegative":
         with working("Looking for weights that are not negative ..."):
             fitted = made.nonnegative()
-        return _answer(fitted, question, words), fitted
+        return Found(_answer(fitted, asked), "released" if fitted is made else chosen)
     try:
-        return _answer(made, question, words), made
+        return Found(_answer(made, asked), chosen)
     except DataError:  # the weights nearly cancel; the message speaks of functions
-        if question == "compare":
-            raise
-        if strict:
+        if weights is not None:
             raise DataError(
                 "the weights nearly cancel: there is more noise than signal; try --weights "
                 "nonnegative."
             ) from None
-    return _asked(made, question, words, "nonnegative", strict=strict)
+    return _asked(made, asked, "nonnegative")
 
 
-def _answer(made: SyntheticData, question: Question, words: Sequence[str]) -> Estimate:
-    answers: dict[str, Callable[..., Estimate]] = {
-        "mean": made.mean,
-        "probability": made.probability,
-        "quantile": lambda column, q: made.quantile(column, _share(q)),
-        "compare": lambda path: _compare(made, path),
+def _answer(made: SyntheticData, asked: Asked) -> dict[str, Estimate]:
+    """Answer with one estimate (without a name), or one for each group or predictor."""
+    words, where = asked.words, asked.where
+    if asked.by is not None:
+        return made.by(asked.by, words[0], where=where)
+    if asked.question == "regression":
+        return made.regression(words[0], words[1:], where=where)
+    answers: dict[str, Callable[[], Estimate]] = {
+        "mean": lambda: made.mean(words[0], where=where),
+        "probability": lambda: made.probability(words[0], where=where),
+        "quantile": lambda: made.quantile(words[0], _share(words[1]), where=where),
+        "correlation": lambda: made.correlation(words[0], words[1], where=where),
     }
-    return answers[question](*words)
+    return {"": answers[asked.question]()}
 
 
 def _share(text: str) -> float:
@@ -219,72 +321,20 @@ def _compare(made: SyntheticData, path: str) -> Estimate:
         return made.mmd(rows, progress=step)
 
 
-def _print_json(
-    estimate: Estimate,
-    question: Question,
-    words: Sequence[str],
-    used: SyntheticData,
-    made: SyntheticData,
-) -> None:
-    document: dict[str, Any] = {
-        "question": question,
-        "words": list(words),
-        "value": estimate.value,
-        # a release without draws has no error bar, and JSON no word for that but null
-        "error": estimate.error if math.isfinite(estimate.error) else None,
-        "misfit": estimate.misfit,
-        "poor": bool(estimate.poor),
-        "weights": "released" if used is made else "nonnegative",
-        "release": _facts(made),
-    }
-    print_json(document)
+def _write(made: SyntheticData, question: Question, path: Path, number: int | None) -> None:
+    if question == "plot":
+        from privatest.plots.marginals import plot_marginals  # noqa: PLC0415
 
+        with working("Drawing ..."):
+            save_picture(plot_marginals(made), path)
+    elif question == "report":
+        from privatest.plots.report import release_report  # noqa: PLC0415
 
-def _print_estimate(
-    estimate: Estimate, question: Question, words: Sequence[str], made: SyntheticData
-) -> None:
-    page = Page()
-    page.line(f"{_name(question, words)}: {estimate}", style="bold")
-    page.line(_DISTANCE_BAR if question == "compare" else _BAR)
-    if estimate.poor:
-        page.line(_POOR)
-    if made.facts.simulated:
-        page.line(made.facts.guarantee)
-    page.line(_FREE)
-
-
-def _name(question: Question, words: Sequence[str]) -> str:
-    if question == "quantile":
-        return f"{words[1]} quantile of {words[0]}"
-    forms = {"mean": "mean of {}", "probability": "probability of {}", "compare": "distance to {}"}
-    return forms[question].format(words[0])
-
-
-def _print_about(made: SyntheticData, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"question": "about", "release": _facts(made)})
-        return
-    page = Page()
-    for line in str(made).splitlines():
-        page.line(line)
-
-
-def _print_written(output: Path, made: SyntheticData, *, as_json: bool) -> None:
-    if as_json:
-        document = {"question": "plot", "file": str(output), "release": _facts(made)}
-        print_json(document)
+        with working("Drawing ..."):
+            text = release_report(made)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ParameterError(f"{path} cannot be written: {error.strerror}.") from None
     else:
-        Page().line(f"Wrote {output}.")
-
-
-def _facts(made: SyntheticData) -> dict[str, Any]:
-    from privatest.synthetic.storage import summary  # noqa: PLC0415
-
-    return summary(made)
-
-
-def _draw(made: SyntheticData, path: Path) -> None:
-    from privatest.plots.marginals import plot_marginals  # noqa: PLC0415
-
-    with working("Drawing ..."):
-        save_picture(plot_marginals(made), path)
+        made.write(path, number)

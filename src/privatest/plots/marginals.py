@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Marginal", "marginals", "plot_marginals", "strained"]
+__all__ = ["Marginal", "marginals", "plot_marginals", "shown_places", "strained"]
 
 _BINS = 20
 _TAIL = 0.01  # share at either end that may be left out of a narrow column's bins
@@ -26,16 +27,18 @@ _NARROW = 0.5  # of the bounds: below this the rest would be empty
 _CATEGORIES = 12  # more are too many to label
 _FILL, _LINE, _BAND = "#cfe0f1", "#1f5c99", "#e0913a"
 _NOTICED = 0.01  # of a column's range; a smaller misfit does not matter
+_Z = 1.96
+_TALLEST = 2.5  # times the largest share: bands are cut off above
 _EXPLAINED = (
-    "Orange: plus or minus two standard errors, for the privacy noise and for what non-negative "
-    "weights cannot fit. It does not cover what no synthetic row can represent."
+    "Blue: the synthetic rows. Orange: where the private rows' own share is, with probability .95 "
+    "or more: privacy noise, and what the release cannot tell apart."
 )
 _POOR = " Columns with * are poorly represented."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
-    """Shares of one column, and the error bar of each.
+    """Shares of one column among the synthetic rows, and what the release knows of each.
 
     Attributes
     ----------
@@ -47,8 +50,10 @@ class Marginal:
         Whether the numbers are integers.
     edges : ndarray
         Edges of the bins; those of categories are -0.5, 0.5, ...
-    shares, errors : ndarray
-        One for each bin.
+    shares : ndarray
+        The weight of the synthetic rows in each bin; non-negative.
+    low, high : ndarray
+        The private rows' own share is between these with probability .95, or more.
     """
 
     name: str
@@ -56,7 +61,8 @@ class Marginal:
     integer: bool
     edges: NDArray[np.float64]
     shares: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
 
 def marginals(release: SyntheticData) -> list[Marginal]:
@@ -110,8 +116,8 @@ def plot_marginals(release: SyntheticData) -> Figure:
     Returns
     -------
     matplotlib Figure
-        Heights are shares of rows in percent. The band is two error bars wide on either side (see
-        :class:`privatest.synthetic.Estimate`).
+        Heights are shares of rows in percent. The private rows' own share is in the band with
+        probability .95 or more (see :class:`privatest.synthetic.Estimate`).
     """
     from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
 
@@ -140,21 +146,42 @@ def plot_marginals(release: SyntheticData) -> Figure:
 
 
 def _marginal(release: SyntheticData, name: str) -> Marginal:
-    values, labels = release.columns[name], _categories(release, name)
-    if labels is None:
-        edges = _edges(release, name)
-        places = np.searchsorted(edges, values, side="right") - 1
-        places[values == edges[-1]] = len(edges) - 2  # the last bin has both its ends
+    labels = _categories(release, name)
+    edges = _edges(release, name) if labels is None else np.arange(len(labels) + 1.0) - 0.5
+
+    def inside(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        found = _places(columns[name], edges, labels)[:, None] == np.arange(len(edges) - 1)
+        return np.asarray(found, dtype=np.float64)
+
+    shares = inside(release.columns).T @ (release.weights / release.weights.sum())
+    if release.source is None:
+        bins = inside(release.columns).T
+        found = [_mean(release, each.astype(np.bool_)) for each in bins]
+        middle = np.array([each.value for each in found])
+        errors = np.nan_to_num([each.error for each in found])  # without draws there is no bar
     else:
-        edges = np.arange(len(labels) + 1, dtype=np.float64) - 0.5
-        codes = {label: code for code, label in enumerate(labels)}
-        places = np.array([codes[str(value)] for value in values], dtype=np.intp)
-    inside = np.arange(len(edges) - 1)[:, None] == places
-    found = [_mean(release, each) for each in inside]
-    shares = np.array([each.value for each in found])
-    errors = np.nan_to_num([each.error for each in found])  # without draws there is no bar
+        means = release.source.means(inside, {} if labels else {name: edges.tolist()})
+        middle, errors = means.values, means.errors
     integer = getattr(_described(release, name), "integer", False)
-    return Marginal(name, labels, integer, edges, shares, errors)
+    low, high = middle - _Z * errors, middle + _Z * errors
+    return Marginal(name, labels, integer, edges, shares, low.clip(0, 1), high.clip(0, 1))
+
+
+def shown_places(values: NDArray[Any], marginal: Marginal) -> NDArray[np.intp]:
+    """Return the bins of values; those outside of all bins are below 0 or beyond the last."""
+    return _places(values, marginal.edges, marginal.labels)
+
+
+def _places(
+    values: NDArray[Any], edges: NDArray[np.float64], labels: tuple[str, ...] | None
+) -> NDArray[np.intp]:
+    """Return the bins of values."""
+    if labels is None:
+        places: NDArray[np.intp] = np.searchsorted(edges, values, side="right") - 1
+        places[values == edges[-1]] = len(edges) - 2  # the last bin has both its ends
+        return places
+    codes = {label: code for code, label in enumerate(labels)}
+    return np.array([codes[str(value)] for value in values], dtype=np.intp)
 
 
 def _categories(release: SyntheticData, name: str) -> tuple[str, ...] | None:
@@ -192,8 +219,7 @@ def _described(release: SyntheticData, name: str) -> Any:
 def _draw(axes: Axes, marginal: Marginal) -> None:
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
-    shares, band = 100 * marginal.shares, 200 * marginal.errors
-    low, high = np.maximum(shares - band, 0.0), shares + band
+    shares, low, high = 100 * marginal.shares, 100 * marginal.low, 100 * marginal.high
     if marginal.labels is None:
         axes.stairs(shares, marginal.edges, fill=True, color=_FILL)
         axes.stairs(high, marginal.edges, baseline=low, fill=True, color=_BAND, alpha=0.45)
@@ -212,7 +238,8 @@ def _draw(axes: Axes, marginal: Marginal) -> None:
         if len(places) <= _CATEGORIES:
             axes.set_xticks(places, [_short(label) for label in marginal.labels])
         axes.set_xlim(-0.6, len(shares) - 0.4)
-    axes.set_ylim(bottom=0.0)
+    # a band that says nothing must not hide the rest
+    axes.set_ylim(0.0, 1.05 * min(float(high.max()), _TALLEST * float(shares.max())))
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -3,5 +3,6 @@
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Estimate, Facts
 from privatest.synthetic.releasing import release
+from privatest.synthetic.testing import compare_releases
 
-__all__ = ["Estimate", "Facts", "SyntheticData", "release"]
+__all__ = ["Estimate", "Facts", "SyntheticData", "compare_releases", "release"]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.data.categories import spelling
 
-__all__ = ["column_values", "number_column", "selected"]
+__all__ = ["column_values", "compared_numbers", "number_column", "selected"]
 
 _LONGEST = 1000
 _EXAMPLE = "for example \"visits > 10 and plan == 'basic'\""
@@ -70,6 +70,33 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
         raise ParameterError(f"this is not a condition{hint}; write {_EXAMPLE}.") from None
     length = len(next(iter(columns.values())))
     return np.broadcast_to(np.asarray(chosen, dtype=np.bool_), (length,))
+
+
+def compared_numbers(condition: object, columns: Columns) -> dict[str, list[float]]:
+    """Return the numbers of a condition, by the columns that they are compared with.
+
+    The condition may jump there, and nowhere else if it does no arithmetic.
+
+    Examples
+    --------
+    >>> compared_numbers("1 < x <= 3 and y == 'b'", {"x": np.arange(2), "y": np.arange(2)})
+    {'x': [1.0, 3.0]}
+    """
+    if not isinstance(condition, str):
+        return {}
+    found: dict[str, list[float]] = {}
+    for node in ast.walk(ast.parse(condition.strip(), mode="eval")):
+        if not isinstance(node, ast.Compare):
+            continue
+        inside = list(ast.walk(node))
+        words = [part.id for part in inside if isinstance(part, ast.Name)]
+        constants = [part.value for part in inside if isinstance(part, ast.Constant)]
+        numbers = [float(each) for each in constants if isinstance(each, (int, float))]
+        words += [each for each in constants if isinstance(each, str)]  # column("my visits")
+        for name in words:
+            if name in columns and numbers:
+                found.setdefault(name, []).extend(numbers)
+    return found
 
 
 def column_values(name: object, columns: Columns) -> NDArray[Any]:

@@ -2,51 +2,41 @@
 
 from __future__ import annotations
 
-import html
-import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.core.results import html_table
 from privatest.core.validation import (
     Rng,
     integer_at_least,
     listed,
-    number,
-    printable,
     public_generator,
 )
 from privatest.data.domain import Domain
 from privatest.data.samples import encode_sample
-from privatest.kernels.kernels import Kernel, gram
-from privatest.synthetic.conditions import column_values, selected
-from privatest.synthetic.estimates import (
-    Estimate,
-    Facts,
-    Progress,
-    Weighting,
-    beyond,
-    check_total,
-    embedding_distance,
-    mean_estimate,
-    mean_kernel,
-    point_means,
-    quantile_estimate,
-)
+from privatest.kernels.kernels import Kernel
+from privatest.synthetic import rows
+from privatest.synthetic.asking import Source
+from privatest.synthetic.coefficients import Coefficients
+from privatest.synthetic.distances import distance
+from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
+from privatest.synthetic.functionals import Engine
 from privatest.synthetic.measured import Measured
+from privatest.synthetic.questions import Questions
 from privatest.synthetic.subspace import span
+from privatest.synthetic.table_means import TableMeans
 from privatest.synthetic.weights import nonnegative_weights
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 __all__ = ["SyntheticData"]
@@ -54,11 +44,10 @@ __all__ = ["SyntheticData"]
 Columns = Mapping[str, NDArray[Any]]
 
 _FITTED_DRAWS = 32  # each takes an optimisation
-_SHOWN_ROWS = 5  # in a notebook
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SyntheticData:
+class SyntheticData(Questions):
     """Weighted synthetic rows that represent private ones.
 
     Everything in it was paid for when it was released: it may be published, kept and queried
@@ -79,6 +68,8 @@ class SyntheticData:
         The signed weights of these rows that are nearest to what was released, if ``weights``
         satisfy a constraint: the distance between the two shows how well the rows can represent
         the data.
+    coefficients : Coefficients or None
+        What was measured, with noise of known size: estimates and their bars come from it.
     measured : tuple of Measured
         The noisy tables that the rows were fitted to, if the method is "tables".
     """
@@ -88,7 +79,9 @@ class SyntheticData:
     draws: NDArray[np.float64]
     facts: Facts
     before: Weighting | None = None
+    coefficients: Coefficients | None = None
     measured: tuple[Measured, ...] = ()
+    _kept: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Refuse inconsistent parts, and freeze them."""
@@ -106,7 +99,7 @@ class SyntheticData:
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling, which a mapping proxy does not."""
         parts = (dict(self.columns), self.weights, self.draws, self.facts, self.before)
-        return type(self), (*parts, self.measured)
+        return type(self), (*parts, self.coefficients, self.measured)
 
     def __len__(self) -> int:
         """Return the number of synthetic rows."""
@@ -124,12 +117,7 @@ class SyntheticData:
     def _repr_html_(self) -> str:
         """Show the first rows with their weights, and the guarantee."""
         columns = {**self.columns, self.weight_name: self.weights}
-        rows = [
-            (str(place + 1), *(_shown(values[place]) for values in columns.values()))
-            for place in range(min(len(self), _SHOWN_ROWS))
-        ]
-        table = html_table([("", *map(printable, columns)), *rows], self._head)
-        return f"{table}<p>{html.escape(self.facts.guarantee)}</p>"
+        return rows.as_html(columns, self._head, self.facts.guarantee)
 
     @property
     def _head(self) -> str:
@@ -158,92 +146,20 @@ class SyntheticData:
         dtype = np.float64 if numeric else object
         return np.column_stack([values.astype(dtype) for values in self.columns.values()])
 
-    # --- estimates -----------------------------------------------------------------------
-
-    def mean(self, what: str | Callable[[Columns], Any]) -> Estimate:
-        """Estimate the mean of a column, or of a function of the columns.
-
-        Parameters
-        ----------
-        what : str or callable
-            A numeric column; or a function that takes the columns (a mapping of names to
-            arrays) and returns a number for each row.
-
-        Notes
-        -----
-        The mean is divided by the sum of the weights, so that shifting the function shifts
-        the estimate. Functions as smooth as the kernel are estimated best.
-        """
-        if callable(what):
-            values = self._numbers(what(self.columns), "the function")
-        else:
-            values = self._numbers(column_values(what, self.columns), f"column {what!r}")
-        return self._mean(values)
-
-    def probability(self, region: str | Callable[[Columns], Any]) -> Estimate:
-        """Estimate the probability of a region.
-
-        Parameters
-        ----------
-        region : str or callable
-            A condition such as ``"visits > 10 and idp == 1"``
-            (:func:`privatest.synthetic.conditions.selected` has the grammar), or a function
-            of the columns that returns true or false for each row.
-
-        Notes
-        -----
-        An indicator is not smooth: with signed weights use :meth:`nonnegative` first, which
-        keeps probabilities between 0 and 1 and is nearly always closer.
-        """
-        chosen = region(self.columns) if callable(region) else selected(region, self.columns)
-        return self._mean(self._numbers(chosen, "region"), reach=1.0)
-
-    def quantile(self, column: str, q: float) -> Estimate:
-        """Estimate the ``q`` quantile of a column.
-
-        Cumulative signed weights may fall; the nearest non-decreasing ones then replace them. The
-        bar also covers the gap to the next rows that have weight.
-        """
-        q = number("q", q, at_least=0)
-        if q > 1:
-            raise ParameterError("q must be between 0 and 1.")
-        values = self._numbers(column_values(column, self.columns), f"column {column!r}")
-        check_total(self.weights)
-        step = 0.0 if self.columns[column].dtype.kind == "f" else 1.0
-        return quantile_estimate(values, q, self._weighting, self.before, step)
+    # --- estimates: see Questions, too ---------------------------------------------------------
 
     def mmd(self, y: object, *, progress: Progress | None = None) -> Estimate:
         """Estimate the RKHS distance (MMD) between the private rows and PUBLIC rows ``y``.
 
-        Parameters
-        ----------
-        y : array, data frame or table
-            Public rows with the columns of this release. Never pass private rows here: the
-            result would not be private.
-        progress : callable, optional
-            Called with the fraction of the work that is done.
-
-        Returns
-        -------
-        Estimate
-            The error is the RKHS norm of the noise and of the change that the weights'
-            constraint made: by the triangle inequality they move the distance by no more.
+        Never pass private rows: the result would not be private. The error is the RKHS norm of
+        the noise and of the change that the weights' constraint made: by the triangle inequality
+        they move the distance by no more. ``progress`` is called with the fraction done.
         """
-        kernel, domain, points = self._embedding()
-        rows = encode_sample(y, self.facts.schema, "y").rows
-        if rows.shape[1] != points.shape[1] or len(rows) == 0:
+        kernel, domain, points = self.embedding()
+        others = encode_sample(y, self.facts.schema, "y").rows
+        if others.shape[1] != points.shape[1] or len(others) == 0:
             raise DataError(f"y must have rows with the columns {', '.join(self.columns)}.")
-        own = mean_kernel(rows, kernel, domain, progress)
-        means = point_means(points, rows, kernel, domain)
-        value = embedding_distance(self.weights, points, means, own, kernel, domain)
-        matrix = gram(kernel, points, points, domain)
-        weights = self.weights[:, None]
-        noise, misfit = _size(matrix, self.draws - weights), 0.0
-        if self.before is not None:
-            free = self.before.weights[:, None]
-            free_noise = _size(matrix, self.before.draws - free)
-            misfit = beyond(_size(matrix, free - weights), free_noise)
-        return Estimate(value, math.hypot(noise, misfit), misfit)
+        return distance(others, points, self.weighting, self.before, kernel, domain, progress)
 
     # --- other forms ---------------------------------------------------------------------
 
@@ -254,13 +170,42 @@ class SyntheticData:
         """
         if self.weights.min() >= 0 and abs(float(self.weights.sum()) - 1) < 1e-9:
             return self
-        kernel, domain, points = self._embedding()
-        coordinates = span(points, kernel, domain).coordinates
-        own = self._weighting if self.before is None else self.before
+        if "nonnegative" not in self._kept:
+            kernel, domain, points = self.embedding()
+            coordinates = span(points, kernel, domain).coordinates
+            own = self.weighting if self.before is None else self.before
+            free = Weighting(own.weights, own.draws[:, :_FITTED_DRAWS])
+            targets = coordinates.T @ np.column_stack([free.weights, free.draws])
+            weights = nonnegative_weights(coordinates, targets)
+            self.keep_nonnegative(Weighting(weights[:, 0], weights[:, 1:]))
+        found: SyntheticData = self._kept["nonnegative"]
+        return found
+
+    def keep_nonnegative(self, fitted: Weighting) -> None:
+        """Remember the weights that :meth:`nonnegative` would look for."""
+        own = self.weighting if self.before is None else self.before
         free = Weighting(own.weights, own.draws[:, :_FITTED_DRAWS])
-        targets = coordinates.T @ np.column_stack([free.weights, free.draws])
-        weights = nonnegative_weights(coordinates, targets)
-        return replace(self, weights=weights[:, 0], draws=weights[:, 1:], before=free)
+        made = replace(self, weights=fitted.weights, draws=fitted.draws, before=free)
+        self._kept["nonnegative"] = made
+
+    @property
+    def source(self) -> Source | None:
+        """What estimates means from what was measured; None if nothing is known of that."""
+        if "source" not in self._kept:
+            self._kept["source"] = self._look_for_source()
+        found: Source | None = self._kept["source"]
+        return found
+
+    def _look_for_source(self) -> Source | None:
+        schema = self.facts.schema
+        if self.measured and schema is not None:
+            return TableMeans(self.columns, self.weights, self.measured, schema, self.facts.n)
+        if self.coefficients is None or self.facts.kernel is None:
+            return None
+        kernel, domain, points = self.embedding()
+        fitted = self.nonnegative().weighting
+        parts = (fitted, self.coefficients, kernel, domain, schema, list(self.columns))
+        return Engine(points, *parts)
 
     def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
         """Apply a function to every row and keep the weights (kernel probabilistic programming).
@@ -271,16 +216,9 @@ class SyntheticData:
             Takes the columns and returns a mapping of names to arrays, or one array with a row
             for each synthetic row.
         """
-        result = function(self.columns)
-        if not isinstance(result, Mapping):
-            array = np.asarray(result)
-            array = array.reshape(len(array), -1) if array.ndim else array.reshape(1, 1)
-            result = {f"x{index + 1}": array[:, index] for index in range(array.shape[1])}
-        columns = {str(name): np.asarray(values) for name, values in result.items()}
-        if any(values.shape != (len(self),) for values in columns.values()) or not columns:
-            raise ParameterError("function must return a value for each synthetic row.")
+        columns = rows.transformed(self.columns, function)
         facts = replace(self.facts, kernel=None, schema=None)
-        return replace(self, columns=columns, facts=facts, measured=())
+        return replace(self, columns=columns, facts=facts, coefficients=None, measured=())
 
     def sample(self, n: int, *, rng: Rng = None) -> pa.Table:
         """Draw ``n`` unweighted rows, for models that do not take weights.
@@ -289,22 +227,38 @@ class SyntheticData:
         ``rng`` is public randomness.
         """
         n = integer_at_least("n", n, 1)
-        generator = public_generator(rng)
-        shares = self.nonnegative().weights
-        ticks = (np.arange(n) + generator.random()) / n
-        chosen = np.searchsorted(np.cumsum(shares) / shares.sum(), ticks, side="right")
-        chosen = generator.permutation(np.minimum(chosen, len(shares) - 1))
-        return _table({name: values[chosen] for name, values in self.columns.items()})
+        return rows.drawn(self.columns, self.nonnegative().weights, n, public_generator(rng))
 
     def to_arrow(self) -> pa.Table:
         """Return the rows and their weights as an Arrow table; the last column is the weight."""
-        return _table({**self.columns, self.weight_name: self.weights})
+        return rows.table({**self.columns, self.weight_name: self.weights})
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows and their weights as a data frame; the last column is the weight."""
         import pandas as pd  # noqa: PLC0415
 
         return pd.DataFrame({**self.columns, self.weight_name: self.weights})
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the rows and their weights as a Polars frame; the last column is the weight."""
+        import polars as pl  # noqa: PLC0415
+
+        return cast("pl.DataFrame", pl.from_arrow(self.to_arrow()))
+
+    def write(self, path: str | os.PathLike[str], n: int | None = None, *, rng: Rng = None) -> None:
+        """Write the rows for other programs: .csv, .parquet, .arrow or .feather.
+
+        Parameters
+        ----------
+        path : path
+            The ending decides the format.
+        n : int, optional
+            Draw so many rows without weights (:meth:`sample`); by default the rows of the
+            release with their weights.
+        rng : None, int or Generator
+            As in :meth:`sample`.
+        """
+        rows.write(self.to_arrow() if n is None else self.sample(n, rng=rng), path)
 
     @property
     def weight_name(self) -> str:
@@ -340,28 +294,14 @@ class SyntheticData:
 
         return from_document(values)
 
-    # --- internals ------------------------------------------------------------------------
+    # --- for other modules --------------------------------------------------------------------
 
     @property
-    def _weighting(self) -> Weighting:
+    def weighting(self) -> Weighting:
+        """Weights and draws."""
         return Weighting(self.weights, self.draws)
 
-    def _mean(self, values: NDArray[np.float64], reach: float | None = None) -> Estimate:
-        check_total(self.weights)
-        return mean_estimate(values, self._weighting, self.before, reach)
-
-    def _numbers(self, values: Any, name: str) -> NDArray[np.float64]:
-        array = np.asarray(values)
-        if array.ndim == 0:
-            array = np.broadcast_to(array, (len(self),))
-        if array.shape != (len(self),) or array.dtype.kind not in "biuf":
-            raise ParameterError(f"{name} must give one number for each synthetic row.")
-        array = array.astype(np.float64)
-        if not np.isfinite(array).all():
-            raise ParameterError(f"{name} must give finite numbers.")
-        return array
-
-    def _embedding(self) -> tuple[Kernel, Domain, NDArray[np.float64]]:
+    def embedding(self) -> tuple[Kernel, Domain, NDArray[np.float64]]:
         """Return the kernel, the domain and the encoded rows."""
         if self.facts.kernel is None:
             raise ParameterError(
@@ -372,19 +312,3 @@ class SyntheticData:
         if schema is None:
             return self.facts.kernel, Domain.anywhere(len(self.columns)), self.points
         return self.facts.kernel, schema.domain, schema.encode(dict(self.columns))
-
-
-def _size(matrix: NDArray[np.float64], moved: NDArray[np.float64]) -> float:
-    """Root mean square RKHS norm of columns of weights."""
-    squares = np.einsum("ij,ij->j", moved, matrix @ moved)
-    return math.sqrt(max(float(squares.mean()), 0.0)) if squares.size else math.nan
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
-
-
-def _table(columns: Columns) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.table({name: pa.array(values.tolist()) for name, values in columns.items()})

@@ -1,4 +1,4 @@
-"""Estimates from weighted rows: means, quantiles and distances, with their error bars.
+"""Estimates from weighted rows: means and quantiles, with their error bars.
 
 Post-processing of what was released: none of this sees private rows.
 """
@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget
 from privatest.core.results import privacy_sentence, read_only
-from privatest.data.domain import Domain
 from privatest.data.schema import Schema
-from privatest.kernels.kernels import Kernel, gram
-from privatest.statistics.bins import parallel
+from privatest.kernels.kernels import Kernel
 
 __all__ = [
     "Estimate",
@@ -27,10 +25,7 @@ __all__ = [
     "Weighting",
     "beyond",
     "check_total",
-    "embedding_distance",
     "mean_estimate",
-    "mean_kernel",
-    "point_means",
     "quantile_estimate",
     "root_mean_square",
     "unseen",
@@ -40,8 +35,6 @@ _MOST = 0.95  # fraction of an error bar: the misfit is then three times the noi
 _SMALLEST_TOTAL = 0.1  # sum of the weights below which a mean would be a quotient of noise
 _ROUNDING = 1e-9  # error of a sum of weights
 _EXPLAINED = 2.0  # standard errors that a difference may have by noise alone
-_TILE = 512
-_STRIP = 8192  # rows per progress report
 
 Progress = Callable[[float], None]
 """Called with the fraction of the work that is done, from 0 to 1."""
@@ -49,26 +42,35 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimate with its error bar.
+    """An estimate with its error bar, or without one and the reason why.
 
     Attributes
     ----------
     value : float
         The estimate.
     error : float
-        One standard deviation of the error due to privacy noise, combined with ``misfit`` in
-        quadrature.
+        One standard deviation of the error due to privacy noise, a little more where the rows
+        leave something open: value ± 1.96 error covers the private rows' own value with
+        probability .95. NaN if there is no such bar.
     misfit : float
-        Error because the rows represent the data badly, as far as the release itself shows it:
-        the distance to the estimate from signed weights, and the range of the values times the
-        amount by which the sum of signed weights misses 1. Only what noise does not explain
-        counts. 0 does not prove a good fit: no bar covers what the rows cannot express, such as
-        a function rougher than the kernel.
+        Error because the rows represent the data badly: a bound on it where coefficients were
+        measured, else as far as the release itself shows it.
+    sampling : float
+        One standard deviation of the error because the private rows are a sample: not part of
+        ``error``. About the population, add both in quadrature.
+    limits : (float, float) or None
+        If there is no bar: the value lies between these with probability .95 or more, whatever
+        the data; often much more.
+    reason : str
+        If there is no bar: why.
     """
 
     value: float
     error: float
     misfit: float = 0.0
+    sampling: float = math.nan
+    limits: tuple[float, float] | None = None
+    reason: str = ""
 
     def __float__(self) -> float:
         """Return the value."""
@@ -79,13 +81,49 @@ class Estimate:
         """Whether most of the bar is misfit: the rows cannot represent the data."""
         return self.misfit > _MOST * self.error
 
+    @property
+    def total(self) -> float:
+        """One standard deviation about the population: noise and sampling error together."""
+        return math.hypot(self.error, self.sampling)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parts as JSON has them; what is missing is None."""
+        return {
+            "value": _finite(self.value),
+            "error": _finite(self.error),
+            "sampling": _finite(self.sampling),
+            "limits": None if self.limits is None else list(self.limits),
+            "reason": self.reason or None,
+            "misfit": _finite(self.misfit),
+            "poor": bool(self.poor),
+        }
+
     def __str__(self) -> str:
         """Return the value with its error, both to the significant digits."""
+        if self.limits is not None:
+            low, high = self.limits
+            digits = _digits((high - low) / 4)
+            text = f"{self.value:.{digits}f} (no bar; between {low:.{digits}f} and "
+            return f"{text}{high:.{digits}f})"
+        if self.reason:
+            return f"{self.value:.3g} (no bar)"
         warning = " (poorly represented)" * self.poor
         if self.error <= 0 or not math.isfinite(self.error):
             return f"{self.value:.6g} ± {self.error:g}{warning}"
-        digits = max(0, 1 - math.floor(math.log10(self.error)))
-        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}{warning}"
+        digits = _digits(self.error)
+        text = f"{self.value:.{digits}f} ± {self.error:.{digits}f}{warning}"
+        if math.isfinite(self.sampling):
+            text += f" (sampling ± {self.sampling:.2g})"
+        return text
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _digits(error: float) -> int:
+    """Return how many decimals two digits of an error need."""
+    return max(0, 1 - math.floor(math.log10(error))) if error > 0 else 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,65 +305,3 @@ def _place(shares: NDArray[np.float64], q: float) -> int:
     slack = 1e-12 * max(abs(float(shares[-1])), 1.0)
     place = int(np.searchsorted(rising, q * shares[-1] - slack))
     return min(place, len(shares) - 1)
-
-
-def mean_kernel(
-    rows: NDArray[np.float64], kernel: Kernel, domain: Domain, progress: Progress | None = None
-) -> float:
-    """Return the mean of k over all pairs of rows, including a row with itself.
-
-    Every pair is computed once, in tiles: time grows with N², memory does not.
-    """
-    count, total = len(rows), 0.0
-    for first in range(0, count, _STRIP):
-        strip = rows[first : first + _STRIP]
-        work = len(strip) * (count - first)
-        tiles = range(first, count, _TILE)
-
-        def tile(start: int, strip: NDArray[np.float64] = strip, first: int = first) -> float:
-            block = rows[start : start + _TILE]
-            # within the strip tiles cover both orders of a pair; later rows are counted twice
-            factor = 1.0 if start < first + len(strip) else 2.0
-            parts = [
-                float(gram(kernel, block, strip[part : part + _TILE], domain).sum())
-                for part in range(0, len(strip), _TILE)
-            ]
-            return factor * math.fsum(parts)
-
-        total += math.fsum(parallel(tile, tiles, work))
-        if progress is not None:
-            progress(1 - (1 - min(first + _STRIP, count) / count) ** 2)
-    return total / count**2
-
-
-def point_means(
-    points: NDArray[np.float64], rows: NDArray[np.float64], kernel: Kernel, domain: Domain
-) -> NDArray[np.float64]:
-    """Return the mean over rows of k(point, row), for each point."""
-
-    def tile(start: int) -> NDArray[np.float64]:
-        sums: NDArray[np.float64] = gram(kernel, points, rows[start : start + _TILE], domain).sum(
-            axis=1
-        )
-        return sums
-
-    total = np.zeros(len(points))
-    for part in parallel(tile, range(0, len(rows), _TILE), len(rows) * len(points)):
-        total += part
-    return total / len(rows)
-
-
-def embedding_distance(
-    weights: NDArray[np.float64],
-    points: NDArray[np.float64],
-    means: NDArray[np.float64],
-    own: float,
-    kernel: Kernel,
-    domain: Domain,
-) -> float:
-    """Return |sum_m w_m phi(z_m) - mean phi(x)|, given mean k(z_m, x) and mean k(x, x')."""
-    square = 0.0
-    for start in range(0, len(points), _TILE):
-        block = gram(kernel, points[start : start + _TILE], points, domain)
-        square += float(weights[start : start + _TILE] @ (block @ weights))
-    return math.sqrt(max(square - 2 * float(weights @ means) + own, 0.0))

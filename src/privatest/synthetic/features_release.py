@@ -11,6 +11,7 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
+from privatest.synthetic.coefficients import Coefficients, of_features
 from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features
 from privatest.synthetic.reduced_set import Constraint, reduced_set
@@ -43,8 +44,8 @@ def features_release(
     rng: np.random.Generator,
     noise: NoiseSource,
     progress: Callable[[int, int], None] | None,
-) -> tuple[NDArray[np.float64], Weighting, float]:
-    """Return points, weights with draws, and the noise's standard deviation.
+) -> tuple[NDArray[np.float64], Weighting, Coefficients]:
+    """Return points, weights with draws, and what was measured.
 
     Notes
     -----
@@ -75,7 +76,7 @@ def features_release(
     )
     space = span(points, kernel, sample.domain)
     draws = _draws(space, noisy, fitted, weights, rng)
-    return points, Weighting(fitted, draws), noisy.scale
+    return points, Weighting(fitted, draws), of_features(noisy)
 
 
 def _draws(

@@ -27,6 +27,7 @@ from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.mechanisms.additive import gaussian
+from privatest.synthetic.coefficients import Coefficients, of_subspace
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts, Weighting
 from privatest.synthetic.features_release import features_release
@@ -181,7 +182,7 @@ def release(
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
     if method == "features":
-        points, fitted, sigma = features_release(
+        points, fitted, measured = features_release(
             plan.sample,
             kernel=plan.kernel,
             start=plan.points,
@@ -197,7 +198,7 @@ def release(
         )
         before = None
     else:
-        points, fitted, before, sigma = _subspace(
+        points, fitted, before, measured = _subspace(
             plan, chosen, weight_bound, tolerance, budget, generator, source
         )
     facts = Facts(
@@ -207,12 +208,12 @@ def release(
         kernel=plan.kernel,
         schema=plan.sample.schema,
         unit=plan.sample.unit,
-        sigma=sigma,
+        sigma=measured.sigma,
         parameters={"weights": chosen, "n_points": plan.n_points, "tolerance": tolerance},
         simulated=source.simulated,
     )
     rows = _columns(points, plan.sample)
-    return SyntheticData(rows, fitted.weights, fitted.draws, facts, before)
+    return SyntheticData(rows, fitted.weights, fitted.draws, facts, before, measured)
 
 
 def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
@@ -277,8 +278,8 @@ def _subspace(
     budget: Budget,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[NDArray[np.float64], Weighting, Weighting | None, float]:
-    """Algorithm 1: points, their weights, the signed weights, and sigma of the noise."""
+) -> tuple[NDArray[np.float64], Weighting, Weighting | None, Coefficients]:
+    """Algorithm 1: points, their weights, the signed weights, and what was measured."""
     rows, n = plan.sample.rows, len(plan.sample.rows)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
@@ -304,7 +305,7 @@ def _subspace(
         count=plan.n_points,
         rng=rng,
     )
-    return points[chosen], fitted, before, sigma
+    return points[chosen], fitted, before, of_subspace(space, noisy, sigma)
 
 
 def _budget(epsilon: Amount, delta: Amount) -> Budget:

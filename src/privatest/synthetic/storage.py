@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import json
 import os
@@ -18,6 +19,7 @@ from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, KernelFamily
+from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts, Weighting
 from privatest.synthetic.measured import Measured
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["document", "from_document", "load", "save", "summary"]
 
 _KEY = b"privatest"
-_VERSION = 1
+_VERSION = 2
 _DRAWS = "draws"
+_FITTED = "nonnegative"
+_PLAIN = {"double": "<f8", "int64": "<i8"}  # Arrow's types of numbers, as NumPy has them
 
 
 def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
@@ -88,6 +92,11 @@ def _table(release: SyntheticData) -> pa.Table:
     if release.before is not None:
         table = _with(table, "signed", pa.array(release.before.weights))
         table = _with(table, f"signed_{_DRAWS}", _lists(release.before.draws))
+    if release.coefficients is not None and release.facts.kernel is not None:
+        fitted = release.nonnegative()  # looked for once: every question needs them
+        if fitted is not release:
+            table = _with(table, _FITTED, pa.array(fitted.weights))
+            table = _with(table, f"{_FITTED}_{_DRAWS}", _lists(fitted.draws))
     text = json.dumps({**_facts(release), "rows": _digest(table)}, sort_keys=True)
     sealed = json.dumps({"facts": text, "seal": digest(text)})
     return table.replace_schema_metadata({_KEY: sealed})
@@ -111,7 +120,9 @@ def _read(source: str | os.PathLike[str] | io.BytesIO, name: str) -> SyntheticDa
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
-        table = pq.read_table(source, page_checksum_verification=True)
+        # not read_table, which imports pandas
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            table = file.read(use_threads=False)
         box = json.loads((table.schema.metadata or {})[_KEY])
         text = box["facts"]
         facts = json.loads(text)
@@ -122,7 +133,8 @@ def _read(source: str | os.PathLike[str] | io.BytesIO, name: str) -> SyntheticDa
         raise DataError(f"{name} cannot be read: it is damaged or not a Parquet file.") from None
     if isinstance(facts, dict) and facts.get("version", 0) > _VERSION:
         raise DataError(f"{name} was written by a newer version of privatest.")
-    if not intact or facts.get("rows") != _digest(table):
+    digest_of = _digest if facts.get("version", 0) > 1 else _first_digest
+    if not intact or facts.get("rows") != digest_of(table):
         raise DataError(f"{name} is damaged: its rows or its public facts were changed.")
     try:
         return _release(table, facts)
@@ -152,6 +164,8 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
         "sigma": facts.sigma,
         "parameters": dict(facts.parameters),
         "simulated": facts.simulated,
+        "coefficients": _coefficients(release.coefficients),
+        "signed": release.before is not None,
         **({"measured": [t.to_dict() for t in release.measured]} if release.measured else {}),
     }
 
@@ -159,7 +173,8 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
 def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     names = [*facts["columns"]]
     columns = {name: _array(table.column(name)) for name in names}
-    weight, draws, *signed = table.schema.names[len(names) :]
+    weight, draws, *more = table.schema.names[len(names) :]
+    signed, fitted = (more[:2], more[2:]) if facts.get("signed", True) else ([], more)
     kernel = facts["kernel"]
     public = Facts(
         n=int(facts["n"]),
@@ -176,24 +191,78 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     )
     own = _weighting(table, weight, draws)
     before = _weighting(table, *signed) if signed else None
-    measured = tuple(Measured.from_dict(entry) for entry in facts.get("measured", ()))
-    return SyntheticData(columns, own.weights, own.draws, public, before, measured)
+    coefficients = _measured(facts.get("coefficients"))
+    tables = tuple(map(Measured.from_dict, facts.get("measured", ())))
+    parts = (public, before, coefficients, tables)
+    made = SyntheticData(columns, own.weights, own.draws, *parts)
+    if fitted:
+        made.keep_nonnegative(_weighting(table, *fitted))
+    return made
+
+
+def _coefficients(measured: Coefficients | None) -> dict[str, Any] | None:
+    if measured is None:
+        return None
+    arrays = {name: getattr(measured, name) for name in ("places", "amplitudes", "values")}
+    coded = {name: base64.b64encode(array.tobytes()).decode() for name, array in arrays.items()}
+    width = measured.places.shape[1]
+    return {"kind": measured.kind, "width": width, "sigma": measured.sigma, **coded}
+
+
+def _measured(coded: Mapping[str, Any] | None) -> Coefficients | None:
+    if coded is None:
+        return None
+    places, amplitudes, values = (
+        np.frombuffer(base64.b64decode(coded[name], validate=True))
+        for name in ("places", "amplitudes", "values")
+    )
+    places = places.reshape(-1, int(coded["width"]))
+    return Coefficients(coded["kind"], places, amplitudes, values, float(coded["sigma"]))
 
 
 def _weighting(table: pa.Table, weight: str, draws: str) -> Weighting:
-    matrix = np.array(table.column(draws).to_pylist(), dtype=np.float64)
-    return Weighting(table.column(weight).to_numpy(), matrix.reshape(table.num_rows, -1))
+    matrix = _numbers(table.column(draws))
+    return Weighting(_numbers(table.column(weight)), matrix.reshape(table.num_rows, -1))
 
 
 def _array(column: pa.ChunkedArray) -> Any:
-    values = np.array(column.to_pylist())
+    values = _numbers(column) if str(column.type) in _PLAIN else np.array(column.to_pylist())
     array = values if values.dtype.kind in "biuf" else values.astype(object)
     array.flags.writeable = False
     return array
 
 
+def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return the numbers of a column, or of its lists; Arrow's own way imports pandas."""
+    parts = []
+    for chunk in column.chunks:
+        values = chunk.flatten() if str(chunk.type) not in _PLAIN else chunk
+        if values.null_count or str(values.type) not in _PLAIN:
+            raise ValueError("there must be a number in every row.")
+        kind = np.dtype(_PLAIN[str(values.type)])
+        buffer = values.buffers()[1]
+        if len(values):
+            start = values.offset * kind.itemsize
+            parts.append(np.frombuffer(buffer, kind, count=len(values), offset=start))
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
 def _digest(table: pa.Table) -> str:
     """Return a digest of all values, independent of chunks and encoding in the file."""
+    found = hashlib.sha256()
+    for name in table.schema.names:
+        column = table.column(name)
+        kind = str(column.type).partition("<")[0]  # Parquet renames what is in a list
+        found.update(json.dumps([name, kind, len(column)]).encode())
+        if kind in _PLAIN or kind == "fixed_size_list":
+            found.update(np.ascontiguousarray(_numbers(column)).tobytes())
+        else:
+            found.update(json.dumps(column.to_pylist()).encode())
+    return found.hexdigest()
+
+
+def _first_digest(table: pa.Table) -> str:
+    """Return the digest that files of version 1 have."""
     columns = ((name, json.dumps(table.column(name).to_pylist())) for name in table.schema.names)
     return digest("".join(name + values for name, values in columns))
 

@@ -1,0 +1,395 @@
+"""Means of functions of one or two columns, from noisy tables: the law of the noise is exact.
+
+The mean of a function that is constant on the cells of a measured table is a combination of its
+counts. Within a cell that holds several values the function's range bounds what is not known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.data.schema import CategoricalColumn, Schema
+from privatest.synthetic.cells import Cells, schema_cells
+from privatest.synthetic.functionals import Found, Function, honest_error
+from privatest.synthetic.measured import Measured
+from privatest.synthetic.probes import Marks
+
+__all__ = ["TableMeans"]
+
+_WITHIN = 7  # values that are looked at in a cell with many
+_MOST_PLACES = 1 << 20
+_SURELY = 2.576  # a bound fails with probability .005
+_EXACT = 0.1  # of the noise: tables that leave no more open are averaged
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, NDArray[Any]]
+
+
+class TableMeans:
+    """Estimates means from measured tables of the columns that a function uses."""
+
+    finest = "this release says nothing about conditions finer than the bins of its tables"
+    unmeasured = "these columns were not measured together"
+    additive = True
+
+    def __init__(
+        self,
+        columns: Columns,
+        weights: Floats,
+        measured: Sequence[Measured],
+        schema: Schema,
+        n: int,
+    ) -> None:
+        self._columns = columns
+        self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
+        self._measured = tuple(table for table in measured if not table.is_mean)
+        self._schema, self._n = schema, n
+        self._cells = dict(zip(schema.columns, schema_cells(schema), strict=True))
+        ends = np.cumsum([0, *(table.counts.size for table in self._measured)])
+        self._starts, self._size = ends[:-1], int(ends[-1])
+        # noisy means of columns, with their noise
+        self._known = {
+            mean.columns[0]: (float(mean.counts), mean.sigma) for mean in measured if mean.is_mean
+        }
+        self._codes: dict[str, NDArray[np.intp]] = {}
+
+    @property
+    def columns(self) -> Columns:
+        """The synthetic rows."""
+        return self._columns
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights; they add up to 1."""
+        return self._weights
+
+    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
+        """Estimate the means of functions, each with the tables of the columns that it uses."""
+        if not callable(function):
+            return _joined([self.means(each, marks) for each in function])
+        watched = Watched(self._columns)
+        values = np.asarray(function(watched), dtype=np.float64)
+        values = np.broadcast_to(values, (len(self._weights),)) if values.ndim < 2 else values
+        values = values.reshape(len(self._weights), -1)
+        used = [name for name in self._schema.columns if name in watched.used]
+        if not used:
+            return self._constant(values)
+        tables = [place for place, each in enumerate(self._measured) if {*used} <= {*each.columns}]
+        if not tables:
+            return self._unknown(values)
+        grid = _Grid.of(used, self._cells, self._schema, marks or {})
+        looked = np.asarray(function(grid.columns), dtype=np.float64)
+        looked = looked.reshape(len(grid.cells), values.shape[1])
+        held, sums = self._sums(used, values)
+        ends = grid.ends(looked)
+        parts = [self._part(place, used, (held, sums), ends) for place in tables]
+        if len(used) == 1 and used[0] in self._known:
+            whole = (held, sums)
+            parts += [self._leaning(place, used[0], whole, looked, grid) for place in tables]
+        return self._best(parts, values)
+
+    def fitted(self, table: Measured) -> Floats:
+        """Return the shares of the synthetic rows in a table's groups."""
+        own = np.zeros(len(self._weights), dtype=np.intp)
+        for group, name, size in zip(table.groups, table.columns, table.counts.shape, strict=True):
+            own = own * size + group[self._code(name)]
+        shares = np.bincount(own, self._weights, minlength=table.counts.size)
+        return shares.astype(np.float64).reshape(table.counts.shape)
+
+    # --- one table -------------------------------------------------------------------------------
+
+    def _part(
+        self,
+        place: int,
+        used: Sequence[str],
+        rows: tuple[Floats, Floats],
+        ends: tuple[Floats, Floats],
+    ) -> _Part:
+        """Estimate from one table: sums of counts times the function's value in each group."""
+        table = self._measured[place]
+        shape = tuple(table.counts.shape[table.columns.index(name)] for name in used)
+        group = _joint_groups(table, used, shape)
+        low, high = (
+            _reduced(end, group, math.prod(shape), how)
+            for end, how in zip(ends, (np.minimum, np.maximum), strict=True)
+        )
+        middle = _middles(rows, group, low, high)
+        other = tuple(i for i, name in enumerate(table.columns) if name not in used)
+        counts = table.counts.sum(axis=other) if other else table.counts
+        if len(used) == 2 and table.columns[0] != used[0]:
+            counts = counts.T
+        each = table.counts.size // counts.size  # cells behind each count
+        level = middle - middle.mean(axis=0)  # the number of rows is known
+        shares = (counts.ravel() + (self._n - counts.sum()) / counts.size) / self._n
+        scale = table.sigma * math.sqrt(each) / self._n
+        noise = scale * np.sqrt((level**2).sum(axis=0))
+        # shares are noisy: a bound on what is unseen has to allow for that
+        ranges = np.maximum(high - middle, middle - low)
+        unsure = scale * np.sqrt(((ranges - ranges.mean(axis=0)) ** 2).sum(axis=0))
+        unseen = np.maximum(shares @ ranges + _SURELY * unsure, 0.0) * (ranges > 0).any(axis=0)
+        spread = _spread_out(level, table, used, shape) * (table.sigma / self._n)
+        return _Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
+
+    def _leaning(
+        self,
+        place: int,
+        name: str,
+        rows: tuple[Floats, Floats],
+        looked: Floats,
+        grid: _Grid,
+    ) -> _Part:
+        """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
+        mean, sigma = self._known[name]
+        at = grid.columns[name].astype(np.float64)
+        steep = _slopes(at, looked, grid.cells)
+        own = self._sums([name], self._columns[name].astype(np.float64)[:, None])[1]
+        rest = rows[0], rows[1] - own * steep
+        part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)))
+        start = self._size + list(self._known).index(name)
+        noise = np.hypot(part.noise, np.abs(steep) * sigma)
+        pieces = [*part.pieces, (start, (steep * sigma)[None, :])]
+        return _Part(part.values + steep * mean, noise, part.unseen, pieces)
+
+    def _sums(self, used: Sequence[str], values: Floats) -> tuple[Floats, Floats]:
+        """Return the synthetic rows' weight in each cell, and the sums of the functions there."""
+        own = np.zeros(len(values), dtype=np.intp)
+        size = 1
+        for name in used:
+            own = own * len(self._cells[name]) + self._code(name)
+            size *= len(self._cells[name])
+        held = np.bincount(own, self._weights, minlength=size)
+        columns = [np.bincount(own, self._weights * each, minlength=size) for each in values.T]
+        return held.astype(np.float64), np.column_stack(columns).astype(np.float64)
+
+    def _code(self, name: str) -> NDArray[np.intp]:
+        if name not in self._codes:
+            column, values = self._schema.columns[name], self._columns[name]
+            if isinstance(column, CategoricalColumn):
+                codes = {value: code for code, value in enumerate(column.categories)}
+                values = np.array([codes[value] for value in values.tolist()])
+            self._codes[name] = self._cells[name].codes(values.astype(np.float64))
+        return self._codes[name]
+
+    # --- several tables --------------------------------------------------------------------------
+
+    def _best(self, parts: Sequence[_Part], values: Floats) -> Found:
+        """Average tables that leave nothing open, or take the one with the shortest bar."""
+        count = values.shape[1]
+        found = [np.empty(count) for _ in range(3)]
+        directions = np.zeros((self._size + len(self._known), count))
+        for column in range(count):
+            noise = np.array([part.noise[column] for part in parts])
+            unseen = np.array([part.unseen[column] for part in parts])
+            best = int(np.argmin(honest_error(noise, unseen)))
+            share = np.zeros(len(parts))
+            share[best] = 1.0
+            exact = (unseen <= _EXACT * noise) & (noise > 0)
+            if exact[best]:
+                share = np.where(exact, 1 / np.maximum(noise, 1e-150) ** 2, 0.0)
+                share /= share.sum()
+            found[0][column] = share @ np.array([part.values[column] for part in parts])
+            found[2][column] = share @ unseen
+            for part, weight in zip(parts, share, strict=True):
+                for start, spread in part.pieces if weight > 0 else []:
+                    directions[start : start + len(spread), column] += weight * spread[:, column]
+        found[1] = np.sqrt(np.einsum("ij,ij->j", directions, directions))
+        errors = honest_error(found[1], found[2])
+        plain, spreads = self._weights @ values, self._spreads(values)
+        return Found(found[0], errors, found[1], found[2], directions, spreads, plain)
+
+    def _spreads(self, values: Floats) -> Floats:
+        centred = values - self._weights @ values
+        return np.asarray(np.sqrt(self._weights @ centred**2), dtype=np.float64)
+
+    def _constant(self, values: Floats) -> Found:
+        nothing = np.zeros(values.shape[1])
+        zero = np.zeros((self._size + len(self._known), values.shape[1]))
+        middle = self._weights @ values
+        return Found(middle, nothing, nothing, nothing, zero, nothing, middle)
+
+    def _unknown(self, values: Floats) -> Found:
+        """Return what the rows say, which nothing measured supports."""
+        count = values.shape[1]
+        unseen = np.full(count, np.inf)
+        zero = np.zeros((self._size + len(self._known), count))
+        middle = self._weights @ values
+        spreads = self._spreads(values)
+        return Found(middle, unseen, np.zeros(count), unseen, zero, spreads, middle)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    values: Floats
+    noise: Floats
+    unseen: Floats
+    # where in all that was measured, and how the estimate moves with the noise of each number
+    pieces: list[tuple[int, Floats]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """Values of one or two columns to look at, and the cell that each is in."""
+
+    columns: Columns
+    cells: NDArray[np.intp]
+    size: int
+
+    @classmethod
+    def of(
+        cls, used: Sequence[str], cells: Mapping[str, Cells], schema: Schema, marks: Marks
+    ) -> _Grid:
+        """Look at every cell, and at every combination of two columns' cells."""
+        within = _WITHIN
+        while True:
+            looked = [_looked(cells[name], marks.get(name, ()), within) for name in used]
+            if math.prod(len(places) for places, _ in looked) <= _MOST_PLACES or within <= 2:
+                break
+            within -= 1
+        meshes = np.meshgrid(*(np.arange(len(places)) for places, _ in looked), indexing="ij")
+        columns, joint, size = {}, np.zeros(meshes[0].size, dtype=np.intp), 1
+        for name, mesh, (places, own) in zip(used, meshes, looked, strict=True):
+            columns[name] = _in_words(places, name, schema)[mesh.ravel()]
+            joint = joint * len(cells[name]) + own[mesh.ravel()]
+            size *= len(cells[name])
+        return cls(columns, joint, size)
+
+    def ends(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the smallest and the largest value in each cell (or pair of cells)."""
+        low = _reduced(values, self.cells, self.size, np.minimum)
+        return low, _reduced(values, self.cells, self.size, np.maximum)
+
+
+class Watched(Mapping[str, NDArray[Any]]):
+    """Columns that remember which of them were used."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a column and remember it."""
+        found = self._columns[name]
+        self.used.add(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether there is such a column; that does not use it."""
+        return name in self._columns
+
+    def values(self) -> Any:
+        """Return the columns; their length alone is asked for."""
+        return self._columns.values()
+
+
+def _looked(cells: Cells, marks: Any, within: int) -> tuple[Floats, NDArray[np.intp]]:
+    """Return values in every cell: all of a few, else its ends, some between, and marks."""
+    found = []
+    for low, high in zip(cells.lowest, cells.highest, strict=True):
+        if low == high:
+            found.append(np.array([low]))
+        elif cells.whole:
+            found.append(np.unique(np.rint(np.linspace(low, high, within))))
+        else:
+            last = high if high == cells.highest[-1] else np.nextafter(high, low)
+            found.append(np.linspace(low, last, within))
+    if cells.ordered:
+        sides = [(mark - 1, mark, mark + 1) if cells.whole else _sides(mark) for mark in marks]
+        extra = np.array([side for mark in sides for side in mark], dtype=np.float64)
+        found.append(extra[(extra >= cells.lowest[0]) & (extra <= cells.highest[-1])])
+    places = np.unique(np.concatenate(found))
+    return places, cells.codes(places)
+
+
+def _sides(mark: float) -> tuple[float, float, float]:
+    return float(np.nextafter(mark, -np.inf)), mark, float(np.nextafter(mark, np.inf))
+
+
+def _in_words(places: Floats, name: str, schema: Schema) -> NDArray[Any]:
+    column = schema.columns[name]
+    if isinstance(column, CategoricalColumn):
+        kinds = {type(category) for category in column.categories}
+        dtype = None if len(kinds) == 1 and str not in kinds else object
+        return np.array(column.categories, dtype=dtype)[places.astype(np.intp)]
+    return places.astype(np.int64) if column.integer else places
+
+
+def _joint_groups(table: Measured, used: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """Return the group of each cell of a column, or of each pair of cells of two."""
+    groups = [table.groups[table.columns.index(name)] for name in used]
+    if len(groups) == 1:
+        return groups[0]
+    return (groups[0][:, None] * shape[1] + groups[1]).ravel()
+
+
+def _reduced(
+    values: Floats, places: NDArray[np.intp], size: int, how: Callable[..., Any]
+) -> Floats:
+    """Return the smallest or largest row of values at each place."""
+    order = np.argsort(places, kind="stable")
+    starts = np.searchsorted(places[order], np.arange(size))
+    reduced: Floats = how.reduceat(values[order], starts, axis=0)  # type: ignore[attr-defined]
+    return reduced
+
+
+def _middles(
+    rows: tuple[Floats, Floats], group: NDArray[np.intp], low: Floats, high: Floats
+) -> Floats:
+    """Return what the synthetic rows say of each group of cells; without rows the middle."""
+    held = np.bincount(group, rows[0], minlength=len(low))[:, None]
+    sums = np.column_stack([np.bincount(group, each, minlength=len(low)) for each in rows[1].T])
+    middle = np.where(held > 0, sums / np.maximum(held, 1e-300), (low + high) / 2)
+    return np.clip(middle, low, high)
+
+
+def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:
+    """Return the slopes of functions of a number within cells, by least squares."""
+    counts = np.bincount(cells)
+
+    def within(each: Floats) -> Floats:
+        centres = np.bincount(cells, each) / np.maximum(counts, 1)
+        return np.asarray(each - centres[cells], dtype=np.float64)
+
+    own, less = within(at), within
+    if not own.any():  # each cell holds a single value: the slope over all of them
+        less = _centred
+        own = less(at)
+    size = max(float(own @ own), 1e-300)
+    return np.array([float(own @ less(column)) / size for column in values.T])
+
+
+def _centred(each: Floats) -> Floats:
+    return np.asarray(each - each.mean(), dtype=np.float64)
+
+
+def _spread_out(
+    level: Floats, table: Measured, used: Sequence[str], shape: tuple[int, ...]
+) -> Floats:
+    """Return the weight of every count of a table, whose other columns are summed over."""
+    cube = level.reshape(*shape, -1)
+    if len(used) == 2 and table.columns[0] != used[0]:
+        cube = cube.swapaxes(0, 1)
+    for axis, name in enumerate(table.columns):
+        if name not in used:
+            cube = np.expand_dims(cube, axis)
+    whole = np.broadcast_to(cube, (*table.counts.shape, level.shape[1]))
+    return whole.reshape(-1, level.shape[1])
+
+
+def _joined(found: Sequence[Found]) -> Found:
+    names = ("values", "errors", "noise", "unseen", "spreads", "plain")
+    parts = {name: np.concatenate([getattr(each, name) for each in found]) for name in names}
+    return Found(**parts, directions=np.hstack([each.directions for each in found]))

@@ -1,0 +1,252 @@
+"""Estimates from what was measured: bars, limits, conditions, groups, correlations, regressions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from privatest.core.errors import ParameterError
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.noise import SimulatedNoise
+from privatest.synthetic import Estimate, SyntheticData, release
+from privatest.synthetic.functionals import honest_error, normal_maximum
+from privatest.synthetic.probes import leaders, nearest, probe_places
+from privatest.synthetic.table_means import Watched
+
+SCHEMA = Schema(
+    {
+        "x": NumericColumn(0, 10),
+        "visits": NumericColumn(0, 8, integer=True),
+        "plan": CategoricalColumn(("a", "b", "c")),
+    }
+)
+RNG = np.random.default_rng(0)
+N = 4000
+PLAN = RNG.choice(3, size=N, p=[0.5, 0.3, 0.2])
+DATA = {
+    "x": np.clip(RNG.normal(4 + PLAN, 1.5), 0, 10),
+    "visits": np.minimum(RNG.poisson(2 + PLAN), 8),
+    "plan": np.array([*"abc"])[PLAN],
+}
+
+
+def made(method: str, columns: tuple[str, ...] = ("x", "visits", "plan"), **options: Any) -> Any:
+    settings: dict[str, Any] = {"epsilon": 2, "delta": 1e-6, "rng": 0, "n_points": 300}
+    settings |= {"noise": SimulatedNoise(0), "method": method} | options
+    rows = {name: DATA[name] for name in columns}
+    return release(rows, bounds=SCHEMA.select(columns), **settings)
+
+
+@pytest.fixture(scope="module")
+def tables() -> SyntheticData:
+    found: SyntheticData = made("tables")
+    return found
+
+
+@pytest.fixture(scope="module")
+def subspace() -> SyntheticData:
+    found: SyntheticData = made("subspace", ("x", "plan"))
+    return found
+
+
+def within(estimate: Estimate, truth: float, errors: float = 4.0) -> bool:
+    """Whether a bar, made longer, or the limits hold the truth."""
+    if estimate.limits is not None:
+        return estimate.limits[0] <= truth <= estimate.limits[1]
+    return abs(estimate.value - truth) <= errors * estimate.error
+
+
+# --- the arithmetic of bars ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unseen", [0.0, 0.3, 0.9, 2.0, 50.0])
+def test_bars_cover_the_worst_bias(unseen):
+    """At nominal .95, by the normal law: exactly at the worst bias, more at any other."""
+    error = float(honest_error(np.ones(1), np.array([unseen]))[0])
+    for bias, least in ((unseen, 0.95), (unseen / 2, 0.95), (0.0, 0.95)):
+        covered = (
+            math.erf((1.959964 * error - bias) / math.sqrt(2))
+            + math.erf((1.959964 * error + bias) / math.sqrt(2))
+        ) / 2
+        assert covered >= least - 1e-4
+        if bias == unseen:
+            assert covered == pytest.approx(0.95, abs=1e-3)
+        if unseen <= 0.9:
+            assert covered <= 0.9905  # such bars are shown
+
+
+def test_simultaneous_bars():
+    assert normal_maximum(np.zeros((3, 2))) == pytest.approx(1.96, abs=1e-3)
+    assert normal_maximum(np.ones((3, 5))) == pytest.approx(1.96, abs=0.05)  # one and the same
+    assert normal_maximum(np.eye(10)) == pytest.approx(2.80, abs=0.05)  # .95^(1/10): 2.80
+
+
+def test_leaders_are_apart():
+    domain = SCHEMA.select(["x", "plan"]).domain
+    rows = np.array([[0.0, 0], [0.01, 0], [0.5, 0], [0.5, 1]])
+    chosen, owner = leaders(rows, domain, 0.1)
+    assert len(chosen) == 3  # the first two stand for the same people; categories do not
+    assert owner[0] == owner[1] != owner[2] != owner[3]
+    assert nearest(np.array([[0.02, 0.0]]), chosen, domain).shape == (1, 2)
+
+
+def test_probes_are_at_bounds_and_at_the_numbers_of_a_question():
+    schema = SCHEMA.select(["x", "visits"])
+    rows = np.array([[0.3, 0.5]])
+    places = probe_places(rows, schema.domain, schema, 0.1, {"x": [5.0]})
+    assert {0.0, 1.0, 0.5} <= set(places[:, 0])
+    assert np.allclose(places[:, 1] * 8, np.rint(places[:, 1] * 8))  # integers stay integers
+    assert places.min() >= 0
+    assert places.max() <= 1
+    corners = {(float(a), float(b)) for a, b in places if a in (0, 1) and b in (0, 1)}
+    assert len(corners) == 4
+
+
+def test_columns_that_were_used():
+    watched = Watched({"a": np.arange(3), "b": np.arange(3)})
+    assert len(next(iter(watched.values()))) == 3
+    assert "b" in watched
+    assert watched["a"][1] == 1
+    assert watched.used == {"a"}
+
+
+# --- what was measured -----------------------------------------------------------------------
+
+
+def test_shares_of_cells_have_the_noise_of_the_counts(tables):
+    """A category's share: the table's own count, and the margins of pairs, averaged."""
+    share = tables.probability("plan == 'b'")
+    alone = next(table for table in tables.measured if table.columns == ("plan",))
+    own = alone.sigma / N * math.sqrt(2 / 3)  # the total is known
+    assert 0 < share.error <= own * 1.001
+    assert share.limits is None
+    assert within(share, float(np.mean(DATA["plan"] == "b")))
+    assert share.sampling == pytest.approx(math.sqrt(0.3 * 0.7 / N), rel=0.1)
+
+
+def test_measured_means_have_bars(tables):
+    mean = tables.mean("x")
+    assert math.isfinite(mean.error)
+    assert within(mean, float(DATA["x"].mean()))
+    assert within(tables.mean("visits"), float(DATA["visits"].mean()))
+
+
+def test_conditions_within_a_bin_have_limits(tables):
+    """Bins of x are multiples of 10/128: nothing is known between two of them."""
+    at = tables.probability("x > 5")
+    inside = tables.probability("x > 5.03")
+    assert inside.limits is not None
+    assert "bins" in inside.reason
+    assert math.isnan(inside.error)
+    assert within(at, float(np.mean(DATA["x"] > 5)))
+    assert within(inside, float(np.mean(DATA["x"] > 5.03)))
+
+
+def test_three_columns_were_never_measured_together(tables):
+    found = tables.probability("x > 5 and plan == 'a' and visits == 1")
+    assert math.isnan(found.error)
+    assert found.limits == (0.0, 1.0)
+    assert found.reason == "these columns were not measured together"
+
+
+@pytest.mark.parametrize("kind", ["tables", "subspace"])
+def test_questions_are_answered(kind, request):
+    release_: SyntheticData = request.getfixturevalue(kind)
+    inside = DATA["plan"] == "b"
+    truth = {name: DATA["x"][DATA["plan"] == name].mean() for name in "abc"}
+    assert within(release_.mean("x", where="plan == 'b'"), truth["b"])
+    groups = release_.by("plan", "x")
+    assert list(groups) == ["a", "b", "c"]
+    for name, estimate in groups.items():
+        assert within(estimate, truth[name])
+    shares = release_.by("plan", "x > 5")
+    assert within(shares["b"], float(np.mean(DATA["x"][inside] > 5)))
+    assert within(release_.quantile("x", 0.5), float(np.median(DATA["x"])))
+    assert within(
+        release_.quantile("x", 0.5, where="plan == 'b'"), float(np.median(DATA["x"][inside]))
+    )
+    slopes = release_.regression("x", ["plan"])
+    assert list(slopes) == ["intercept", "plan == b", "plan == c"]
+    assert within(slopes["intercept"], truth["a"])
+    assert within(slopes["plan == c"], truth["c"] - truth["a"])
+
+
+def test_correlations_and_regressions_of_numbers():
+    rows = made("subspace", ("x", "visits"), epsilon=5)
+    truth = float(np.corrcoef(DATA["x"], DATA["visits"])[0, 1])
+    assert within(rows.correlation("x", "visits"), truth)
+    slope, intercept = np.polyfit(DATA["visits"], DATA["x"], 1)
+    found = rows.regression("x", ["visits"])
+    assert within(found["visits"], slope)
+    assert within(found["intercept"], intercept)
+    assert rows.correlation("x", "x").value == pytest.approx(1)
+
+
+def test_groups_hold_together(tables):
+    """Bars of three groups are longer than those of one, by less than Bonferroni's factor."""
+    alone = [tables.probability("visits <= 2", where=f"plan == '{name}'") for name in "abc"]
+    groups = tables.by("plan", "visits <= 2")
+    for one, estimate in zip(alone, groups.values(), strict=True):
+        if one.limits is None and estimate.limits is None:
+            assert 1.15 < estimate.error / one.error < 2.394 / 1.96 + 0.01
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: r.by("x", "visits"), "does not make groups"),
+        (lambda r: r.by("gone", "visits"), "no column"),
+        (lambda r: r.mean("x", where="gone > 1"), "no column 'gone'"),
+        (lambda r: r.correlation("x", "plan"), "categories"),
+        (lambda r: r.regression("x", []), "at least one column"),
+        (lambda r: r.regression("x", "plan"), "a list"),
+        (lambda r: r.regression("x", ["x"]), "only once"),
+        (lambda r: r.write("a.xls"), "must end in"),
+    ],
+)
+def test_bad_questions(tables, call, message):
+    with pytest.raises(ParameterError, match=message):
+        call(tables)
+
+
+def test_a_function_that_fails_elsewhere_has_no_bar(subspace):
+    kept = subspace.columns["x"]
+    found = subspace.mean(lambda columns: np.where(len(columns["x"]) == len(kept), kept, np.nan))
+    assert math.isnan(found.error)
+    assert "could not be computed" in found.reason
+
+
+def test_releases_without_coefficients_answer_too(subspace):
+    bare = SyntheticData(
+        subspace.columns,
+        subspace.nonnegative().weights,
+        subspace.nonnegative().draws,
+        subspace.facts,
+    )
+    assert bare.source is None
+    assert bare.mean("x", where="plan == 'b'").error > 0
+    assert list(bare.by("plan", "x")) == ["a", "b", "c"]
+    assert bare.regression("x", ["plan"])["intercept"].error > 0
+
+
+def test_frames(tables):
+    pl = pytest.importorskip("polars")
+    frame = tables.to_polars()
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.columns == ["x", "visits", "plan", "weight"]
+
+
+def test_json_has_null_for_what_is_missing():
+    found = Estimate(0.5, math.nan, math.nan, 0.1, (0.2, 0.8), "why").to_dict()
+    assert found["error"] is None
+    assert found["misfit"] is None
+    assert found["limits"] == [0.2, 0.8]
+    assert found["reason"] == "why"
+    assert str(Estimate(0.5, math.nan, 0.0, 0.1, (0.2, 0.8), "why")) == (
+        "0.50 (no bar; between 0.20 and 0.80)"
+    )
+    assert str(Estimate(0.5, 0.01, sampling=0.002)) == "0.500 ± 0.010 (sampling ± 0.002)"
+    assert Estimate(0.5, 0.03, sampling=0.04).total == pytest.approx(0.05)
