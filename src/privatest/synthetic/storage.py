@@ -88,7 +88,8 @@ def _table(release: SyntheticData) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415
 
     table = release.to_arrow()
-    table = _with(table, _DRAWS, _lists(release.draws))
+    if release.draws.shape[1]:  # Parquet has no lists without values
+        table = _with(table, _DRAWS, _lists(release.draws))
     if release.before is not None:
         table = _with(table, "signed", pa.array(release.before.weights))
         table = _with(table, f"signed_{_DRAWS}", _lists(release.before.draws))
@@ -165,6 +166,7 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
         "parameters": dict(facts.parameters),
         "simulated": facts.simulated,
         "coefficients": _coefficients(release.coefficients),
+        "draws": release.draws.shape[1] > 0,
         "signed": release.before is not None,
         **({"measured": [t.to_dict() for t in release.measured]} if release.measured else {}),
     }
@@ -173,7 +175,8 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
 def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     names = [*facts["columns"]]
     columns = {name: _array(table.column(name)) for name in names}
-    weight, draws, *more = table.schema.names[len(names) :]
+    weight, *more = table.schema.names[len(names) :]
+    draws = more.pop(0) if facts.get("draws", True) else None
     signed, fitted = (more[:2], more[2:]) if facts.get("signed", True) else ([], more)
     kernel = facts["kernel"]
     public = Facts(
@@ -220,9 +223,12 @@ def _measured(coded: Mapping[str, Any] | None) -> Coefficients | None:
     return Coefficients(coded["kind"], places, amplitudes, values, float(coded["sigma"]))
 
 
-def _weighting(table: pa.Table, weight: str, draws: str) -> Weighting:
-    matrix = _numbers(table.column(draws))
-    return Weighting(_numbers(table.column(weight)), matrix.reshape(table.num_rows, -1))
+def _weighting(table: pa.Table, weight: str, draws: str | None) -> Weighting:
+    matrix = np.empty(0) if draws is None else _numbers(table.column(draws))
+    return Weighting(
+        _numbers(table.column(weight)),
+        matrix.reshape(table.num_rows, matrix.size // table.num_rows),
+    )
 
 
 def _array(column: pa.ChunkedArray) -> Any:

@@ -1,4 +1,4 @@
-"""From a fitted mixture to rows, and to draws of their weights: post-processing."""
+"""From a fitted mixture to rows: post-processing."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _CHOSEN_PER_COLUMN = 3
 _MOST_COLUMNS = 100
 _PLANE = 2  # more columns than these are too many for points in space
 _MOST_ROWS, _MOST_RELEASED = 50_000, 1_000_000
-_REPEATS, _WORK = 32, 40_000  # error bars, and steps of a fit times its components
+_WORK = 300_000  # steps of a fit times its components
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,4 +276,4 @@ def count_steps(schema: Schema, rows: int) -> int:
     cells, columns = schema_cells(schema), len(schema.columns)
     groups = sum(min(len(own), 2 * _MOST) for own in cells)
     tables = columns * (columns + 1) // 2
-    return _REPEATS * (_WORK * groups**2 + tables * min(rows, _MOST_ROWS))
+    return _WORK * groups**2 + tables * min(rows, _MOST_ROWS)

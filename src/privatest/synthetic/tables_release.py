@@ -20,15 +20,12 @@ from privatest.synthetic.grouping import grouped, merged, on_simplex, useful_pai
 from privatest.synthetic.measured import Measured, Wanted, measure, measure_means
 from privatest.synthetic.mixture import Target, fit_mixture
 from privatest.synthetic.shapes import Column
-from privatest.synthetic.table_draws import Refitting, weight_draws
 from privatest.synthetic.table_rows import cell_codes, group_codes, row_values
 from privatest.synthetic.tables_plan import COARSE_GROUPS, TablesPlan
 
 __all__ = ["Tables", "measure_tables", "tables_release"]
 
 _COMPONENTS, _STEPS, _FEWEST = 500, 600, 16
-_DRAWS = 32
-_FITTING = 8  # error bars take about so many times as long as the fit
 _CELL = 3.0  # a fine group holds at least so many standard deviations of its own count's noise
 
 Groups = tuple[NDArray[np.intp], ...]
@@ -206,7 +203,6 @@ def tables_release(
     tables = measure_tables(np.column_stack(codes), plan.places(sample.rows), plan, noise)
     # from here on everything is post-processing
     wanted = targets(tables, plan.names, plan.n)
-    told = _parts(progress)
     mixture = fit_mixture(
         tables.sizes,
         wanted,
@@ -214,22 +210,12 @@ def tables_release(
         components=min(_COMPONENTS, max(n_rows, _FEWEST)),
         steps=_STEPS,
         rng=rng,
-        progress=told(0, 1),
+        progress=progress,
     )
     groups = group_codes(mixture, n_rows, rng)
     columns = tables.columns(plan)
     found = cell_codes(groups, columns, rng)
     values = row_values(found, plan.cells, rng)
-    again = Refitting(
-        groups,
-        found,
-        plan.places(values),
-        wanted,
-        columns,
-        tables.coarse,
-        plan.n,
-    )
-    draws = weight_draws(again, _DRAWS, rng, told(1, _FITTING))
     facts = Facts(
         n=plan.n,
         spent=plan.budget,
@@ -247,20 +233,8 @@ def tables_release(
     )
     means = plan.own_means(tables.means, tables.mean_sigma)
     weights = np.full(n_rows, 1 / n_rows)
+    # no draws: bars come from what was measured, and refitted rows were seen not to cover
+    draws = np.empty((n_rows, 0))
     return SyntheticData(
         plan.columns(values), weights, draws, facts, measured=(*tables.measured, *means)
     )
-
-
-def _parts(
-    progress: Callable[[int, int], None] | None,
-) -> Callable[[int, int], Callable[[int, int], None] | None]:
-    """Return what tells the progress of two parts as that of one."""
-
-    def part(first: int, size: int) -> Callable[[int, int], None] | None:
-        if progress is None:
-            return None
-        whole = 1 + _FITTING
-        return lambda done, steps: progress(first * steps + size * done, whole * steps)
-
-    return part
