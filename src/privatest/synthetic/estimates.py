@@ -72,6 +72,11 @@ class Estimate:
     limits: tuple[float, float] | None = None
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        """Give a reason where there is no bar and none was given."""
+        if math.isnan(self.error) and not self.reason:
+            object.__setattr__(self, "reason", "nothing was measured that tells how exact this is")
+
     def __float__(self) -> float:
         """Return the value."""
         return self.value
