@@ -302,7 +302,7 @@ def test_transform_keeps_the_weights():
     assert list(doubled.columns) == ["double"]
     array = synthetic.transform(lambda t: np.column_stack([t["visits"], t["weight"]]))
     assert list(array.columns) == ["x1", "x2"]
-    with pytest.raises(ParameterError, match="have no kernel: call this before transform"):
+    with pytest.raises(ParameterError, match="have no kernel"):
         doubled.mmd([[1.0]])
     with pytest.raises(ParameterError, match="no kernel"):
         small((0.8, 0.4, -0.2)).transform(lambda t: t["visits"]).sample(3)
@@ -360,7 +360,7 @@ def test_parts_have_to_fit():
         (Estimate(123.456, 0.0123), "123.456 ± 0.012"),
         (Estimate(123.456, 12.3), "123 ± 12"),
         (Estimate(0.5, 0.0), "0.5 ± 0"),
-        (Estimate(0.5, math.nan), "0.5 ± nan"),
+        (Estimate(0.5, math.nan), "0.5 (no bar)"),
     ],
 )
 def test_estimates_are_printed_to_the_digits_that_matter(estimate, text):
