@@ -175,10 +175,8 @@ def powers(job: tuple[str, int]) -> dict[float, tuple[float, float, list[float]]
     found: dict[str, Any] = {}
     for epsilon in EPSILONS:
         if not found or SCENARIOS[name].private:  # how labels are permuted depends on epsilon
-            # kernels that noise drowns at the largest epsilon are drowned at all of them
-            own = epsilon if SCENARIOS[name].private else max(EPSILONS)
-            found = statistics(name, seed, own)
-            kernels = len(statistics(name, seed, own, statistics="kernel")["values"])
+            found = statistics(name, seed, epsilon)
+            kernels = len(statistics(name, seed, epsilon, statistics="kernel")["values"])
         largest, bound = strongest(**found, epsilon=epsilon, release="decision")
         family = rejection(largest, noise_scale(bound, epsilon, "decision"))
         members = [

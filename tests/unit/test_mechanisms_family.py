@@ -92,6 +92,14 @@ def test_a_variance_that_cannot_move_costs_no_noise():
     assert bound.observed == pytest.approx(public.observed, rel=1e-6)
 
 
+def test_statistics_without_any_variance():
+    """Kernels so wide that they round to 1 everywhere have neither mean nor deviation."""
+    flat = NullLaw(np.zeros(3), np.zeros(3), np.zeros(3))
+    own = PooledVariances(np.zeros(3), np.full(3, 2.0**-30), np.full(3, 1e-17))
+    _, bound = strongest(np.zeros((3, 5)), own, BOUNDS, flat, **SETTINGS)
+    assert 0 < bound.observed <= bound.permuted < 1
+
+
 def test_one_statistic_is_left_as_it_is():
     values = np.arange(4.0)[None, :]
     maximum, bound = strongest(values, None, BOUNDS[:1], None, **SETTINGS)

@@ -16,7 +16,7 @@ from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.mechanisms.permutation import Release, noise_scale
 from privatest.statistics.pooled import PooledVariances
 
-__all__ = ["NullLaw", "heard", "strongest"]
+__all__ = ["NullLaw", "strongest"]
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +29,6 @@ _TENTH = 0.1
 # What an offset that follows the data may add to the noise, as a share of it: at most this share
 # of a deviation, since more noise would cost more power than a better offset brings.
 _OF_A_DEVIATION, _LEAST_SHARE, _MOST_SHARE = 0.03, 0.02, 0.3
-# A statistic whose noise is that many times its deviation only adds to the critical value.
-_DROWNED = 6.0
 _ROUNDINGS = 16.0  # units of roundoff in an offset, a difference and a quotient
 
 
@@ -50,11 +48,6 @@ class NullLaw:
     deviations: Floats
     variances: Floats | None = None
 
-    def only(self, kept: NDArray[np.bool_]) -> NullLaw:
-        """Return the law of some of the statistics."""
-        variances = None if self.variances is None else self.variances[kept]
-        return NullLaw(self.means[kept], self.deviations[kept], variances)
-
 
 def strongest(
     values: Floats,
@@ -73,7 +66,7 @@ def strongest(
     k m_k + sqrt((2.5 k sd_k)² + (2.5 s_k)²), with mean and deviation of the public law ``null``,
     and k² the ratio of the variance that rows have (``pooled``, private) to that of the public
     law, both plus a public w_k. Without ``pooled`` k is 1; without ``null`` t_k is 0 and v_k is
-    s_k. Statistics that noise drowns are left out.
+    s_k.
 
     Notes
     -----
@@ -82,10 +75,6 @@ def strongest(
     (Delta_k + that)/v_k. T_k is 0 where all ``rows`` are equal, so it is at most rows · Delta_k;
     rounding is off by at most 16 units of (T_k + t_k)/v_k. Proof: docs/proofs/portfolio.md.
     """
-    if null is not None:
-        kept = heard(sensitivities, null.deviations, epsilon, release)
-        values, pooled, null = values[kept], pooled and pooled.only(kept), null.only(kept)
-        sensitivities = [bound for bound, stays in zip(sensitivities, kept, strict=True) if stays]
     if len(values) == 1:
         return values[0], sensitivities[0]
     scales = _scales(sensitivities, epsilon, release)
@@ -111,23 +100,6 @@ def strongest(
     return statistics, PermutationSensitivity(
         max(bound.observed for bound in relative), max(bound.permuted for bound in relative)
     )
-
-
-def heard(
-    sensitivities: Sequence[PermutationSensitivity],
-    deviations: Floats,
-    epsilon: float,
-    release: Release,
-) -> NDArray[np.bool_]:
-    """Say which statistics are not drowned by noise, by public numbers.
-
-    Those with noise of at most six deviations under the public law, or six times the ratio of the
-    best if all have more.
-    """
-    scales = _scales(sensitivities, epsilon, release)
-    ratios = np.divide(scales, deviations, out=np.full(len(scales), np.inf), where=deviations > 0)
-    kept: NDArray[np.bool_] = ratios <= _DROWNED * max(1.0, float(ratios.min()))
-    return kept
 
 
 def _scales(
@@ -165,7 +137,9 @@ def _factors(
     granted = share * np.array([bound.observed for bound in sensitivities])
     # sqrt(w (U + w)) = slope · move/(2 granted), solved for w
     needed = slope * pooled.moves / (2 * granted)
-    added = 2 * needed**2 / (usual + np.sqrt(usual**2 + 4 * needed**2))
+    root = usual + np.sqrt(usual**2 + 4 * needed**2)
+    # a kernel that is 1 everywhere has neither variance nor slope
+    added = np.divide(2 * needed**2, root, out=np.ones(count), where=root > 0)
     added = np.maximum(added, np.finfo(np.float64).tiny)
     factors, largest = (
         np.sqrt((found + added) / (usual + added)) for found in (pooled.values, pooled.most)

@@ -53,10 +53,6 @@ class PooledVariances:
     moves: NDArray[np.float64]
     most: NDArray[np.float64]
 
-    def only(self, kept: NDArray[np.bool_]) -> PooledVariances:
-        """Return those of some of the statistics."""
-        return PooledVariances(self.values[kept], self.moves[kept], self.most[kept])
-
 
 def secret_pairs(
     x: NDArray[np.float64], y: NDArray[np.float64], noise: NoiseSource

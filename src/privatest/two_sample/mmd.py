@@ -42,7 +42,6 @@ from privatest.two_sample.mmd_plan import (
     METHODS,
     Method,
     Plan,
-    audible,
     declared,
     make_plan,
     null_law,
@@ -223,8 +222,6 @@ def mmd_test(
             "statistics='pairwise' has no room for so many pairs of columns. Leave it out, or test "
             "fewer columns."
         )
-    if bandwidths is None:
-        plan = audible(plan, budget.pure_epsilon, release)
     values, sensitivities = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
         values,

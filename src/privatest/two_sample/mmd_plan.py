@@ -17,8 +17,7 @@ from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
-from privatest.mechanisms.family import NullLaw, heard
-from privatest.mechanisms.permutation import Release
+from privatest.mechanisms.family import NullLaw
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import mmd_sensitivity, mmd_u_sensitivity
@@ -39,7 +38,6 @@ __all__ = [
     "METHODS",
     "Method",
     "Plan",
-    "audible",
     "declared",
     "is_quick",
     "make_plan",
@@ -228,16 +226,6 @@ def declared(plan: Plan) -> list[PermutationSensitivity]:
         bound = mmd_u_sensitivity if plan.estimator == "u" else mmd_sensitivity
         bounds = [bound(spread, n, m, plan.adjacency) for spread in plan.spreads]
     return [sensitivity * plan.samples.rows_per_person for sensitivity in bounds]
-
-
-def audible(plan: Plan, epsilon: float, release: Release) -> Plan:
-    """Leave out exact kernels that noise will drown: they take most of the time. Public."""
-    law = null_law(plan)
-    if law is None or len(plan.exact) < 2:
-        return plan
-    kept = heard(declared(plan), law.deviations, epsilon, release)
-    kernels = tuple(kernel for kernel, stays in zip(plan.exact, kept, strict=False) if stays)
-    return replace(plan, kernels=kernels or plan.exact[:1])
 
 
 def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
