@@ -363,5 +363,5 @@ def test_what_only_kernels_of_all_columns_see_is_found():
     x = np.random.default_rng(1).integers(2, size=(1000, 5)).astype(float)
     y = np.column_stack([x[:, 0] != x[:, 1]] * 5).astype(float)
     bounds: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1)}
-    result = hsic_test(x, y, epsilon=1, rng=0, noise=SimulatedNoise(0), **bounds)
+    result = pt.hsic_test(x, y, epsilon=1, rng=0, noise=SimulatedNoise(0), **bounds)
     assert result.pvalue < 0.01

@@ -177,19 +177,14 @@ def _checked(
                 f"statistics={name!r} needs, on each side, a numeric column or one with at "
                 "most 24 categories, and not too many columns; leave it out."
             )
-    if (
-        TREND in names
-        and asked.release == "pvalue"
-        and (len(names), _pairs(TREND, domains))
-        != (
-            1,
-            1,
-        )
-    ):
+    alone = names == (TREND,) and _pairs(TREND, domains) == 1
+    if TREND in names and asked.release == "pvalue" and not alone:
         raise ParameterError(
-            "statistics='trend' has a p-value only by itself and for one column a side; ask for "
-            "release='decision'."
+            "statistics='trend' has a p-value only by itself, and for one column a side that is a "
+            "number or has two categories; ask for release='decision'."
         )
+    if names == (TREND,) and asked.shuffle == "swap":
+        raise ParameterError("shuffle='swap' does not apply to statistics='trend'; leave it out.")
     return names
 
 

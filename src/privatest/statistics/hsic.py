@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.privacy import PermutationSensitivity
+from privatest.core.privacy import SMALLEST_SENSITIVITY, PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
 from privatest.statistics.bins import parallel
@@ -83,6 +83,7 @@ def hsic_u_sensitivity(spread_x: float, spread_y: float, n: int) -> PermutationS
     docs/proofs/hsic-sensitivity.md.
     """
     step = 16 * spread_x**2 * spread_y**2 * (n - 1) / (27 * n * (n - 3)) * (1 + 1e-14)
+    step = max(step, SMALLEST_SENSITIVITY)  # kernels that round to 1 everywhere
     return PermutationSensitivity(step, step)
 
 
