@@ -21,7 +21,7 @@ from privatest.synthetic import asking, moments_asked
 from privatest.synthetic.asking import Question, Source
 from privatest.synthetic.conditions import (
     column_values,
-    compared_numbers,
+    known_jumps,
     number_column,
     selected,
 )
@@ -152,11 +152,13 @@ def _question(
     *more: Words,
 ) -> Question:
     condition = None if where is None else _condition(release, where)
-    marks: dict[str, list[float]] = {}
+    marks: dict[str, list[float]] | None = {}
     for words in (*more, where):
-        if words is None or words in release.columns:
+        jumps = {} if words is None else known_jumps(words, release.columns)
+        if jumps is None or marks is None:
+            marks = None
             continue
-        for name, numbers in compared_numbers(words, release.columns).items():
+        for name, numbers in jumps.items():
             marks.setdefault(name, []).extend(numbers)
     schema = release.facts.schema
     people = release.facts.n / (1 if schema is None else schema.rows_per_person)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.synthetic.conditions import row_count
 from privatest.synthetic.estimates import Estimate
 from privatest.synthetic.functionals import Found, normal_maximum
 from privatest.synthetic.probes import Marks
@@ -157,7 +158,9 @@ def quantile(
     if kept.sum() <= 0:
         return nothing(math.nan, _HIDDEN, bounds)
     value = _weighted_quantile(values, kept, q)
-    thresholds = _thresholds(values, kept, q, bounds, whole=whole)
+    # a condition is about another column too: all pairs of their cells are looked at
+    finer = 1 if where is None else 4
+    thresholds = _thresholds(values, kept, q, bounds, whole=whole, finer=finer)
 
     def below(columns: Columns) -> Floats:
         share: Floats = (columns[column][:, None] <= thresholds).astype(np.float64) - q
@@ -167,11 +170,15 @@ def quantile(
 
     found = source.means(below, asked.marks)
     error = _Z * found.errors
-    surely_above = thresholds[found.values + error < 0]
-    surely_below = thresholds[found.values - error >= 0]
+    # from each end up to the first threshold that is not refused: then a miss takes one error at
+    # the quantile itself, not one anywhere
+    lowest = int(np.argmax(np.append(found.values + error >= 0, True)))
+    highest = int(np.argmax(np.append(found.values[::-1] - error[::-1] < 0, True)))
     low, high = bounds or (float(values.min()), float(values.max()))
-    low = max(low, float(surely_above.max()) + whole) if surely_above.size else low
-    high = min(high, float(surely_below.min())) if surely_below.size else high
+    if lowest:
+        low = max(low, float(thresholds[lowest - 1]) + whole)
+    if highest:
+        high = min(high, float(thresholds[len(thresholds) - highest]))
     low, high = min(low, high), max(low, high)
     value = min(max(value, low), high)
     near = int(np.argmin(np.abs(thresholds - value)))
@@ -188,15 +195,16 @@ def _thresholds(
     bounds: tuple[float, float] | None,
     *,
     whole: bool,
+    finer: int,
 ) -> Floats:
     """Return numbers at which to look: even ones, and quantiles around the one asked for."""
     low, high = bounds or (float(values.min()), float(values.max()))
-    even = np.linspace(low, high, _EVEN)
-    levels = np.clip(q + np.linspace(-0.3, 0.3, _CLOSE), 0, 1)
+    even = np.linspace(low, high, _EVEN // finer)
+    levels = np.clip(q + np.linspace(-0.3, 0.3, _CLOSE // finer), 0, 1)
     close = [_weighted_quantile(values, weights, float(level)) for level in levels]
     found = np.concatenate([even, close])
     if whole:
-        if high - low < _EVEN + _CLOSE:
+        if high - low < (_EVEN + _CLOSE) // finer:
             found = np.arange(math.floor(low), math.ceil(high) + 1.0)
         found = np.floor(found)
     return np.unique(found)
@@ -269,5 +277,5 @@ def nothing(value: float, reason: str, reach: tuple[float, float] | None) -> Est
 
 def flat(values: Any, columns: Columns) -> Floats:
     """Return one number for each row."""
-    length = len(next(iter(columns.values())))
+    length = row_count(columns)
     return np.broadcast_to(np.asarray(values, dtype=np.float64), (length,))

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.results import read_only
-from privatest.data.schema import CategoricalColumn, Column, Schema
+from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 
 __all__ = ["MOST_CELLS", "Cells", "column_cells", "schema_cells"]
 
 MOST_CELLS = 20_000  # of a column: each takes noise, and one row says nothing about so many
 _FEW_VALUES = 1024  # integers that are counted one by one
 _BINS = 128  # of other numbers
+_LARGEST_INTEGER, _LARGEST_NUMBER = 1 << 53, 1e150  # floats hold no larger ones exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +114,13 @@ def schema_cells(schema: Schema) -> tuple[Cells, ...]:
     """Return the cells of all columns; refuse a column that has too many."""
     cells = []
     for name, column in schema.columns.items():
+        if isinstance(column, NumericColumn):
+            largest = max(abs(column.lower), abs(column.upper))
+            if largest > (_LARGEST_INTEGER if column.integer else _LARGEST_NUMBER):
+                raise ParameterError(
+                    f"bounds of column {name!r} are too large for method='tables': at most "
+                    f"{_LARGEST_INTEGER:,} for integers and {_LARGEST_NUMBER:g} for others."
+                )
         count = len(column.categories) if isinstance(column, CategoricalColumn) else 0
         if count > MOST_CELLS:
             raise ParameterError(

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.data.categories import spelling
 
-__all__ = ["column_values", "compared_numbers", "number_column", "selected"]
+__all__ = [
+    "column_values",
+    "compared_numbers",
+    "known_jumps",
+    "number_column",
+    "row_count",
+    "selected",
+]
 
 _LONGEST = 1000
 _EXAMPLE = "for example \"visits > 10 and plan == 'basic'\""
@@ -68,7 +75,7 @@ def selected(condition: object, columns: Columns) -> NDArray[np.bool_]:
         odd = next((n for n in columns if not _is_word(n) and n in condition), None)
         hint = "" if odd is None else f"; write the name as {_spelled(odd)}"
         raise ParameterError(f"this is not a condition{hint}; write {_EXAMPLE}.") from None
-    length = len(next(iter(columns.values())))
+    length = row_count(columns)
     return np.broadcast_to(np.asarray(chosen, dtype=np.bool_), (length,))
 
 
@@ -97,6 +104,42 @@ def compared_numbers(condition: object, columns: Columns) -> dict[str, list[floa
             if name in columns and numbers:
                 found.setdefault(name, []).extend(numbers)
     return found
+
+
+def known_jumps(words: object, columns: Columns) -> dict[str, list[float]] | None:
+    """Return the only numbers at which a column or a condition may jump; None if that is not known.
+
+    It is not for a function, for arithmetic, and for two columns in one comparison.
+
+    Examples
+    --------
+    >>> columns = {"x": np.arange(2), "y": np.arange(2)}
+    >>> known_jumps("x > 3 and y == 1", columns)
+    {'x': [3.0], 'y': [1.0]}
+    >>> known_jumps("x - y == 0", columns) is known_jumps("x == y", columns) is None
+    True
+    """
+    if not isinstance(words, str):
+        return None
+    if words in columns:
+        return {}
+    for node in ast.walk(ast.parse(words.strip(), mode="eval")):
+        if isinstance(node, ast.BinOp):
+            return None
+        if isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not):  # noqa: SIM102
+            if not isinstance(node.operand, ast.Constant):
+                return None
+        # column("a name") has one name as well: its own
+        names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+        if isinstance(node, ast.Compare) and len(names) > 1:
+            return None
+    return compared_numbers(words, columns)
+
+
+def row_count(columns: Columns) -> int:
+    """Return how many rows there are, which uses no column."""
+    count = getattr(columns, "rows", None)
+    return len(next(iter(columns.values()))) if count is None else int(count)
 
 
 def column_values(name: object, columns: Columns) -> NDArray[Any]:

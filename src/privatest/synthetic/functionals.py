@@ -22,6 +22,7 @@ from privatest.data.domain import Domain
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic.coefficients import Coefficients
+from privatest.synthetic.conditions import row_count
 from privatest.synthetic.estimates import Weighting
 from privatest.synthetic.probes import Marks, leaders, nearest, probe_places
 
@@ -270,7 +271,7 @@ def honest_error(noise: Floats, unseen: Floats) -> Floats:
     ratio = np.minimum(unseen / scale, 1e12)
     high = np.where(ratio < ratios[-1], np.interp(ratio, ratios, critical), ratio + _ONE_SIDED)
     error: Floats = np.where(ratio < 1e11, high * scale, unseen) / _Z
-    return error
+    return np.where((noise > 0) | (unseen > 0), error, 0.0)
 
 
 @cache
@@ -290,7 +291,7 @@ def _critical_values() -> tuple[Floats, Floats]:
 def _matrix(function: Function | Sequence[Function], columns: Columns) -> Floats:
     if not callable(function):
         return np.hstack([_matrix(each, columns) for each in function])
-    length = len(next(iter(columns.values())))
+    length = row_count(columns)
     values = np.asarray(function(columns), dtype=np.float64)
     if values.ndim < 2:
         values = np.broadcast_to(values, (length,))[:, None]

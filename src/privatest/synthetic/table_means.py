@@ -35,7 +35,9 @@ class TableMeans:
     """Estimates means from measured tables of the columns that a function uses."""
 
     finest = "this release says nothing about conditions finer than the bins of its tables"
-    unmeasured = "these columns were not measured together"
+    unmeasured = (
+        "these columns were not measured together, or the question may change within their bins"
+    )
     additive = True
 
     def __init__(
@@ -78,10 +80,10 @@ class TableMeans:
         values = np.broadcast_to(values, (len(self._weights),)) if values.ndim < 2 else values
         values = values.reshape(len(self._weights), -1)
         used = [name for name in self._schema.columns if name in watched.used]
-        if not used:
+        if not used and not np.ptp(values, axis=0).any():
             return self._constant(values)
         tables = [place for place, each in enumerate(self._measured) if {*used} <= {*each.columns}]
-        if not tables:
+        if not used or not tables or self._hidden(used, marks):
             return self._unknown(values)
         grid = _Grid.of(used, self._cells, self._schema, marks or {})
         looked = np.asarray(function(grid.columns), dtype=np.float64)
@@ -93,6 +95,16 @@ class TableMeans:
             whole = (held, sums)
             parts += [self._leaning(place, used[0], whole, looked, grid) for place in tables]
         return self._best(parts, values)
+
+    def _hidden(self, used: Sequence[str], marks: Marks | None) -> bool:
+        """Whether a function may do more within cells than looking at some values shows.
+
+        Without ``marks`` it may jump anywhere; and there may be too many cells to look at.
+        """
+        own = [self._cells[name] for name in used]
+        if math.prod(map(len, own)) > _MOST_PLACES:
+            return True
+        return marks is None and any((cells.highest > cells.lowest).any() for cells in own)
 
     def fitted(self, table: Measured) -> Floats:
         """Return the shares of the synthetic rows in a table's groups."""
@@ -290,9 +302,10 @@ class Watched(Mapping[str, NDArray[Any]]):
         """Return whether there is such a column; that does not use it."""
         return name in self._columns
 
-    def values(self) -> Any:
-        """Return the columns; their length alone is asked for."""
-        return self._columns.values()
+    @property
+    def rows(self) -> int:
+        """How many rows there are; that uses no column."""
+        return len(next(iter(self._columns.values())))
 
 
 def _looked(cells: Cells, marks: Any, within: int) -> tuple[Floats, NDArray[np.intp]]:

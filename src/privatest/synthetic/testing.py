@@ -57,12 +57,16 @@ def value_outcome(
     found = ask(what, where=where)
     if math.isnan(found.error) and (where is not None or found.limits is None):
         raise ParameterError(f"this cannot be tested: {found.reason}.")
-    noise, unseen = _noise(release, what, share) if where is None else (found.error, 0.0)
+    value, noise, unseen = found.value, found.error, 0.0
+    if where is None:
+        value, noise, unseen = _estimated(release, what, share)
+    if math.isinf(unseen):
+        raise ParameterError(f"this cannot be tested: {found.reason}.")
     people = _people(release)
     if share and where is None:
-        pvalue = share_pvalue(found.value, equals, people, noise, unseen)
+        pvalue = share_pvalue(value, equals, people, noise, unseen)
     else:
-        pvalue = normal_pvalue(found.value, equals, math.hypot(noise, found.sampling), unseen)
+        pvalue = normal_pvalue(value, equals, math.hypot(noise, found.sampling), unseen)
     name = what if isinstance(what, str) else "a function"
     text = f"the {'share of' if share else 'mean of'} {name}"
     if isinstance(where, str):
@@ -78,9 +82,9 @@ def value_outcome(
     )
 
 
-def _noise(release: SyntheticData, what: Words, share: bool) -> tuple[float, float]:
-    """Return the noise of an estimate, and the bound on what else it may miss."""
-    from privatest.synthetic.conditions import compared_numbers, selected  # noqa: PLC0415
+def _estimated(release: SyntheticData, what: Words, share: bool) -> tuple[float, float, float]:
+    """Return an estimate, its noise, and the bound on what else it may miss."""
+    from privatest.synthetic.conditions import known_jumps, selected  # noqa: PLC0415
 
     source = release.source
     assert source is not None
@@ -90,9 +94,8 @@ def _noise(release: SyntheticData, what: Words, share: bool) -> tuple[float, flo
             return flat(what(columns), columns)
         return flat(selected(what, columns) if share else columns[what], columns)
 
-    marks = compared_numbers(what, release.columns) if share else {}
-    found = source.means(function, marks)
-    return float(found.noise[0]), float(found.unseen[0])
+    found = source.means(function, known_jumps(what, release.columns))
+    return float(found.values[0]), float(found.noise[0]), float(found.unseen[0])
 
 
 def independence_outcome(
