@@ -1,7 +1,7 @@
 """Releases by tables on Adult and on diamonds, beside MST and AIM: tables, a model trained on rows.
 
 Run: python -m benchmarks.release.adult [--data FILE] [--table adult|diamonds] [--epsilons .1 1 3]
-    [--seeds 5] [--peers] [--peer-python PATH] [--only ours mst aim]
+    [--seeds 5] [--peers] [--peer-python PATH] [--only ours mst aim aim-replace]
 Writes results/release-<table>.json and a plot; runs of earlier calls stay in it.
 
 adult: census data (UCI, CC BY 4.0), 48,842 rows, 14 columns, coded as integers; the classifier's
@@ -19,6 +19,8 @@ the released rows, for the last column. Seconds are of the processor, on one thr
 --peers runs MST and AIM of OpenDP too (peers.py: what is run, how, and what is mended). They need
 a Python of their own, --peer-python, with: pip install "opendp[mbi]==0.16.0". They protect rows
 that are added or removed; ours are replaced, which is stricter. Their noise cannot be seeded.
+--only aim-replace (needs no --peers) is AIM with half of its rho: what its tables would cost if
+rows were replaced; its selections would cost more.
 """
 
 from __future__ import annotations
@@ -66,7 +68,10 @@ ONE_THREAD = {
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
 }
 DELTA = "1e-5"
-METHODS = ("ours", "mst", "aim")
+METHODS = ("ours", "mst", "aim", "aim-replace")
+LABELS = {"ours": "release", "mst": "MST (OpenDP)", "aim": "AIM (OpenDP)"}
+LABELS["aim-replace"] = "AIM, rows replaced"
+TITLES = {"one_way": "1-way distance", "two_way": "2-way distance", "auc": "AUC"}
 MEASURES = ("one_way", "two_way", "auc", "seconds")
 Rows = NDArray[np.int64]
 
@@ -169,19 +174,31 @@ def peer(
 
 
 def plot(name: str, runs: list[dict[str, Any]]) -> None:
-    """Draw the measures against epsilon, a line for each method."""
+    """Draw the measures against epsilon: means of each method, and its runs."""
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
-    for axis, measure in zip(axes, ("one_way", "two_way", "auc"), strict=True):
-        for method in dict.fromkeys(run["method"] for run in runs):
-            epsilons = sorted({run["epsilon"] for run in runs if run["method"] == method})
-            means = [
-                np.mean([r[measure] for r in runs if (r["method"], r["epsilon"]) == (method, e)])
-                for e in epsilons
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+    for axis, (measure, title) in zip(axes, TITLES.items(), strict=True):
+        for place, method in enumerate(METHODS):
+            own = [run for run in runs if run["method"] == method]
+            epsilons = sorted({run["epsilon"] for run in own})
+            means = [np.mean([r[measure] for r in own if r["epsilon"] == e]) for e in epsilons]
+            look = {"color": f"C{place}"}
+            axis.plot(epsilons, means, marker="o", label=LABELS[method], **look)
+            axis.scatter([r["epsilon"] for r in own], [r[measure] for r in own], s=6, **look)
+        ticks = sorted({run["epsilon"] for run in runs})
+        axis.set(xscale="log", xlabel="epsilon", title=title)
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        if measure != "auc":
+            low, high = min(r[measure] for r in runs), max(r[measure] for r in runs)
+            marks = [
+                mark
+                for mark in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+                if low / 1.2 < mark < high * 1.2
             ]
-            axis.plot(epsilons, means, marker="o", label=method)
-        axis.set(xscale="log", xlabel="epsilon", title=measure.replace("_", "-"))
+            axis.set_yscale("log")
+            axis.set_yticks(marks, [f"{mark:g}" for mark in marks])
+        axis.minorticks_off()
     axes[0].legend()
     figure.savefig(RESULTS / f"release-{name}.png", dpi=120)
 
@@ -215,7 +232,7 @@ def main() -> None:
     table = load(args.table, args.data)
     path = RESULTS / f"release-{args.table}.json"
     runs: list[dict[str, Any]] = json.loads(path.read_text())["runs"] if path.exists() else []
-    methods = args.only or (METHODS if args.peers else METHODS[:1])
+    methods = args.only or METHODS[: 3 if args.peers else 1]
     for method, epsilon, seed in itertools.product(methods, args.epsilons, range(args.seeds)):
         case = {"method": method, "epsilon": epsilon, "seed": seed}
         run = measured(table, case, args.peer_python)
