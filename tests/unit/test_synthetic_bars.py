@@ -14,7 +14,7 @@ from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, SyntheticData, release
 from privatest.synthetic.functionals import honest_error, normal_maximum
 from privatest.synthetic.probes import leaders, nearest, probe_places
-from privatest.synthetic.table_means import Watched
+from privatest.synthetic.table_grid import Watched
 
 SCHEMA = Schema(
     {

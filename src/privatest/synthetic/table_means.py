@@ -7,7 +7,7 @@ counts. Within a cell that holds several values the function's range bounds what
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.synthetic.cells import Cells, schema_cells
+from privatest.synthetic.cells import schema_cells
 from privatest.synthetic.functionals import Found, Function, honest_error
 from privatest.synthetic.measured import Measured
 from privatest.synthetic.probes import Marks
+from privatest.synthetic.table_grid import MOST_PLACES, Grid, Watched, reduced
 
 __all__ = ["TableMeans"]
 
-_WITHIN = 7  # values that are looked at in a cell with many
-_MOST_PLACES = 1 << 20
 _SURELY = 2.576  # a bound fails with probability .005
 _EXACT = 0.1  # of the noise: tables that leave no more open are averaged
 
@@ -85,7 +84,7 @@ class TableMeans:
         tables = [place for place, each in enumerate(self._measured) if {*used} <= {*each.columns}]
         if not used or not tables or self._hidden(used, marks):
             return self._unknown(values)
-        grid = _Grid.of(used, self._cells, self._schema, marks or {})
+        grid = Grid.of(used, self._cells, self._schema, marks or {})
         looked = np.asarray(function(grid.columns), dtype=np.float64)
         looked = looked.reshape(len(grid.cells), values.shape[1])
         held, sums = self._sums(used, values)
@@ -102,7 +101,7 @@ class TableMeans:
         Without ``marks`` it may jump anywhere; and there may be too many cells to look at.
         """
         own = [self._cells[name] for name in used]
-        if math.prod(map(len, own)) > _MOST_PLACES:
+        if math.prod(map(len, own)) > MOST_PLACES:
             return True
         return marks is None and any((cells.highest > cells.lowest).any() for cells in own)
 
@@ -128,7 +127,7 @@ class TableMeans:
         shape = tuple(table.counts.shape[table.columns.index(name)] for name in used)
         group = _joint_groups(table, used, shape)
         low, high = (
-            _reduced(end, group, math.prod(shape), how)
+            reduced(end, group, math.prod(shape), how)
             for end, how in zip(ends, (np.minimum, np.maximum), strict=True)
         )
         middle = _middles(rows, group, low, high)
@@ -154,7 +153,7 @@ class TableMeans:
         name: str,
         rows: tuple[Floats, Floats],
         looked: Floats,
-        grid: _Grid,
+        grid: Grid,
     ) -> _Part:
         """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
         mean, sigma = self._known[name]
@@ -244,118 +243,12 @@ class _Part:
     pieces: list[tuple[int, Floats]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Grid:
-    """Values of one or two columns to look at, and the cell that each is in."""
-
-    columns: Columns
-    cells: NDArray[np.intp]
-    size: int
-
-    @classmethod
-    def of(
-        cls, used: Sequence[str], cells: Mapping[str, Cells], schema: Schema, marks: Marks
-    ) -> _Grid:
-        """Look at every cell, and at every combination of two columns' cells."""
-        within = _WITHIN
-        while True:
-            looked = [_looked(cells[name], marks.get(name, ()), within) for name in used]
-            if math.prod(len(places) for places, _ in looked) <= _MOST_PLACES or within <= 2:
-                break
-            within -= 1
-        meshes = np.meshgrid(*(np.arange(len(places)) for places, _ in looked), indexing="ij")
-        columns, joint, size = {}, np.zeros(meshes[0].size, dtype=np.intp), 1
-        for name, mesh, (places, own) in zip(used, meshes, looked, strict=True):
-            columns[name] = _in_words(places, name, schema)[mesh.ravel()]
-            joint = joint * len(cells[name]) + own[mesh.ravel()]
-            size *= len(cells[name])
-        return cls(columns, joint, size)
-
-    def ends(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return the smallest and the largest value in each cell (or pair of cells)."""
-        low = _reduced(values, self.cells, self.size, np.minimum)
-        return low, _reduced(values, self.cells, self.size, np.maximum)
-
-
-class Watched(Mapping[str, NDArray[Any]]):
-    """Columns that remember which of them were used."""
-
-    def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self.used: set[str] = set()
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a column and remember it."""
-        found = self._columns[name]
-        self.used.add(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the names."""
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        """Return the number of columns."""
-        return len(self._columns)
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether there is such a column; that does not use it."""
-        return name in self._columns
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are; that uses no column."""
-        return len(next(iter(self._columns.values())))
-
-
-def _looked(cells: Cells, marks: Any, within: int) -> tuple[Floats, NDArray[np.intp]]:
-    """Return values in every cell: all of a few, else its ends, some between, and marks."""
-    found = []
-    for low, high in zip(cells.lowest, cells.highest, strict=True):
-        if low == high:
-            found.append(np.array([low]))
-        elif cells.whole:
-            found.append(np.unique(np.rint(np.linspace(low, high, within))))
-        else:
-            last = high if high == cells.highest[-1] else np.nextafter(high, low)
-            found.append(np.linspace(low, last, within))
-    if cells.ordered:
-        sides = [(mark - 1, mark, mark + 1) if cells.whole else _sides(mark) for mark in marks]
-        extra = np.array([side for mark in sides for side in mark], dtype=np.float64)
-        found.append(extra[(extra >= cells.lowest[0]) & (extra <= cells.highest[-1])])
-    places = np.unique(np.concatenate(found))
-    return places, cells.codes(places)
-
-
-def _sides(mark: float) -> tuple[float, float, float]:
-    return float(np.nextafter(mark, -np.inf)), mark, float(np.nextafter(mark, np.inf))
-
-
-def _in_words(places: Floats, name: str, schema: Schema) -> NDArray[Any]:
-    column = schema.columns[name]
-    if isinstance(column, CategoricalColumn):
-        kinds = {type(category) for category in column.categories}
-        dtype = None if len(kinds) == 1 and str not in kinds else object
-        return np.array(column.categories, dtype=dtype)[places.astype(np.intp)]
-    return places.astype(np.int64) if column.integer else places
-
-
 def _joint_groups(table: Measured, used: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.intp]:
     """Return the group of each cell of a column, or of each pair of cells of two."""
     groups = [table.groups[table.columns.index(name)] for name in used]
     if len(groups) == 1:
         return groups[0]
     return (groups[0][:, None] * shape[1] + groups[1]).ravel()
-
-
-def _reduced(
-    values: Floats, places: NDArray[np.intp], size: int, how: Callable[..., Any]
-) -> Floats:
-    """Return the smallest or largest row of values at each place."""
-    order = np.argsort(places, kind="stable")
-    starts = np.searchsorted(places[order], np.arange(size))
-    reduced: Floats = how.reduceat(values[order], starts, axis=0)  # type: ignore[attr-defined]
-    return reduced
 
 
 def _middles(
