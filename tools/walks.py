@@ -133,7 +133,8 @@ def watched(job: Callable[[], object]) -> list[Step]:
             return
         if not rehearsals and _is_step(frame, here):
             steps.setdefault((here, frame.f_code.co_qualname))
-        if "rehears" in frame.f_code.co_name:
+        # whether released weights are fitted again depends on the noise
+        if "rehears" in frame.f_code.co_name or frame.f_code.co_name == "nonnegative":
             rehearsals.append(frame)
 
     sys.setprofile(watch)
