@@ -20,9 +20,9 @@ do not.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
-import sys
 import time
 from importlib import import_module
 from importlib.metadata import version
@@ -120,8 +120,11 @@ def _rounded(weights: NDArray[np.float64], total: int, rng: np.random.Generator)
 
 
 def main() -> None:
-    source, target = sys.argv[1:]
-    with np.load(source) as job:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("job", help="what benchmarks.release.adult wrote")
+    parser.add_argument("target", help="where the rows go")
+    options = parser.parse_args()
+    with np.load(options.job) as job:
         rows, asked = job["rows"], json.loads(str(job["asked"]))
     dp = import_module("opendp.prelude")
     dp.enable_features("contrib", "honest-but-curious")
@@ -138,7 +141,7 @@ def main() -> None:
     facts |= {name: version(name) for name in ("opendp", "mbi")} | {"iterations": ITERATIONS}
     facts |= {"rounds": ROUNDS, "megabytes": SIZE} if method == "aim" else {}
     columns = np.column_stack([made[name] for name in asked["sizes"]])
-    np.savez(target, rows=columns, facts=json.dumps(facts))
+    np.savez(options.target, rows=columns, facts=json.dumps(facts))
 
 
 if __name__ == "__main__":
