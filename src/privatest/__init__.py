@@ -1,6 +1,7 @@
 """Differentially private hypothesis tests: the answer, and a proof that it hides each person."""
 
 from privatest.any_test import sarrm_test, test_of_tests
+from privatest.core.adjusting import adjust
 from privatest.core.errors import (
     BudgetError,
     DataError,
@@ -9,6 +10,7 @@ from privatest.core.errors import (
     PrivacyError,
     PrivatestError,
 )
+from privatest.core.intervals import Interval
 from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.custom import permutation_test
@@ -59,6 +61,7 @@ __all__ = [
     "DataError",
     "Decision",
     "Estimate",
+    "Interval",
     "LedgerError",
     "MeanEstimate",
     "MomentsRelease",
@@ -73,6 +76,7 @@ __all__ = [
     "SharePlan",
     "StatisticRelease",
     "SyntheticData",
+    "adjust",
     "compare",
     "compare_all",
     "compare_releases",

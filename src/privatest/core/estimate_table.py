@@ -14,6 +14,12 @@ __all__ = ["EstimateTable", "estimate_table", "numbered", "places_of"]
 
 _MOST_PLACES = 5
 
+# What an interval from "lower" to "upper" may be of, by the name of the estimate.
+_ESTIMATED = {
+    "difference": "difference{s} of means, first minus second",
+    "mean": "mean{s}",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class EstimateTable:
@@ -30,7 +36,7 @@ def estimate_table(
 
     Covariances and regions are for computing: they stay in ``estimates`` and are left out here.
     """
-    if "lower" in estimates:
+    if "lower" in estimates and any(name in estimates for name in _ESTIMATED):
         return _intervals(estimates, parameters, alpha)
     if "difference" in estimates and "error" in estimates:
         return _places(estimates, parameters)
@@ -48,28 +54,24 @@ def places_of(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 def _intervals(
     estimates: Mapping[str, Any], parameters: Mapping[str, Any], alpha: float
 ) -> EstimateTable:
-    two = "difference" in estimates
-    middle, lower, upper = (
-        np.atleast_1d(estimates[name])
-        for name in ("difference" if two else "mean", "lower", "upper")
-    )
+    what = next(name for name in _ESTIMATED if name in estimates)
+    middle, lower, upper = (np.atleast_1d(estimates[name]) for name in (what, "lower", "upper"))
     plural = "s" * (len(middle) > 1)
     percent = f"{100 * (1 - alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    what = f"difference{plural} of means, first minus second" if two else f"mean{plural}"
     names = parameters.get("columns") or numbered(len(middle), "value")
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)
     ]
-    if two:
+    if "mean_x" in estimates:
         means = zip(*(np.atleast_1d(estimates[name]) for name in ("mean_x", "mean_y")), strict=True)
         texts = [
             f"{text}, means {first:.4g} and {second:.4g}"
             for text, (first, second) in zip(texts, means, strict=True)
         ]
     rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
-    return EstimateTable(f"private {what} ({level})", rows)
+    return EstimateTable(f"private {_ESTIMATED[what].format(s=plural)} ({level})", rows)
 
 
 def numbered(count: int, single: str = "column 1") -> list[str]:

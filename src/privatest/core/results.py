@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import EstimateTable, estimate_table
+from privatest.core.intervals import Interval, confidence
 from privatest.core.privacy import Adjacency, Budget
 
 __all__ = ["Decision", "Outcome", "Released", "html_table", "privacy_sentence", "read_only"]
@@ -172,11 +174,45 @@ class Outcome(Decision):
     estimates : mapping
         Private estimates that were released with it (means, differences, their noise), as
         read-only arrays or numbers; empty for most tests.
+    intervals : callable or None
+        From a level to the interval at that level, computed from released numbers alone. It is
+        not part of the JSON document, which has the interval of level 1 - alpha.
     """
 
     pvalue: float = 1.0
     statistic: float | None = None
     estimates: Mapping[str, Any] = field(default_factory=dict)
+    intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
+
+    def __iter__(self) -> Iterator[float | None]:
+        """Unpack as ``statistic, pvalue``, like SciPy's results."""
+        yield self.statistic
+        yield self.pvalue
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return a confidence interval for what was estimated; it costs nothing more.
+
+        Parameters
+        ----------
+        confidence_level : float
+            How often such intervals cover. A one-sided test has one-sided intervals.
+
+        Notes
+        -----
+        **Privacy** Post-processing: computed from what was released and public numbers.
+        """
+        level = confidence(confidence_level)
+        if self.intervals is not None:
+            return self.intervals(level)
+        if "lower" not in self.estimates:
+            raise ParameterError("this result has no confidence interval: it estimates nothing.")
+        recorded = 1 - self.alpha
+        if abs(level - recorded) > 1e-12:
+            raise ParameterError(
+                f"confidence_level must be {recorded:g}: a result that was read from a record "
+                f"has the interval of level 1 - alpha only."
+            )
+        return Interval(self.estimates["lower"], self.estimates["upper"], level)
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
