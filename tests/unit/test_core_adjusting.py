@@ -67,7 +67,7 @@ def test_what_cannot_be_adjusted_is_refused(results):
 def test_a_decision_has_no_p_value_to_adjust():
     plain = {name: getattr(outcome(0.1), name) for name in pt.Decision.__slots__}
     with pytest.raises(pt.ParameterError, match="a decision has none"):
-        pt.adjust([pt.Decision(**plain)])
+        pt.adjust([pt.Decision(**plain)])  # type: ignore[list-item]
 
 
 def test_a_result_unpacks_as_scipy_does():
