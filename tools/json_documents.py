@@ -178,6 +178,22 @@ TESTS = {
         {**_RESULT, **_COMPARED, **_PAID},
         _OUTCOME,
     ),
+    "tests": _document(
+        "Of `two-sample --each-column`.",
+        {
+            "columns": _of(
+                "object",
+                "The test of each column, with its adjusted p-value.",
+                additionalProperties=_part("column-test"),
+            ),
+            "adjustment": _text("How p-values were adjusted.", "holm", "bonferroni", "bh", "by"),
+            **_COST,
+            **_SIMULATED,
+            **_COMPARED,
+            **_GUARANTEE,
+            **_PAID,
+        },
+    ),
     "comparison": _document(
         "Of `compare`, with two shares.",
         {**_RESULT, **_COMPARED, "shares": _list("The two files.")},
@@ -384,6 +400,11 @@ PARTS = {
             "rho_delta": _decimal("Deltas that zCDP needs besides"),
             "events": _count("Number of requests."),
         },
+    ),
+    "column-test": _object(
+        "The test of one column.",
+        {k: v for k, v in _RESULT.items() if k not in ("verdict", "guarantee")},
+        _OUTCOME,
     ),
     "pair": _object("Two shares.", {**_RESULT, "shares": _list("The two files.")}, _OUTCOME),
     "published": _object("A release.", _PUBLISHED),

@@ -58,7 +58,7 @@ def test_every_option_and_a_schema(cli, tmp_path):
         ({"--epsilon": "0"}, "epsilon"),
         ({"--alpha": "2"}, "alpha"),
         ({"--statistic": "ad"}, "statistic"),
-        ({"--rows-per-person": "3"}, "--bounds age=LOW:HIGH"),
+        ({"--rows-per-person": "3"}, "--bounds NAME=LOW:HIGH"),
         ({"--bounds": "visits=0:80"}, "'age' has no bounds"),
     ],
 )

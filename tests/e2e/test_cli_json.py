@@ -119,6 +119,7 @@ RUNS: list[tuple[str, list[str]]] = [
         ],
     ),
     ("test", ["two-sample", "a.csv", *GROUP, *BOUGHT, *PUBLIC, "--method", "ttest"]),
+    ("tests", ["two-sample", "a.csv", *GROUP, *AGE, "--epsilon", "1", "--each-column"]),
     ("test", ["independence", "a.csv", "--x", "visits", "--y", "age", *BOUNDS]),
     ("test", ["paired", "a.csv", "--before", "visits_2023", "--after", "visits_2024"]),
     ("test", ["fit", "a.csv", "--column", "age", "--dist", "norm(40, 9)"]),

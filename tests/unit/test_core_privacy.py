@@ -249,3 +249,17 @@ def test_gaussian_delta_where_a_tail_has_few_digits(epsilon, delta):
 def test_gaussian_noise_needs_delta():
     with pytest.raises(ParameterError, match="delta must be above 0"):
         gaussian_scale(1.0, Budget(1))
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7, 1000])
+def test_a_budget_in_equal_parts_is_never_more_than_the_whole(parts):
+    whole = Budget("0.1", "1e-7")
+    share = whole.divided(parts)
+    assert parts * share.epsilon <= whole.epsilon
+    assert parts * share.delta <= whole.delta
+    assert parts * share.epsilon > whole.epsilon - Decimal("1e-14")
+
+
+def test_a_budget_is_not_cut_below_the_smallest_one():
+    with pytest.raises(ParameterError, match="epsilon must be at least"):
+        Budget("0.00001").divided(11)

@@ -178,6 +178,11 @@ def describe(path: Path | None, bounds: Sequence[str], rows: int | None) -> Sche
         named = {name: (low, high) for name, low, high in pairs}
         if len(named) < len(pairs):
             raise ParameterError("--bounds names a column twice.")
+        if not named and rows is not None and rows > 1:  # it would be lost, and noise too small
+            raise ParameterError(
+                "--rows-per-person needs the columns described: pass --bounds NAME=LOW:HIGH too, "
+                "or a schema."
+            )
         return Schema.from_bounds(named, rows_per_person=rows or 1) if named else None
     schema = Schema.from_toml(path)
     if rows is None or rows == schema.rows_per_person:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Annotated
 
 import typer
@@ -10,7 +9,6 @@ import typer
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
-from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.questions.catalogue import find
 
@@ -96,9 +94,4 @@ def fit(
         options={"statistic": statistic},
     )
     described = describe(schema, bounds or [], rows_per_person)
-    if described is None and rows_per_person is not None and rows_per_person > 1:
-        wanted = shlex.quote(f"{column}=LOW:HIGH")
-        raise ParameterError(
-            f"--rows-per-person needs a description of the column: --bounds {wanted} or a schema."
-        )
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from privatest.core.adjusting import Adjustment
+from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number, reject
 from privatest.data.schema import Membership, Schema
@@ -53,6 +55,26 @@ Columns = Annotated[
         help="Columns to compare, with commas between; by default all that are described. Write a "
         "name that has a comma in double quotes.",
         rich_help_panel=_DATA,
+    ),
+]
+EachColumn = Annotated[
+    bool,
+    typer.Option(
+        "--each-column",
+        help="Test each column on its own: epsilon and delta are shared equally, and p-values are "
+        "adjusted for their number.",
+        rich_help_panel=_DATA,
+    ),
+]
+Adjust = Annotated[
+    Adjustment | None,
+    typer.Option(
+        "--adjust",
+        metavar="HOW",
+        help="With --each-column: holm or bonferroni (chance of any false rejection), bh or by "
+        "(share of false ones).",
+        rich_help_panel=_TEST,
+        show_default="holm",
     ),
 ]
 Bounds = Annotated[
@@ -281,6 +303,13 @@ def method_option(question: str, lead: str, *, panel: str = _TEST) -> Any:
         rich_help_panel=panel,
         show_default=usual(question),
     )
+
+
+def read_each(each_column: bool, adjust: str | None) -> str | None:
+    """Return how p-values of each column are adjusted; None where columns are tested together."""
+    if adjust is not None and not each_column:
+        raise ParameterError("--adjust goes with --each-column: one test needs no adjustment.")
+    return (adjust or "holm") if each_column else None
 
 
 def read_alpha(text: str) -> float:

@@ -141,7 +141,9 @@ def print_result(
     if as_json:
         said = {"guarantee": result.guarantee}
         if isinstance(result, Decision):
-            said = {"verdict": result.verdict, "compared": compared} | said
+            said |= {"verdict": result.verdict}
+        if label == "compared" or isinstance(result, Decision):
+            said |= {"compared": compared}
         print_json(result.to_dict() | said | dict(more or {}))
         return
     page = Page()

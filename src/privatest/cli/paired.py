@@ -9,7 +9,6 @@ import typer
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
-from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.questions.catalogue import such, usual
 
@@ -82,7 +81,5 @@ def paired(
         parts={"before": before, "after": after},
         options={"alternative": alternative},
     )
-    if rows_per_person is not None and schema is None and not bounds:
-        raise ParameterError("--rows-per-person needs the columns described: pass --bounds too.")
     described = describe(schema, bounds or [], rows_per_person)
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -26,6 +26,7 @@ def two_sample(
     group: options.GroupColumn = None,
     groups: options.Groups = None,
     columns: options.Columns = None,
+    each_column: options.EachColumn = False,
     bounds: options.Bounds = None,
     schema: options.SchemaFile = None,
     epsilon: options.Epsilon,
@@ -36,6 +37,7 @@ def two_sample(
     release: options.Release = None,
     method: Method = _USUAL,
     alpha: options.Alpha = "0.05",
+    adjust: options.Adjust = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -83,6 +85,7 @@ def two_sample(
             "groups": groups,
             "membership": membership,
             "adjacency": adjacency,
+            "each_column": options.read_each(each_column, adjust),
         },
         options={
             "release": release,

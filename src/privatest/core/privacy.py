@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from numbers import Integral
 from typing import Literal, get_args
@@ -112,6 +112,20 @@ class Budget:
             epsilon, delta = self.epsilon + other.epsilon, self.delta + other.delta
         if delta >= 1:
             raise ParameterError("delta of the two releases adds up to 1 or more: nothing is left.")
+        return Budget(epsilon, delta)
+
+    def divided(self, parts: int) -> Budget:
+        """Return an equal share, rounded down: so many of them cost no more than this budget."""
+        if self.epsilon < parts * MINIMUM_EPSILON:
+            reject(
+                "epsilon", f"at least {parts * MINIMUM_EPSILON:f} for {parts} parts", self.epsilon
+            )
+        with localcontext() as context:
+            context.prec = 60
+            epsilon, delta = (
+                (whole / parts).quantize(_RESOLUTION, rounding=ROUND_FLOOR)
+                for whole in (self.epsilon, self.delta)
+            )
         return Budget(epsilon, delta)
 
     def __str__(self) -> str:

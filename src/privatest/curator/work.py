@@ -8,6 +8,7 @@ from __future__ import annotations
 from privatest.core.errors import ParameterError
 from privatest.curator.config import DatasetConfig
 from privatest.questions import Prepared
+from privatest.questions.each_column import PreparedEach
 
 __all__ = ["limit_work"]
 
@@ -32,6 +33,8 @@ def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
 
 def _work(prepared: Prepared, rows: int) -> int:
     """Return about how many numbers a test looks at; 0 for one that is always quick."""
+    if isinstance(prepared, PreparedEach):
+        return sum(_work(each, rows) for each in prepared.columns.values())
     entry = prepared.request.entry
     if entry.work and prepared.schema is not None:
         return entry.count_work(prepared.schema, rows)

@@ -46,6 +46,10 @@ class Method:
         Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
     one_column : bool
         Whether it compares one numeric column only.
+    unbounded : bool
+        Whether that column needs no description: ranks do not depend on bounds.
+    aliases : tuple of str
+        Other names by which it is found: SciPy's, for example.
     needed : tuple of str
         Options that must be given.
     releases : tuple of str
@@ -77,6 +81,8 @@ class Method:
     public_groups: str = ""
     gaussian: bool = False
     one_column: bool = False
+    unbounded: bool = False
+    aliases: tuple[str, ...] = ()
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
     level: bool = True
@@ -140,19 +146,26 @@ def _ipm(distance: str, *options: str, about: str = "") -> Method:
     return Method("two_sample.ipm.ipm_test", named, {"distance": distance}, about=about)
 
 
-def _ks(statistic: str) -> Method:
-    options = {"permutations": "n_permutations"}
-    preset = {"statistic": statistic}
-    words = "one column, exact p-values"
-    return Method("two_sample.ks.ks_2samp", options, preset, one_column=True, about=words)
+def _ks(statistic: str, *aliases: str) -> Method:
+    return Method(
+        "two_sample.ks.ks_2samp",
+        {"permutations": "n_permutations"},
+        {"statistic": statistic},
+        one_column=True,
+        unbounded=True,
+        aliases=aliases,
+        about="one column, exact p-values",
+    )
 
 
-def _rank(function: str, *options: str) -> Method:
+def _rank(function: str, *options: str, aliases: tuple[str, ...] = ()) -> Method:
     return Method(
         f"two_sample.{function}",
         _same(*options),
         public_groups=_BY_RANKS,
         one_column=True,
+        unbounded=True,
+        aliases=aliases,
         about=_RANKED,
     )
 
@@ -239,16 +252,18 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "wasserstein": _ipm("wasserstein"),
         "tv": _ipm("total-variation", about="categories"),
         "kolmogorov": _ipm("kolmogorov"),
-        "ks": _ks("ks"),
+        "ks": _ks("ks", "ks_2samp", "kstest"),
         "kuiper": _ks("kuiper"),
         "mann-whitney": Method(
             "two_sample.ranks.mannwhitneyu",
             _PERMUTED | _same("alternative"),
             one_column=True,
+            unbounded=True,
+            aliases=("mannwhitneyu", "ranksums"),
             about=_RANKED,
         ),
         "kruskal": _rank("kruskal_wallis.kruskal"),
-        "median": _rank("ranks.median_test", "alternative"),
+        "median": _rank("ranks.median_test", "alternative", aliases=("median_test",)),
         "me": _embedding("embedding.me_test", "locations", "kernel"),
         "scf": _embedding("embedding.scf_test", "frequencies"),
         "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
@@ -267,6 +282,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             public_groups=_BY_SIZES,
             gaussian=True,
             one_column=True,
+            aliases=("t-test", "ttest_ind"),
             picture=_DIFFERENCES,
             about="one mean",
         ),
@@ -348,6 +364,9 @@ def find(question: object, method: object, parts: Collection[str] = ()) -> tuple
         method = chosen[0] if len(chosen) == 1 else None
     if method is None:
         raise ParameterError(f"method must be given, one of {', '.join(known)}.")
+    for name, entry in known.items():
+        if method in entry.aliases:
+            return name, entry
     if not isinstance(method, str) or method not in known:
         try:
             reject("method", f"one of {', '.join(known)}", method)

@@ -47,7 +47,21 @@ def prepare(request: Request, schema: Schema | None, *, samples: int = 1) -> Pre
         "mean": lambda: _mean(request, schema),
         "release": lambda: _release(request, schema),
     }
+    if "each_column" in request.parts:
+        return prepare_each(request, schema, samples)
     return _filtered(makers[request.question](), schema)
+
+
+def prepare_each(request: Request, schema: Schema | None, samples: int) -> Prepared:
+    """Check a request for each of several columns: a budget for all, in equal shares."""
+    from privatest.questions.each_column import PreparedEach, one_for_each  # noqa: PLC0415
+
+    names = request.parts.get("columns")
+    if names is None:
+        names = tuple(chosen_columns(schema, None, request.parts.get("group")).columns)
+    requests = one_for_each(request, names)
+    columns = {name: prepare(each, schema, samples=samples) for name, each in requests.items()}
+    return PreparedEach.gather(request, columns, schema)
 
 
 def _filtered(prepared: Prepared, schema: Schema | None) -> Prepared:
@@ -168,14 +182,19 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
             f"method {request.method} needs public membership: {request.entry.public_groups}. "
             f"Use method {such(request.question, lambda entry: not entry.public_groups)}."
         ).with_flags(_PUBLIC)
-    schema = chosen_columns(described, request.parts.get("columns"), group)
-    if request.entry.one_column and (len(schema.columns) > 1 or schema.categorical_names):
+    columns = request.parts.get("columns")
+    if request.entry.unbounded and described is None and columns is not None:
+        schema, names, text = None, list(columns), []
+    else:
+        schema = chosen_columns(described, columns, group)
+        names, text = list(schema.columns), list(schema.categorical_names)
+    if request.entry.one_column and (len(names) > 1 or text):
         raise ParameterError(
             f"method {request.method} compares one numeric column: name it in columns. "
             f"Method {usual(request.question)} takes several, and categories."
         )
-    _check_statistics(request, schema)
-    names, text = list(schema.columns), list(schema.categorical_names)
+    if schema is not None:
+        _check_statistics(request, schema)
     words = ", ".join(names)
     if grouping is not None:
         names, text = [*names, grouping.column], [*text, grouping.column]
@@ -288,6 +307,11 @@ def _target(request: Request) -> str:
     if dist is not None:
         with named_as_asked({"dist": "cdf"}):
             read_cdf(dist)
+        if "(" not in dist:  # SciPy would take the standard one, which is hardly ever meant
+            raise ParameterError(
+                f'dist must have its parameters: "{dist}(...)" with location and scale, as in '
+                "scipy.stats; or family, where they are unknown."
+            ).with_flags(f"Pass --family {dist} for unknown location and scale.")
         return str(dist)
     if request.options.get("statistic", STATISTICS[0]) not in STATISTICS:
         raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")

@@ -33,7 +33,7 @@ __all__ = ["PARTS", "Filter", "Prepared", "Request", "named_as_asked"]
 
 # Which columns play which part, for each question.
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "two-sample": ("columns", "group", "groups", "membership", "adjacency"),
+    "two-sample": ("columns", "group", "groups", "membership", "adjacency", "each_column"),
     "independence": ("x", "y"),
     "paired": ("before", "after"),
     "fit": ("column", "dist", "family"),
@@ -86,7 +86,8 @@ class Request:
 
     def __post_init__(self) -> None:
         """Refuse what the method does not have; drop what was not given."""
-        _, entry = find(self.question, self.method)
+        method, entry = find(self.question, self.method)
+        object.__setattr__(self, "method", method)  # an alias becomes the catalogue's name
         if entry.level:
             alpha = _ALPHA if self.alpha is None else self.alpha
             object.__setattr__(self, "alpha", number("alpha", alpha, above=0, below=1))
@@ -126,7 +127,8 @@ class Request:
 
         A statistic of the same method has Laplace noise, which costs more when composed.
         """
-        return self.entry.gaussian and bool(self.budget.delta) and not self.statistic_only
+        one = "each_column" not in self.parts  # several mechanisms are not one
+        return self.entry.gaussian and bool(self.budget.delta) and not self.statistic_only and one
 
     @property
     def statistic_only(self) -> bool:

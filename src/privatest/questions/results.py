@@ -40,6 +40,10 @@ def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | Non
     if {"reject", "null_hypothesis"} <= values.keys():
         kind = Outcome if "pvalue" in values else Decision
         return kind(**values, spent=spent)
+    if {"columns", "adjustment"} <= values.keys():
+        from privatest.questions.each_column import ColumnResults  # noqa: PLC0415
+
+        return ColumnResults.from_dict(values, spent)
     if {"mean", "region_shape"} <= values.keys():
         from privatest.means import MeanEstimate  # noqa: PLC0415 - only when it is needed
 
