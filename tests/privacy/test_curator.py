@@ -190,6 +190,16 @@ def test_an_empty_private_group_is_hidden(tmp_path):
     assert audit(mechanism, ALONE, NOBODY, runs=300) <= 1
 
 
+def test_an_empty_private_group_is_hidden_in_each_column(tmp_path):
+    """No column fails: the curator's own split is used for each of them."""
+    with opened(tmp_path) as curator:
+        dataset = curator.config.datasets["people"]
+    asked = ASKED | {"columns": ["visits", "age"], "each_column": "holm"}
+    admitted = admit(Request.from_dict(asked), dataset)
+    result = answering.quietly(admitted, table(**NOBODY))
+    assert sorted(result.to_dict()["columns"]) == ["age", "visits"]
+
+
 def test_refusing_an_empty_group_would_be_caught(tmp_path):
     # as the command line does for its user, who holds the data
     with opened(tmp_path) as curator:

@@ -21,6 +21,7 @@ from privatest.curator.config import MOST_POINTS, DatasetConfig
 from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions import Prepared, Request, prepare
+from privatest.questions.each_column import PreparedEach
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,6 +84,10 @@ def admit(request: Request, dataset: DatasetConfig) -> Prepared:
         raise ParameterError(f"column {unknown!r} is not in the schema of {dataset.name}.")
     if group is None:
         return prepared
+    if isinstance(prepared, PreparedEach):
+        columns = prepared.columns.items()
+        split = {name: replace(each, call=_splitting(each)) for name, each in columns}
+        return replace(prepared, columns=split)
     return replace(prepared, call=_splitting(prepared))
 
 
