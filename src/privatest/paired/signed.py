@@ -206,14 +206,15 @@ def wilcoxon(
     Returns
     -------
     Outcome
-        The statistic is the private W, the sum of sign(z) rank(|z|), or |W| ("two-sided").
+        The statistic is the private sum of the ranks of positive differences ("greater", "less"),
+        as SciPy's, or its distance from n(n + 1)/4 ("two-sided").
 
     Notes
     -----
     Zeros keep their ranks (Pratt) and get a secret random sign; ties are broken at random.
-    So the law of W under the null hypothesis is exact for every n.
+    So the law of W, the sum of sign(z) rank(|z|), is exact under the null hypothesis for every n.
 
-    **Sensitivity** 2n, times the rows of a person. Proof: docs/proofs/rank-tests.md.
+    **Sensitivity** of W: 2n, times the rows of a person. Proof: docs/proofs/rank-tests.md.
 
     **Privacy** 2W or 2|W| is released at (epsilon, delta) with Tulap noise of width 4n, or Laplace
     noise where epsilon >= 4.16 and delta = 0; the p-value follows from it.
@@ -242,7 +243,8 @@ def wilcoxon(
         alpha=alpha,
         noise=source,
         facts=_facts(sample, method, _SHIFTS[alternative], None, alternative),
-        unit=2,
+        unit=4,  # 2W = 4 (sum of positive ranks) - n (n + 1)
+        offset=n * (n + 1),
     )
 
 
