@@ -25,8 +25,11 @@ from privatest.means import (
     hotelling_test,
     private_covariance,
     private_mean,
+    tost_ind,
+    tost_rel,
     ttest_1samp,
     ttest_ind,
+    ttest_rel,
 )
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
@@ -109,7 +112,10 @@ __all__ = [
     "speaking_features",
     "symmetry_test",
     "test_of_tests",
+    "tost_ind",
+    "tost_rel",
     "ttest_1samp",
     "ttest_ind",
+    "ttest_rel",
     "wilcoxon",
 ]

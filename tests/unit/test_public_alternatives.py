@@ -63,6 +63,7 @@ SIDED: dict[str, tuple[Test, Test, dict[str, Any], bool]] = {
         BOUNDS | NORMAL,
         False,
     ),
+    "ttest_rel": (pt.ttest_rel, stats.ttest_rel, BOUNDS | NORMAL, True),
 }
 UNSIDED: dict[str, tuple[Test, Test, dict[str, Any], bool]] = {
     "kruskal": (pt.kruskal, stats.kruskal, {}, False),
@@ -134,6 +135,10 @@ SENTENCES = {
         "the mean of the first sample is at least that of the second",
     ),
     "ttest_1samp": ("the mean is at most", "the mean is at least"),
+    "ttest_rel": (
+        "the mean of the differences is at most",
+        "the mean of the differences is at least",
+    ),
 }
 
 

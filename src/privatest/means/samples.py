@@ -12,17 +12,26 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget
 from privatest.core.validation import integer_at_least, one_of, reject
-from privatest.data.bounds import Bounds
+from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.domain import Box
-from privatest.data.samples import Sample, TwoSamples, encode_sample, encode_samples
+from privatest.data.samples import (
+    Sample,
+    TwoSamples,
+    encode_pairs,
+    encode_sample,
+    encode_samples,
+)
+from privatest.data.schema import NumericColumn, Schema
 from privatest.means.bootstrap import Contrast
 from privatest.means.release import Released, plan_release, release_sample
 
 __all__ = [
     "CALIBRATIONS",
     "check_bootstrap",
+    "check_one_column",
     "compare_two",
     "covariance_in_units",
+    "difference_sample",
     "in_units",
     "look_at_one",
     "numeric_sample",
@@ -51,6 +60,34 @@ def numeric_samples(x: Any, y: Any, bounds: Bounds) -> TwoSamples:
     samples = encode_samples(x, y, bounds)
     _check_columns(samples.x)
     return samples
+
+
+def difference_sample(x: Any, y: Any, bounds: Bounds) -> Sample:
+    """Read the differences x - y of paired rows of one bounded column each, as one sample.
+
+    Their bounds follow from those of x and y, so that they are public. A difference is a function
+    of its own pair alone, rounding included.
+    """
+    _require_bounds(bounds)
+    sides = encode_pairs(x, y, *bounds_of_measurements(bounds, x, y), units="own")
+    for side in sides:
+        if side.domain.levels != (0,):
+            raise DataError("x and y must each be one numeric column.")
+        _check_columns(side)
+    left, right = sides
+    low = float(left.box.lower[0] - right.box.upper[0])
+    high = float(left.box.upper[0] - right.box.lower[0])
+    rows = np.clip((left.rows - right.rows - low) / (high - low), 0.0, 1.0)
+    titles = [(side.names or (fallback,))[0] for side, fallback in zip(sides, "xy", strict=True)]
+    name = " - ".join(titles)
+    schema = Schema({name: NumericColumn(low, high)}, left.rows_per_person)
+    return Sample(rows, schema, None if titles == ["x", "y"] else (name,))
+
+
+def check_one_column(sample: Sample, name: str) -> None:
+    """Refuse several columns."""
+    if sample.domain.dimension != 1:
+        raise DataError(f"{name} must have one column; for several use hotelling_test.")
 
 
 def _require_bounds(bounds: Bounds) -> None:
