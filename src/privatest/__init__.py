@@ -32,6 +32,7 @@ from privatest.means import (
     ttest_rel,
 )
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
+from privatest.several_groups import f_oneway, kruskal
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
 from privatest.two_sample import (
@@ -40,7 +41,6 @@ from privatest.two_sample import (
     StatisticRelease,
     distinguishing_features,
     ipm_test,
-    kruskal,
     ks_2samp,
     mannwhitneyu,
     me_permutation_test,
@@ -84,6 +84,7 @@ __all__ = [
     "compare_all",
     "compare_releases",
     "distinguishing_features",
+    "f_oneway",
     "hotelling_1samp",
     "hotelling_test",
     "hsic_test",

@@ -64,7 +64,8 @@ def _intervals(
     plural = "s" * (len(middle) > 1)
     percent = f"{100 * interval_level(parameters, alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    names = parameters.get("columns") or numbered(len(middle), "value")
+    names = parameters.get("groups") or parameters.get("columns")
+    names = names or numbered(len(middle), "value")
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)

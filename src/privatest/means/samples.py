@@ -36,6 +36,7 @@ __all__ = [
     "look_at_one",
     "numeric_sample",
     "numeric_samples",
+    "release_rows",
     "sample_budget",
     "shown_columns",
 ]
@@ -133,8 +134,8 @@ def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:
         reject("alpha", least, alpha)
 
 
-def sample_budget(budget: Budget, adjacency: Adjacency) -> Budget:
-    """Return what each sample may spend: a record is in one of them, or in both."""
+def sample_budget(budget: Budget, adjacency: Adjacency, groups: int = 2) -> Budget:
+    """Return what each sample may spend: a person is in one of them, or in all."""
     if adjacency == "row":
         raise ParameterError(
             "adjacency must be 'one' or 'both': the noise and the statistic need the sizes of "
@@ -143,10 +144,10 @@ def sample_budget(budget: Budget, adjacency: Adjacency) -> Budget:
     one_of("adjacency", adjacency, ("one", "both"))
     if adjacency == "one":
         return budget
-    if budget.epsilon < Decimal("2e-6"):
-        reject("epsilon", "at least 0.000002 for adjacency='both'", float(budget.epsilon))
-    half = Decimal("0.5")
-    epsilon, delta = budget.epsilon * half, budget.delta * half
+    if budget.epsilon < groups * Decimal("1e-6"):
+        least = f"at least {groups * 1e-6:f} for adjacency='both'"
+        reject("epsilon", least, float(budget.epsilon))
+    epsilon, delta = budget.epsilon / groups, budget.delta / groups
     step = Decimal("1e-18")  # a budget is rounded up to this: take it off
     return Budget(epsilon - epsilon % step, delta - delta % step)
 
@@ -155,7 +156,7 @@ def look_at_one(sample: Sample, budget: Budget, noise: NoiseSource, **share: flo
     """Release one sample."""
     if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
-    return Contrast((_released(sample, budget, noise, **share),), (1.0,), float(len(sample)))
+    return Contrast((release_rows(sample, budget, noise, **share),), (1.0,), float(len(sample)))
 
 
 def compare_two(
@@ -167,7 +168,7 @@ def compare_two(
         raise DataError("each sample must have at least 2 rows.")
     if not isinstance(equal_covariance, bool):
         reject("equal_covariance", "True or False", equal_covariance)
-    released = tuple(_released(sample, budget, noise) for sample in samples)
+    released = tuple(release_rows(sample, budget, noise) for sample in samples)
     # unequal: remark 3.2 of Dunsche, Kutta and Dette
     weights = (
         ((n - 1) / (n + m - 2), (m - 1) / (n + m - 2))
@@ -177,7 +178,8 @@ def compare_two(
     return Contrast(released, weights, n * m / (n + m), equal_covariance)
 
 
-def _released(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Released:
+def release_rows(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Released:
+    """Release mean and covariance of a sample."""
     rows = sample.rows
     plan = plan_release(len(rows), rows.shape[1], budget, sample.rows_per_person, **share)
     return release_sample(rows, plan, noise)

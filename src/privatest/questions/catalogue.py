@@ -149,7 +149,7 @@ def _ks(statistic: str) -> Method:
 
 def _rank(function: str, *options: str) -> Method:
     return Method(
-        f"two_sample.{function}",
+        function,
         _same(*options),
         public_groups=_BY_RANKS,
         one_column=True,
@@ -247,8 +247,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             one_column=True,
             about=_RANKED,
         ),
-        "kruskal": _rank("kruskal_wallis.kruskal"),
-        "median": _rank("ranks.median_test", "alternative"),
+        "kruskal": _rank("several_groups.kruskal_wallis.kruskal"),
+        "median": _rank("two_sample.ranks.median_test", "alternative"),
         "me": _embedding("embedding.me_test", "locations", "kernel"),
         "scf": _embedding("embedding.scf_test", "frequencies"),
         "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
