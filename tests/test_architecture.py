@@ -30,7 +30,10 @@ LAYERS: list[tuple[str, ...]] = [
     ("statistics",),
     ("laws",),
     ("mechanisms",),
-    ("any_test", "custom", "goodness_of_fit", "independence", "means", "paired", "two_sample"),
+    (
+        *("any_test", "custom", "goodness_of_fit", "independence", "means", "paired"),
+        *("several_groups", "two_sample"),
+    ),
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
     ("plots", "reproduce"),

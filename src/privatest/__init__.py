@@ -25,10 +25,14 @@ from privatest.means import (
     hotelling_test,
     private_covariance,
     private_mean,
+    tost_ind,
+    tost_rel,
     ttest_1samp,
     ttest_ind,
+    ttest_rel,
 )
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
+from privatest.several_groups import f_oneway, kruskal
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
 from privatest.two_sample import (
@@ -37,7 +41,6 @@ from privatest.two_sample import (
     StatisticRelease,
     distinguishing_features,
     ipm_test,
-    kruskal,
     ks_2samp,
     mannwhitneyu,
     me_permutation_test,
@@ -81,6 +84,7 @@ __all__ = [
     "compare_all",
     "compare_releases",
     "distinguishing_features",
+    "f_oneway",
     "hotelling_1samp",
     "hotelling_test",
     "hsic_test",
@@ -109,7 +113,10 @@ __all__ = [
     "speaking_features",
     "symmetry_test",
     "test_of_tests",
+    "tost_ind",
+    "tost_rel",
     "ttest_1samp",
     "ttest_ind",
+    "ttest_rel",
     "wilcoxon",
 ]

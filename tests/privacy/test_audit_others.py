@@ -27,6 +27,16 @@ Case = tuple[Callable[..., Any], Any, Any]
 LATTICE: dict[str, Case] = {
     "ks_1samp": (lambda x, **o: pt.ks_1samp(x, "uniform(0,1)", **o), HALVES, ONE_MOVED),
     "ks_2samp": (lambda d, **o: pt.ks_2samp(*d, **o), (UP, ZEROS), (UP, [1.0, 0, 0, 0])),
+    "ks_1samp, one side": (
+        lambda x, **o: pt.ks_1samp(x, "uniform(0,1)", alternative="greater", **o),
+        HALVES,
+        ONE_MOVED,
+    ),
+    "ks_2samp, one side": (
+        lambda d, **o: pt.ks_2samp(*d, alternative="less", **o),
+        (UP, ZEROS),
+        (UP, [1.0, 0, 0, 0]),
+    ),
     "kuiper": (
         lambda d, **o: pt.ks_2samp(*d, statistic="kuiper", **o),
         (UP, ZEROS),

@@ -47,14 +47,14 @@ def values(rng, count):
     return rng.random(count)
 
 
-def of_groups(statistic, total, seed=0, coarse=0.0):
+def of_groups(statistic, total, seed=0, coarse=0.0, side="two-sided"):
     """The statistic with fixed labels of places; coarse values have ties everywhere."""
     labels = np.random.default_rng(seed).permutation(total)
 
     def value(rows, first):
         column = np.floor(rows[:, 0] / coarse) if coarse else rows[:, 0]
         order = np.concatenate([labels[first], labels[~first]])
-        return two_sample(column[first], column[~first], statistic, order)
+        return two_sample(column[first], column[~first], statistic, order, side)
 
     return value
 
@@ -76,6 +76,33 @@ def test_two_samples_and_that_the_bound_is_attained(statistic, adjacency, n, m):
         for seed in range(3)
     )
     assert reached == largest_ratio(two_sample_law(statistic, n, m), width)
+
+
+@pytest.mark.parametrize("side", ["greater", "less"])
+@pytest.mark.parametrize("adjacency", ["one", "both"])
+@pytest.mark.parametrize(("n", "m", "coarse"), [(3, 5, 0.0), (6, 4, 20.0), (9, 9, 0.0)])
+def test_one_side_and_that_the_bound_is_attained(side, adjacency, n, m, coarse):
+    width, space = two_sample_width(n, m, adjacency), Space(LINE, n, m, adjacency)
+    reached = max(
+        assert_sensitivity(of_groups("ks", n + m, seed, coarse, side), width, space, restarts=6)
+        for seed in range(3)
+    )
+    assert reached == 1 if not coarse else reached > 0.3
+
+
+@pytest.mark.parametrize("side", ["greater", "less"])
+def test_one_side_of_one_sample_on_the_lattice(side):
+    rng = np.random.default_rng(6)
+    largest = 0
+    for _ in range(1500):
+        n = int(rng.integers(2, 201))
+        u = probabilities(rng, n)
+        before = on_lattice(one_sample(u, "ks", side))
+        u[rng.integers(n)] = probabilities(rng, 1)[0] if rng.integers(2) else rng.integers(2)
+        moved = abs(on_lattice(one_sample(u, "ks", side)) - before)
+        assert moved <= one_sample_width(n)
+        largest = max(largest, moved)
+    assert largest >= LATTICE - 1  # attained
 
 
 @pytest.mark.parametrize("coarse", [20.0, 1000.0])
@@ -180,7 +207,7 @@ def test_rounding_errors_stay_within_the_spare_step(n):
         assert error < 0.05
 
 
-@pytest.mark.parametrize("kind", ["kolmogorov", "kuiper"])
+@pytest.mark.parametrize("kind", ["kolmogorov", "kuiper", "above", "below"])
 @pytest.mark.parametrize(("n", "m"), [(3, 5), (1, 8), (12, 12)])
 def test_private_groups(kind, n, m):
     metric = LineMetric(np.ones((1, 1)), kind, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -75,6 +76,57 @@ def test_two_sample_laws_by_enumeration(sizes, statistic):
     exact = [np.mean(values >= value) for value in law.values]
     np.testing.assert_allclose(survival(law), exact, atol=3e-14)
     assert law.values[-1] == sizes[0] * sizes[1]
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (6, 6), (4, 6), (5, 7), (2, 9), (8, 6)])
+@pytest.mark.parametrize("side", ["greater", "less"])
+def test_one_sided_laws_by_enumeration(sizes, side):
+    n, m = sizes
+    order = np.arange(n + m, dtype=float)
+    values = np.array(
+        [
+            two_sample(order[list(chosen)], np.delete(order, chosen), "ks", np.arange(n + m), side)
+            for chosen in combinations(range(n + m), n)
+        ]
+    )
+    law = two_sample_law("ks", n, m, one_sided=True)
+    exact = [np.mean(values >= value) for value in law.values]
+    np.testing.assert_allclose(survival(law), exact, atol=3e-14)
+
+
+@pytest.mark.parametrize("sizes", [(20, 21), (40, 60), (30, 3000), (200, 300)])
+def test_one_sided_limit_is_above_the_exact_law(sizes):
+    n, m = sizes
+    step, unit = math.gcd(n, m), math.sqrt(n * m * (n + m))
+    thresholds = np.unique(np.ceil(np.linspace(0.1, 3, 60) * unit / step)).astype(np.int64) * step
+    thresholds = thresholds[thresholds <= n * m]
+    far = math.ceil(5 * unit / step) * step
+    below = null_laws._ks_walk(n, m, thresholds, step, least=far)
+    assert np.all(1 - below <= np.exp(-2 * np.square(thresholds / unit)) + 1e-12)
+    large = two_sample_law("ks", 3000, 4000, one_sided=True)
+    at = 1.2239 * math.sqrt(3000 * 4000 * 7000)
+    assert large.masses[large.values >= at].sum() == pytest.approx(0.05, abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [2, 7, 64, 70, 400, 2000])
+def test_one_sided_law_of_one_sample(n):
+    """Birnbaum and Tingey's sum, in exact fractions."""
+    law = one_sample_law("ks", n, one_sided=True)
+    for share in (0.3, 0.8, 1.3):
+        d = Fraction(round(share * math.sqrt(n) * 1000), 1000 * n)
+        if d >= 1:
+            continue
+        j = np.arange(math.floor(n * (1 - d)) + 1)
+        terms = [
+            math.log(math.comb(n, k))
+            + (n - k) * math.log(1 - d - Fraction(int(k), n))
+            + (k - 1) * math.log(d + Fraction(int(k), n))
+            for k in map(int, j)
+            if 1 - d - Fraction(k, n) > 0
+        ]
+        exact = float(d) * float(np.exp(terms).sum())
+        found = law.masses[law.values >= float(d) * n].sum()
+        assert found == pytest.approx(exact, abs=law.error + 1.5e-3)  # half a cell
 
 
 @pytest.mark.parametrize("statistic", ["ks", "kuiper"])

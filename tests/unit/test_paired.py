@@ -25,8 +25,8 @@ from privatest.laws.ranks import mann_whitney_law, wilcoxon_law
 from privatest.noise import SimulatedNoise
 from privatest.paired.signed import _differences as read_pairs
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
+from privatest.several_groups.kruskal_wallis import kruskal
 from privatest.statistics.ranks import mann_whitney, signed_rank, signed_rank_width
-from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ranks import mannwhitneyu, median_test
 
 SURE: dict[str, Any] = {"epsilon": 1e6}  # so little noise that results are the plain ones

@@ -10,7 +10,7 @@ import numpy as np
 
 from privatest.core.validation import printable
 
-__all__ = ["EstimateTable", "estimate_table", "numbered", "places_of"]
+__all__ = ["EstimateTable", "estimate_table", "interval_level", "numbered", "places_of"]
 
 _MOST_PLACES = 5
 
@@ -43,6 +43,11 @@ def estimate_table(
     return None
 
 
+def interval_level(parameters: Mapping[str, Any], alpha: float) -> float:
+    """Return the level of the recorded interval: 1 - alpha, unless the test says otherwise."""
+    return float(parameters.get("interval_level", 1 - alpha))
+
+
 def places_of(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Return where released differences were taken: locations, or "cos" and "sin" of waves."""
     if "locations" in parameters:
@@ -57,9 +62,10 @@ def _intervals(
     what = next(name for name in _ESTIMATED if name in estimates)
     middle, lower, upper = (np.atleast_1d(estimates[name]) for name in (what, "lower", "upper"))
     plural = "s" * (len(middle) > 1)
-    percent = f"{100 * (1 - alpha):.4g}%"
+    percent = f"{100 * interval_level(parameters, alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    names = parameters.get("columns") or numbered(len(middle), "value")
+    names = parameters.get("groups") or parameters.get("columns")
+    names = names or numbered(len(middle), "value")
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import EstimateTable, estimate_table
+from privatest.core.estimate_table import EstimateTable, estimate_table, interval_level
 from privatest.core.intervals import Interval, confidence
 from privatest.core.privacy import Adjacency, Budget
 
@@ -206,11 +206,11 @@ class Outcome(Decision):
             return self.intervals(level)
         if "lower" not in self.estimates:
             raise ParameterError("this result has no confidence interval: it estimates nothing.")
-        recorded = 1 - self.alpha
+        recorded = interval_level(self.parameters, self.alpha)
         if abs(level - recorded) > 1e-12:
             raise ParameterError(
                 f"confidence_level must be {recorded:g}: a result that was read from a record "
-                f"has the interval of level 1 - alpha only."
+                f"has the interval of its own level only."
             )
         return Interval(self.estimates["lower"], self.estimates["upper"], level)
 

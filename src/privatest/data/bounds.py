@@ -13,7 +13,13 @@ from privatest.core.errors import ParameterError
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.tables import Table, read_data
 
-__all__ = ["Bounds", "bounds_of_sides", "numbered_names", "schema_of"]
+__all__ = [
+    "Bounds",
+    "bounds_of_measurements",
+    "bounds_of_sides",
+    "numbered_names",
+    "schema_of",
+]
 
 Bounds: TypeAlias = (
     Schema
@@ -87,6 +93,12 @@ def bounds_of_sides(bounds: Any, x: object, y: object) -> tuple[Bounds, Bounds]:
     if len(parts) == both:
         return parts[: left.width], parts[left.width :]
     return bounds, bounds
+
+
+def bounds_of_measurements(bounds: Any, x: object, y: object) -> tuple[Bounds, Bounds]:
+    """Part the bounds of two measurements of the same rows: a schema of one column is for both."""
+    alike = isinstance(bounds, Schema) and len(bounds.columns) == 1
+    return (bounds, bounds) if alike else bounds_of_sides(bounds, x, y)
 
 
 def _check_names(schema: Schema, table: Table) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import DataError
+from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -17,6 +17,7 @@ from privatest.data.columns import Units
 from privatest.data.samples import Sample, encode_sample
 from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
 from privatest.laws.ks_one_sample import one_sample_law
+from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.statistics.ecdf import (
     LATTICE,
@@ -35,6 +36,11 @@ _NAMES = {
     "cvm": "Cramér-von Mises",
     "wasserstein": "Wasserstein",
 }
+_NULLS = {
+    "two-sided": "the data come from",
+    "greater": "the distribution function of the data is nowhere above that of",
+    "less": "the distribution function of the data is nowhere below that of",
+}
 
 
 def ks_1samp(
@@ -45,6 +51,7 @@ def ks_1samp(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     statistic: OneSampleStatistic = "ks",
+    alternative: Alternative = "two-sided",
     mechanism: Mechanism = "auto",
     bounds: Bounds = None,
     rng: Rng = None,
@@ -67,6 +74,9 @@ def ks_1samp(
     statistic : {"ks", "kuiper", "cvm", "wasserstein"}
         Distance T between the empirical and the given distribution function: largest difference;
         largest plus smallest; root of the mean square (Cramér-von Mises); mean absolute.
+    alternative : {"two-sided", "greater", "less"}
+        For "ks", as in SciPy: greater: the distribution function of x lies above ``cdf``
+        somewhere (x tends to smaller values there); less: below.
     mechanism : {"auto", "tulap", "laplace"}
         The noise. "auto" is Tulap, or Laplace where epsilon >= 4.16 and delta = 0.
     bounds : None, pair or Schema
@@ -92,7 +102,8 @@ def ks_1samp(
     **Validity** Each value becomes u, uniform between the left limit of the cdf there and the
     cdf, so that u is uniform under the null hypothesis, with or without jumps and clipping. KS and
     Kuiper laws are exact for n <= 1000 and n <= 400; otherwise, and for the others, a bound on
-    the law's error is added to the p-value.
+    the law's error is added to the p-value. The one-sided tests keep their level whenever the
+    distribution function lies nowhere above ("greater") or below ("less") the given one.
 
     References
     ----------
@@ -108,6 +119,9 @@ def ks_1samp(
     budget = Budget(epsilon, delta)
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("statistic", statistic, ONE_SAMPLE_STATISTICS)
+    one_of("alternative", alternative, ALTERNATIVES)
+    if alternative != "two-sided" and statistic != "ks":
+        raise ParameterError("alternative must be 'two-sided' unless statistic='ks'.")
     one_of("mechanism", mechanism, MECHANISMS)
     generator, source = public_generator(rng), noise_source(noise)
     reference = read_cdf(cdf)
@@ -115,8 +129,8 @@ def ks_1samp(
     n = len(sample.rows)
     u = _probabilities(sample, reference, generator, source)
     return lattice_outcome(
-        on_lattice(one_sample(u, statistic)),
-        one_sample_law(statistic, n).scaled(LATTICE),
+        on_lattice(one_sample(u, statistic, alternative)),
+        one_sample_law(statistic, n, one_sided=alternative != "two-sided").scaled(LATTICE),
         width=sample.rows_per_person * one_sample_width(n),
         mechanism=mechanism,
         unit=n * LATTICE,
@@ -126,9 +140,13 @@ def ks_1samp(
         facts={
             "adjacency": "one",
             "method": f"one-sample {_NAMES[statistic]} test",
-            "null_hypothesis": f"the data come from {reference.name}",
+            "null_hypothesis": f"{_NULLS[alternative]} {reference.name}",
             "sizes": {"n": n},
-            "parameters": {"statistic": statistic, "distribution": reference.name},
+            "parameters": {
+                "statistic": statistic,
+                "alternative": alternative,
+                "distribution": reference.name,
+            },
             "unit": sample.unit,
         },
     )

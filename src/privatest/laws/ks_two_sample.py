@@ -7,8 +7,9 @@ secret labels leave them as they are. Proofs: docs/proofs/ks-type.md.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,13 @@ Floats = NDArray[np.float64]
 
 
 @lru_cache(maxsize=256)
-def two_sample_law(statistic: TwoSampleStatistic, n: int, m: int) -> Law:
+def two_sample_law(
+    statistic: TwoSampleStatistic, n: int, m: int, *, one_sided: bool = False
+) -> Law:
     """Return the law of J = n m T; the integer that ``ecdf.two_sample`` computes.
+
+    ``one_sided`` is for "ks": the law of the largest i m - j n, which is also that of the largest
+    j n - i m, for a path that is turned around is as likely.
 
     Exact for n = m. Otherwise exact at thresholds (all of them, or close ones), upper end points
     in between; for more than 4,000,000 = n · m the limit law with a bound on its error.
@@ -46,12 +52,14 @@ def two_sample_law(statistic: TwoSampleStatistic, n: int, m: int) -> Law:
     """
     n, m = min(n, m), max(n, m)
     if n == m:
-        return _equal_sizes(statistic, n)
+        return _equal_one_sided(n) if one_sided else _equal_sizes(statistic, n)
     if n * m > _MOST_PATHS:
-        return _large_sizes(statistic, n, m)
+        return _large_sizes("one-sided" if one_sided else statistic, n, m)
     step = math.gcd(n, m)
     thresholds = _thresholds(n, m, step)
     walk = _ks_walk if statistic == "ks" else _kuiper_walk
+    if one_sided:
+        walk = partial(_ks_walk, least=_ceil_to(step, _ZONES[-1][0] * math.sqrt(n * m * (n + m))))
     chunks = np.split(thresholds, range(_CHUNK, len(thresholds), _CHUNK))
     below = np.concatenate([walk(n, m, chunk, step) for chunk in chunks])
     survival = np.concatenate([[1.0], np.minimum.accumulate(np.clip(1 - below, 0, 1)), [0.0]])
@@ -59,15 +67,30 @@ def two_sample_law(statistic: TwoSampleStatistic, n: int, m: int) -> Law:
     return Law(values, -np.diff(survival))
 
 
+def _ceil_to(step: int, value: float) -> int:
+    return math.ceil(value / step) * step
+
+
+def _equal_one_sided(n: int) -> Law:
+    """Reflection at one barrier: P(max(i - j) >= k) = C(2n, n+k)/C(2n, n)."""
+    survival = np.append(_ratios(n, min(n, math.ceil(10 * math.sqrt(n)))), 0.0)
+    return Law(n * np.arange(len(survival) - 1.0), -np.diff(survival))
+
+
+def _ratios(n: int, top: int) -> Floats:
+    """Return C(2n, n+k)/C(2n, n) for k = 0, ..., top; beyond 10 sqrt(n) it is below 1e-43."""
+    i = np.arange(1.0, top + 1)
+    ratios: Floats = np.exp(np.concatenate([[0.0], np.cumsum(np.log((n - i + 1) / (n + i)))]))
+    return ratios
+
+
 def _equal_sizes(statistic: TwoSampleStatistic, n: int) -> Law:
     """Reflection: KS 2 sum (-1)^(j+1) c(jk); Kuiper 2 [k S(k) - (k+1) S(k+1)], S(w) = sum c(jw).
 
-    c(k) = C(2n, n+k)/C(2n, n). Beyond 10 sqrt(n) it is below 1e-43, and below sqrt(n)/4 the
-    survival function is 1 up to 1e-15.
+    c(k) is that of :func:`_ratios`. Below sqrt(n)/4 the survival function is 1 up to 1e-15.
     """
     top = min(n, math.ceil(10 * math.sqrt(n)))
-    i = np.arange(1.0, top + 1)
-    ratios = np.exp(np.concatenate([[0.0], np.cumsum(np.log((n - i + 1) / (n + i)))]))
+    ratios = _ratios(n, top)
     first = max(1, int(math.sqrt(n) / 4))
     sums = np.zeros(top + 2 - first)  # for k = first, ..., top + 1
     for j in range(1, top // first + 1):
@@ -119,20 +142,23 @@ def _end_probability(n: int, m: int) -> float:
     return float(binom.pmf(n, n + m, n / (n + m)))
 
 
-def _ks_walk(n: int, m: int, thresholds: NDArray[np.int64], step: int) -> Floats:
+def _ks_walk(n: int, m: int, thresholds: NDArray[np.int64], step: int, *, least: int = 0) -> Floats:
     """Return P(J < r): a path from (0, 0) to (n, m) that is killed where |i m - j n| >= r.
 
     One row i at a time; within a row the walk in j is a linear recurrence. Steps are
-    independent, and what ends elsewhere is divided out at the end.
+    independent, and what ends elsewhere is divided out at the end. On the other side, j n - i m,
+    a path is killed at ``least`` only, if that is larger: with a distance that has a probability
+    below 1e-17 it is a one-sided law.
     """
     from scipy.signal import lfilter  # noqa: PLC0415 -- slow to import
 
     del step
     up, along = n / (n + m), m / (n + m)
+    others = np.maximum(thresholds, least)
     alive = np.zeros((len(thresholds), m + 1))
     for i in range(n + 1):
         low = np.maximum(0, (i * m - thresholds) // n + 1)[:, None]
-        high = np.minimum(m, -((-i * m - thresholds) // n) - 1)[:, None]
+        high = np.minimum(m, -((-i * m - others) // n) - 1)[:, None]
         row = slice(int(low.min()), int(high.max()) + 1)
         columns = np.arange(row.start, row.stop)
         if i == 0:
@@ -181,9 +207,12 @@ def kuiper_limit(x: Floats, n: float = math.inf) -> Floats:
     return np.clip(result, 0.0, 1.0)
 
 
-def _large_sizes(statistic: TwoSampleStatistic, n: int, m: int) -> Law:
+def _large_sizes(statistic: TwoSampleStatistic | Literal["one-sided"], n: int, m: int) -> Law:
     from scipy.special import kolmogorov  # noqa: PLC0415
 
     x = np.linspace(0.0, 6.0, 24_001)
-    survival = kolmogorov(x) if statistic == "ks" else kuiper_limit(x)
+    if statistic == "one-sided":
+        survival = np.exp(-2 * np.square(x))  # Smirnov
+    else:
+        survival = kolmogorov(x) if statistic == "ks" else kuiper_limit(x)
     return continuous_law(x * math.sqrt(n * m * (n + m)), survival, _LIMIT_ERROR / m)

@@ -31,6 +31,7 @@ __all__ = [
     "RareRows",
     "Replicates",
     "Scenario",
+    "redraw",
     "replicate",
     "replicate_covariances",
     "scenarios",
@@ -170,7 +171,7 @@ def replicate_covariances(sample: Released, count: int, rng: np.random.Generator
     """Draw private covariances of samples like the released one."""
     block = max(1, _STACK // sample.plan.dimension**2)
     parts = [
-        _redraw(sample, sample.covariance, None, min(block, count - start), rng)
+        redraw(sample, sample.covariance, None, min(block, count - start), rng)
         for start in range(0, count, block)
     ]
     return np.concatenate([covariance for _, covariance in parts])
@@ -181,7 +182,7 @@ def _replicate_block(
 ) -> Replicates:
     rare = scenario.rare
     drawn = [
-        _redraw(sample, covariance, rare if rare and rare.sample == index else None, count, rng)
+        redraw(sample, covariance, rare if rare and rare.sample == index else None, count, rng)
         for index, (sample, covariance) in enumerate(
             zip(contrast.samples, scenario.covariances, strict=True)
         )
@@ -192,7 +193,7 @@ def _replicate_block(
     return Replicates(deviations, diagonals, statistic(deviations, scales, contrast.size))
 
 
-def _redraw(
+def redraw(
     sample: Released,
     covariance: Floats,
     rare: RareRows | None,

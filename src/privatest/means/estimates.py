@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import numbered
+from privatest.core.intervals import Interval
+from privatest.core.intervals import confidence as checked_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Released, html_table, privacy_sentence
-from privatest.core.validation import Rng, printable
+from privatest.core.validation import Rng, printable, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Box
 from privatest.means.bootstrap import Contrast, replicate_covariances
 from privatest.means.inference import checked_options, estimates, infer, upper_point
+from privatest.means.intervals import MeanIntervals
 from privatest.means.samples import (
     covariance_in_units,
     in_units,
@@ -59,6 +63,9 @@ class MeanEstimate(Released):
         What the guarantee hides.
     simulated : bool
         True if the noise came from a seeded generator: no privacy.
+    intervals : callable or None
+        From a level to intervals of that level, computed from released numbers alone; not part
+        of the JSON document.
     """
 
     mean: Floats
@@ -73,6 +80,35 @@ class MeanEstimate(Released):
     columns: tuple[str, ...] | None = None
     unit: str = "row"
     simulated: bool = False
+    intervals: Callable[[float], Interval] | None = field(default=None, repr=False)
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return simultaneous intervals of another level; they cost nothing more.
+
+        Parameters
+        ----------
+        confidence_level : float
+            How often such intervals cover, all of them at once.
+
+        Notes
+        -----
+        **Privacy** Post-processing: computed from what was released and public numbers.
+        """
+        level = checked_level(confidence_level)
+        if self.intervals is not None:
+            return self.intervals(level)
+        if abs(level - self.confidence) > 1e-12:
+            raise ParameterError(
+                f"confidence_level must be {self.confidence:g}: an estimate that was read from a "
+                f"record has its own intervals only."
+            )
+        return Interval(self.lower, self.upper, level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        shown = Released.to_dict(self)
+        del shown["intervals"]
+        return shown
 
     def __str__(self) -> str:
         """Print a line for each column, and the guarantee."""
@@ -230,7 +266,9 @@ def private_mean(
         x, bounds, Budget(epsilon, delta), alpha, n_bootstrap, rng, noise
     )
     found = infer(contrast, np.zeros(len(box.half)), **options)
-    return MeanEstimate(**estimates(contrast, box, found), **facts)
+    rest = {name: value for name, value in options.items() if name != "alpha"}
+    intervals = MeanIntervals(contrast, box, **rest)
+    return MeanEstimate(**estimates(contrast, box, found), **facts, intervals=intervals)
 
 
 def private_covariance(
@@ -275,7 +313,10 @@ def private_covariance(
         x, bounds, Budget(epsilon, delta), alpha, n_bootstrap, rng, noise, _COVARIANCE_SHARE
     )
     (sample,) = contrast.samples
-    drawn = replicate_covariances(sample, n_bootstrap, options["rng"]) - sample.covariance
+    drawn = (
+        replicate_covariances(sample, n_bootstrap, public_generator(options["seed"]))
+        - sample.covariance
+    )
     deviations = np.sqrt(np.mean(drawn**2, axis=0)) + np.finfo(np.float64).tiny
     largest = np.max(np.abs(drawn) / deviations, axis=(1, 2))
     reach = covariance_in_units(box, upper_point(largest, options["alpha"]) * deviations)

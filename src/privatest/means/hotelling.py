@@ -13,7 +13,17 @@ from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng
 from privatest.data.bounds import Bounds
-from privatest.means.inference import Calibration, checked_options, estimates, infer, outcome
+from privatest.data.samples import Sample
+from privatest.means.bootstrap import Contrast
+from privatest.means.inference import (
+    Calibration,
+    Finding,
+    checked_options,
+    estimates,
+    infer,
+    outcome,
+)
+from privatest.means.intervals import MeanIntervals
 from privatest.means.samples import (
     compare_two,
     look_at_one,
@@ -121,8 +131,7 @@ def hotelling_test(
         "simulated": source.simulated,
     }
     found = infer(contrast, np.zeros(samples.domain.dimension), **options)
-    released = estimates(contrast, samples.x.box, found)
-    return outcome(found, released, samples.x, options, facts, equal_covariance=equal_covariance)
+    return _outcome(contrast, found, samples.x, options, facts, equal_covariance=equal_covariance)
 
 
 def hotelling_1samp(
@@ -186,7 +195,21 @@ def hotelling_1samp(
         "simulated": source.simulated,
     }
     found = infer(contrast, hypothesis, **options)
-    return outcome(found, estimates(contrast, box, found), sample, options, facts)
+    return _outcome(contrast, found, sample, options, facts)
+
+
+def _outcome(
+    contrast: Contrast,
+    found: Finding,
+    sample: Sample,
+    options: dict[str, Any],
+    facts: dict[str, Any],
+    **shown: object,
+) -> Outcome:
+    released = estimates(contrast, sample.box, found)
+    rest = {name: value for name, value in options.items() if name != "alpha"}
+    intervals = MeanIntervals(contrast, sample.box, **rest)
+    return outcome(found, released, sample, options, facts, intervals, **shown)
 
 
 def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.intervals import Interval
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, public_generator
 from privatest.data.domain import Box
@@ -61,7 +62,7 @@ def infer(
     alpha: float,
     calibration: Calibration,
     n_bootstrap: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Finding:
     """Test whether the contrast equals ``hypothesis``, and find its confidence region.
 
@@ -82,7 +83,7 @@ def infer(
         p, radius = float(chdtrc(dimension, observed)), float(chdtri(dimension, alpha))
         return Finding(observed, p, radius, *_within_bounds(contrast, reach))
     p, radius, point = 0.0, 0.0, 0.0
-    for draws in _all_replicates(contrast, calibration, n_bootstrap, rng):
+    for draws in _all_replicates(contrast, calibration, n_bootstrap, seed):
         largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
         p = max(p, _rank(draws.statistics, observed))
         radius = max(radius, upper_point(draws.statistics, alpha))
@@ -91,10 +92,9 @@ def infer(
 
 
 def _all_replicates(
-    contrast: Contrast, calibration: Calibration, n_bootstrap: int, rng: np.random.Generator
+    contrast: Contrast, calibration: Calibration, n_bootstrap: int, seed: int
 ) -> Iterator[Replicates]:
     """Use the same random numbers in each scenario, so that their maximum is less noisy."""
-    seed = int(rng.integers(2**63))
     for scenario in scenarios(contrast, rare=calibration == "bootstrap"):
         yield replicate(contrast, scenario, n_bootstrap, public_generator(seed))
 
@@ -118,7 +118,7 @@ def infer_one_column(
     alpha: float,
     calibration: Calibration,
     n_bootstrap: int,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Finding:
     """Like :func:`infer` for one column, with a signed t and one-sided alternatives.
 
@@ -138,7 +138,7 @@ def infer_one_column(
         p, point = min(1.0, sides * float(ndtr(-turned))), -float(ndtri(alpha / sides))
     else:
         p, point = 0.0, -math.inf
-        for draws in _all_replicates(contrast, calibration, n_bootstrap, rng):
+        for draws in _all_replicates(contrast, calibration, n_bootstrap, seed):
             t = draws.deviations[:, 0] / np.sqrt(draws.diagonals[:, 0] / contrast.size)
             t = _turn(t, alternative)
             p = max(p, _rank(t, turned))
@@ -198,7 +198,8 @@ def checked_options(
         "alpha": level,
         "calibration": calibration,
         "n_bootstrap": n_bootstrap,
-        "rng": public_generator(rng),
+        # public, and kept: intervals of other levels come from the same draws
+        "seed": int(public_generator(rng).integers(2**63)),
     }
 
 
@@ -208,6 +209,7 @@ def outcome(
     sample: Sample,
     options: dict[str, Any],
     facts: dict[str, Any],
+    intervals: Callable[[float], Interval],
     **shown: object,
 ) -> Outcome:
     """Return the result of a test of means."""
@@ -221,5 +223,6 @@ def outcome(
         statistic=found.statistic,
         estimates=released,
         parameters=shown,
+        intervals=intervals,
         **facts,
     )

@@ -12,21 +12,31 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget
 from privatest.core.validation import integer_at_least, one_of, reject
-from privatest.data.bounds import Bounds
+from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.domain import Box
-from privatest.data.samples import Sample, TwoSamples, encode_sample, encode_samples
+from privatest.data.samples import (
+    Sample,
+    TwoSamples,
+    encode_pairs,
+    encode_sample,
+    encode_samples,
+)
+from privatest.data.schema import NumericColumn, Schema
 from privatest.means.bootstrap import Contrast
 from privatest.means.release import Released, plan_release, release_sample
 
 __all__ = [
     "CALIBRATIONS",
     "check_bootstrap",
+    "check_one_column",
     "compare_two",
     "covariance_in_units",
+    "difference_sample",
     "in_units",
     "look_at_one",
     "numeric_sample",
     "numeric_samples",
+    "release_rows",
     "sample_budget",
     "shown_columns",
 ]
@@ -51,6 +61,34 @@ def numeric_samples(x: Any, y: Any, bounds: Bounds) -> TwoSamples:
     samples = encode_samples(x, y, bounds)
     _check_columns(samples.x)
     return samples
+
+
+def difference_sample(x: Any, y: Any, bounds: Bounds) -> Sample:
+    """Read the differences x - y of paired rows of one bounded column each, as one sample.
+
+    Their bounds follow from those of x and y, so that they are public. A difference is a function
+    of its own pair alone, rounding included.
+    """
+    _require_bounds(bounds)
+    sides = encode_pairs(x, y, *bounds_of_measurements(bounds, x, y), units="own")
+    for side in sides:
+        if side.domain.levels != (0,):
+            raise DataError("x and y must each be one numeric column.")
+        _check_columns(side)
+    left, right = sides
+    low = float(left.box.lower[0] - right.box.upper[0])
+    high = float(left.box.upper[0] - right.box.lower[0])
+    rows = np.clip((left.rows - right.rows - low) / (high - low), 0.0, 1.0)
+    titles = [(side.names or (fallback,))[0] for side, fallback in zip(sides, "xy", strict=True)]
+    name = " - ".join(titles)
+    schema = Schema({name: NumericColumn(low, high)}, left.rows_per_person)
+    return Sample(rows, schema, None if titles == ["x", "y"] else (name,))
+
+
+def check_one_column(sample: Sample, name: str) -> None:
+    """Refuse several columns."""
+    if sample.domain.dimension != 1:
+        raise DataError(f"{name} must have one column; for several use hotelling_test.")
 
 
 def _require_bounds(bounds: Bounds) -> None:
@@ -96,8 +134,8 @@ def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:
         reject("alpha", least, alpha)
 
 
-def sample_budget(budget: Budget, adjacency: Adjacency) -> Budget:
-    """Return what each sample may spend: a record is in one of them, or in both."""
+def sample_budget(budget: Budget, adjacency: Adjacency, groups: int = 2) -> Budget:
+    """Return what each sample may spend: a person is in one of them, or in all."""
     if adjacency == "row":
         raise ParameterError(
             "adjacency must be 'one' or 'both': the noise and the statistic need the sizes of "
@@ -106,10 +144,10 @@ def sample_budget(budget: Budget, adjacency: Adjacency) -> Budget:
     one_of("adjacency", adjacency, ("one", "both"))
     if adjacency == "one":
         return budget
-    if budget.epsilon < Decimal("2e-6"):
-        reject("epsilon", "at least 0.000002 for adjacency='both'", float(budget.epsilon))
-    half = Decimal("0.5")
-    epsilon, delta = budget.epsilon * half, budget.delta * half
+    if budget.epsilon < groups * Decimal("1e-6"):
+        least = f"at least {groups * 1e-6:f} for adjacency='both'"
+        reject("epsilon", least, float(budget.epsilon))
+    epsilon, delta = budget.epsilon / groups, budget.delta / groups
     step = Decimal("1e-18")  # a budget is rounded up to this: take it off
     return Budget(epsilon - epsilon % step, delta - delta % step)
 
@@ -118,7 +156,7 @@ def look_at_one(sample: Sample, budget: Budget, noise: NoiseSource, **share: flo
     """Release one sample."""
     if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
-    return Contrast((_released(sample, budget, noise, **share),), (1.0,), float(len(sample)))
+    return Contrast((release_rows(sample, budget, noise, **share),), (1.0,), float(len(sample)))
 
 
 def compare_two(
@@ -130,7 +168,7 @@ def compare_two(
         raise DataError("each sample must have at least 2 rows.")
     if not isinstance(equal_covariance, bool):
         reject("equal_covariance", "True or False", equal_covariance)
-    released = tuple(_released(sample, budget, noise) for sample in samples)
+    released = tuple(release_rows(sample, budget, noise) for sample in samples)
     # unequal: remark 3.2 of Dunsche, Kutta and Dette
     weights = (
         ((n - 1) / (n + m - 2), (m - 1) / (n + m - 2))
@@ -140,7 +178,8 @@ def compare_two(
     return Contrast(released, weights, n * m / (n + m), equal_covariance)
 
 
-def _released(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Released:
+def release_rows(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Released:
+    """Release mean and covariance of a sample."""
     rows = sample.rows
     plan = plan_release(len(rows), rows.shape[1], budget, sample.rows_per_person, **share)
     return release_sample(rows, plan, noise)

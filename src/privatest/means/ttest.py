@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -16,20 +15,24 @@ from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import (
     Calibration,
+    Finding,
     checked_options,
     estimates,
     infer_one_column,
     outcome,
 )
+from privatest.means.intervals import MeanIntervals
 from privatest.means.samples import (
+    check_one_column,
     compare_two,
+    difference_sample,
     look_at_one,
     numeric_sample,
     numeric_samples,
     sample_budget,
 )
 
-__all__ = ["ttest_1samp", "ttest_ind"]
+__all__ = ["one_column_estimates", "ttest_1samp", "ttest_ind", "ttest_rel"]
 
 _TWO_MEANS = {
     "two-sided": "the two samples have the same mean",
@@ -109,7 +112,7 @@ def ttest_ind(
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
     samples = numeric_samples(x, y, bounds)
-    _check_one_column(samples.x, "x and y")
+    check_one_column(samples.x, "x and y")
     contrast = compare_two(samples, each, source, equal_covariance=equal_var)
     facts: dict[str, Any] = {
         "spent": budget,
@@ -125,7 +128,7 @@ def ttest_ind(
 
 def ttest_1samp(
     x: Any,
-    mean: float,
+    popmean: float,
     *,
     bounds: Bounds,
     epsilon: Amount,
@@ -143,10 +146,10 @@ def ttest_1samp(
     ----------
     x : array, series or table of one column
         The sample.
-    mean : float
+    popmean : float
         The hypothesised mean, which is public.
     bounds, epsilon, delta, alpha, alternative, calibration, n_bootstrap, rng, noise
-        As in :func:`privatest.ttest_ind`; greater: the mean of x is larger than ``mean``.
+        As in :func:`privatest.ttest_ind`; greater: the mean of x is larger than ``popmean``.
 
     Returns
     -------
@@ -172,9 +175,9 @@ def ttest_1samp(
     options = checked_options(alpha, calibration, n_bootstrap, rng)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    value = number("mean", mean)
+    value = number("popmean", popmean)
     sample = numeric_sample(x, bounds)
-    _check_one_column(sample, "x")
+    check_one_column(sample, "x")
     contrast = look_at_one(sample, budget, source)
     facts: dict[str, Any] = {
         "spent": budget,
@@ -189,9 +192,71 @@ def ttest_1samp(
     return _outcome(contrast, hypothesis, sample, alternative, options, facts)
 
 
-def _check_one_column(sample: Sample, name: str) -> None:
-    if sample.domain.dimension != 1:
-        raise DataError(f"{name} must have one column; for several use hotelling_test.")
+def ttest_rel(
+    x: Any,
+    y: Any,
+    *,
+    bounds: Bounds,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    alternative: Alternative = "two-sided",
+    calibration: Calibration = "bootstrap",
+    n_bootstrap: int = 999,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+) -> Outcome:
+    """Test privately whether two measurements of the same rows have the same mean (paired t).
+
+    Parameters
+    ----------
+    x, y : array, series or table of one column
+        The two measurements; row i of ``x`` belongs to row i of ``y``. The differences are
+        x - y, as in SciPy: a rise is ``(after, before)``.
+    bounds : pair, a pair for x and one for y, mapping of names to pairs, or Schema
+        Public bounds; values outside are clipped. Those of the differences follow from them.
+    epsilon, delta, alpha, alternative, calibration, n_bootstrap, rng, noise
+        As in :func:`privatest.ttest_ind`; greater: the mean of x is larger.
+
+    Returns
+    -------
+    Outcome
+        With the private t and, in ``estimates``, the private ``mean`` of the differences with
+        its confidence interval, ``standard_error`` and ``variance``.
+
+    Notes
+    -----
+    **Sensitivity** As in :func:`privatest.ttest_ind`, for the differences: a pair is one record.
+
+    **Privacy** Mean and mean square of the differences are released at (epsilon, delta);
+    everything else is computed from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> before = rng.uniform(2, 6, size=2000)
+    >>> after = before + rng.uniform(0, 2, size=2000)
+    >>> ttest_rel(after, before, bounds=(0, 10), epsilon=1, alternative="greater", rng=0).reject
+    True
+    """
+    budget = Budget(epsilon, delta)
+    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    one_of("alternative", alternative, ALTERNATIVES)
+    source = noise_source(noise)
+    sample = difference_sample(x, y, bounds)
+    contrast = look_at_one(sample, budget, source)
+    facts: dict[str, Any] = {
+        "spent": budget,
+        "adjacency": "one",
+        "method": "paired t-test",
+        "null_hypothesis": f"the mean of the differences is {_ONE_MEAN[alternative]}0",
+        "sizes": {"n": len(sample)},
+        "unit": sample.unit,
+        "simulated": source.simulated,
+    }
+    hypothesis = float(-sample.box.centre[0] / sample.box.half[0])
+    return _outcome(contrast, hypothesis, sample, alternative, options, facts)
 
 
 def _outcome(
@@ -203,8 +268,16 @@ def _outcome(
     facts: dict[str, Any],
 ) -> Outcome:
     found = infer_one_column(contrast, hypothesis, alternative=alternative, **options)
+    released = one_column_estimates(contrast, sample, found)
+    rest = {name: value for name, value in options.items() if name != "alpha"}
+    intervals = MeanIntervals(contrast, sample.box, alternative=alternative, **rest)
+    return outcome(found, released, sample, options, facts, intervals, alternative=alternative)
+
+
+def one_column_estimates(contrast: Contrast, sample: Sample, found: Finding) -> dict[str, Any]:
+    """Return the released estimates of one column as numbers, in the units of the data."""
     vectors = estimates(contrast, sample.box, found)
     released = {name: float(vectors[name][0]) for name in _SHOWN if name in vectors}
     released["standard_error"] = math.sqrt(vectors["region_shape"][0, 0])
     released["variance"] = float(vectors["covariance"][0, 0])
-    return outcome(found, released, sample, options, facts, alternative=alternative)
+    return released

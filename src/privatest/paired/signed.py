@@ -12,9 +12,8 @@ from privatest.core.noise import NoiseSource, noise_source, secret_coins
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
-from privatest.data.bounds import Bounds, bounds_of_sides
+from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.samples import Sample, encode_pairs, encode_sample
-from privatest.data.schema import Schema
 from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import symmetry_law, wilcoxon_law
@@ -291,9 +290,7 @@ def _differences(x: Any, y: Any, bounds: Bounds) -> tuple[NDArray[np.float64], S
     if y is None:
         sides = (encode_sample(x, bounds, units="own"),)
     else:
-        alike = isinstance(bounds, Schema) and len(bounds.columns) == 1
-        both = (bounds, bounds) if alike else bounds_of_sides(bounds, x, y)
-        sides = encode_pairs(x, y, *both, units="own")
+        sides = encode_pairs(x, y, *bounds_of_measurements(bounds, x, y), units="own")
     if any(side.domain.levels != (0,) for side in sides):
         raise DataError("x and y must each be one numeric column.")
     if len(sides[0]) < 2:

@@ -160,7 +160,7 @@ def _ks(statistic: str, *aliases: str) -> Method:
 
 def _rank(function: str, *options: str, aliases: tuple[str, ...] = ()) -> Method:
     return Method(
-        f"two_sample.{function}",
+        function,
         _same(*options),
         public_groups=_BY_RANKS,
         one_column=True,
@@ -262,8 +262,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             aliases=("mannwhitneyu", "ranksums"),
             about=_RANKED,
         ),
-        "kruskal": _rank("kruskal_wallis.kruskal"),
-        "median": _rank("ranks.median_test", "alternative", aliases=("median_test",)),
+        "kruskal": _rank("several_groups.kruskal_wallis.kruskal"),
+        "median": _rank("two_sample.ranks.median_test", "alternative", aliases=("median_test",)),
         "me": _embedding("embedding.me_test", "locations", "kernel"),
         "scf": _embedding("embedding.scf_test", "frequencies"),
         "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),

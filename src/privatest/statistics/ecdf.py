@@ -17,6 +17,7 @@ from privatest.statistics.ranks import Labels, in_order
 __all__ = [
     "LATTICE",
     "OneSampleStatistic",
+    "Side",
     "TwoSampleStatistic",
     "on_lattice",
     "one_sample",
@@ -29,6 +30,7 @@ OneSampleStatistic = Literal["ks", "kuiper", "cvm", "wasserstein"]
 ONE_SAMPLE_STATISTICS: tuple[str, ...] = get_args(OneSampleStatistic)
 TwoSampleStatistic = Literal["ks", "kuiper"]
 TWO_SAMPLE_STATISTICS: tuple[str, ...] = get_args(TwoSampleStatistic)
+Side = Literal["two-sided", "greater", "less"]
 
 LATTICE = 1 << 20  # steps of the integer lattice in which 1/n, the sensitivity, is counted
 _ROUNDING = 1 << 26  # rows up to which nT · LATTICE has an error below 1/2
@@ -36,7 +38,7 @@ _ROUNDING = 1 << 26  # rows up to which nT · LATTICE has an error below 1/2
 Floats = NDArray[np.float64]
 
 
-def one_sample(u: Floats, statistic: OneSampleStatistic) -> float:
+def one_sample(u: Floats, statistic: OneSampleStatistic, alternative: Side = "two-sided") -> float:
     """Return n · T, T a distance of the values u = F(x) from the uniform law; not private.
 
     Parameters
@@ -46,6 +48,8 @@ def one_sample(u: Floats, statistic: OneSampleStatistic) -> float:
     statistic : {"ks", "kuiper", "cvm", "wasserstein"}
         sup |F_n - F|, sup (F_n - F) + sup (F - F_n), the root of the integral of (F_n - F)², or
         the integral of |F_n - F|.
+    alternative : {"two-sided", "greater", "less"}
+        For "ks": sup (F_n - F) if "greater", sup (F - F_n) if "less".
 
     Notes
     -----
@@ -55,6 +59,8 @@ def one_sample(u: Floats, statistic: OneSampleStatistic) -> float:
     # in units of 1/n, so that all rounding errors are those of n · u
     above = n * np.sort(u) - np.arange(n)  # n (u - F_n just before u)
     below = above - 1.0
+    if alternative != "two-sided":
+        return float(-below.min() if alternative == "greater" else above.max())
     if statistic == "ks":
         return float(max(above.max(), -below.min()))
     if statistic == "kuiper":
@@ -84,12 +90,19 @@ def one_sample_width(n: int) -> int:
     return LATTICE + 1 + n // _ROUNDING
 
 
-def two_sample(x: Floats, y: Floats, statistic: TwoSampleStatistic, labels: Labels) -> int:
+def two_sample(
+    x: Floats,
+    y: Floats,
+    statistic: TwoSampleStatistic,
+    labels: Labels,
+    alternative: Side = "two-sided",
+) -> int:
     """Return J = n m T as an exact integer, T the distance of the two samples; not private.
 
     With i and j the numbers of x and y up to a record, J is max |i m - j n| over all records for
-    "ks", and max - min for "kuiper". Ties are broken by ``labels``, a permutation that belongs to
-    the records of x, then y: if it is drawn in secret, independently of the data, the laws of
+    "ks" (max of i m - j n if "greater", of j n - i m if "less"), and max - min for "kuiper".
+    Ties are broken by ``labels``, a permutation that belongs to the records of x, then y: if it is
+    drawn in secret, independently of the data, the laws of
     :mod:`privatest.laws.ks_two_sample` hold exactly.
 
     Notes
@@ -100,6 +113,8 @@ def two_sample(x: Floats, y: Floats, statistic: TwoSampleStatistic, labels: Labe
     of_x = in_order(np.arange(n + m) < n, np.concatenate([x, y]), labels)
     walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)  # it ends at 0
     up, down = int(walk.max()), -int(walk.min())
+    if alternative != "two-sided":
+        return up if alternative == "greater" else down
     return max(up, down) if statistic == "ks" else up + down
 
 

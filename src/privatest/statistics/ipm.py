@@ -95,7 +95,7 @@ class LineMetric:
     """A distance of distribution functions on one or several lines."""
 
     directions: Floats  # columns; rows are projected on each
-    kind: Literal["wasserstein", "kolmogorov", "kuiper"]
+    kind: Literal["wasserstein", "kolmogorov", "kuiper", "above", "below"]  # two of one side
     diameter: float
 
     def values(
@@ -125,6 +125,9 @@ class LineMetric:
                 if self.kind == "kuiper":  # the sum over an interval is a difference of sums
                     sums *= gaps > 0
                     return np.asarray(sums.max(axis=1, initial=0) - sums.min(axis=1, initial=0))
+                if self.kind in ("above", "below"):
+                    sums *= (gaps > 0) * (1.0 if self.kind == "above" else -1.0)
+                    return np.asarray(sums.max(axis=1, initial=0))
                 np.abs(sums, out=sums)
                 if self.kind == "wasserstein":
                     return np.asarray(sums @ gaps)

@@ -6,7 +6,6 @@ from privatest.two_sample.embedding_moments import distinguishing_features
 from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
 from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
 from privatest.two_sample.ipm import ipm_test
-from privatest.two_sample.kruskal_wallis import kruskal
 from privatest.two_sample.ks import ks_2samp
 from privatest.two_sample.mmd import mmd_test
 from privatest.two_sample.ranks import mannwhitneyu, median_test
@@ -19,7 +18,6 @@ __all__ = [
     "StatisticRelease",
     "distinguishing_features",
     "ipm_test",
-    "kruskal",
     "ks_2samp",
     "mannwhitneyu",
     "me_permutation_test",

@@ -15,6 +15,7 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.bounds import Bounds
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
+from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.mechanisms.permutation import permutation_result
 from privatest.statistics.ecdf import (
@@ -31,6 +32,12 @@ from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_size
 __all__ = ["ks_2samp"]
 
 _NAMES = {"ks": "Kolmogorov-Smirnov", "kuiper": "Kuiper"}
+_NULLS = {
+    "two-sided": NULL_HYPOTHESIS,
+    "greater": "the distribution function of the first sample is nowhere above the second's",
+    "less": "the distribution function of the first sample is nowhere below the second's",
+}
+_KINDS: dict[str, Any] = {"two-sided": "kolmogorov", "greater": "above", "less": "below"}
 
 
 def ks_2samp(
@@ -41,6 +48,7 @@ def ks_2samp(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     statistic: TwoSampleStatistic = "ks",
+    alternative: Alternative = "two-sided",
     adjacency: Adjacency = "one",
     bounds: Bounds = None,
     n_permutations: int = 999,
@@ -64,6 +72,9 @@ def ks_2samp(
     statistic : {"ks", "kuiper"}
         Largest difference of the empirical distribution functions, best for a shift; or largest
         plus smallest (in absolute value), best for scale and shape.
+    alternative : {"two-sided", "greater", "less"}
+        For "ks", as in SciPy: greater: the distribution function of x lies above that of y
+        somewhere (x tends to smaller values there); less: below.
     adjacency : {"one", "both", "row"}
         What is hidden: one record within its group, one in each group, or a record together
         with its group, so that group sizes are private.
@@ -86,6 +97,9 @@ def ks_2samp(
 
     Notes
     -----
+    The one-sided tests keep their level whenever the distribution function of x lies nowhere
+    above ("greater") or below ("less") that of y; for "row" where the two are equal.
+
     Ties are broken at random, in secret, so that the law of the distance under the null
     hypothesis is that of continuous data (for "row" permutations take care of ties). The distance
     is then a little larger than that of the two distribution functions.
@@ -114,6 +128,9 @@ def ks_2samp(
     budget = Budget(epsilon, delta)
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("statistic", statistic, TWO_SAMPLE_STATISTICS)
+    one_of("alternative", alternative, ALTERNATIVES)
+    if alternative != "two-sided" and statistic != "ks":
+        raise ParameterError("alternative must be 'two-sided' for statistic='kuiper'.")
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("mechanism", mechanism, MECHANISMS)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
@@ -127,20 +144,20 @@ def ks_2samp(
     facts = {
         "adjacency": adjacency,
         "method": f"two-sample {_NAMES[statistic]} test",
-        "null_hypothesis": NULL_HYPOTHESIS,
+        "null_hypothesis": _NULLS[alternative],
         "sizes": shown_sizes(samples, adjacency),
-        "parameters": {"statistic": statistic},
+        "parameters": {"statistic": statistic, "alternative": alternative},
         "unit": samples.unit,
     }
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
     if adjacency == "row":
-        return _private_groups(samples, statistic, n_permutations, generator, common)
+        return _private_groups(samples, statistic, alternative, n_permutations, generator, common)
     n, m = len(samples.x), len(samples.y)
     width = samples.rows_per_person * two_sample_width(n, m, adjacency)
     x, y = np.sort(samples.x.values), np.sort(samples.y.values)  # for speed: any order would do
     return lattice_outcome(
-        two_sample(x, y, statistic, source.permutation(n + m)),
-        two_sample_law(statistic, n, m),
+        two_sample(x, y, statistic, source.permutation(n + m), alternative),
+        two_sample_law(statistic, n, m, one_sided=alternative != "two-sided"),
         width=width,
         step=math.gcd(n, m),
         mechanism=mechanism,
@@ -152,6 +169,7 @@ def ks_2samp(
 def _private_groups(
     samples: TwoSamples,
     statistic: TwoSampleStatistic,
+    alternative: Alternative,
     n_permutations: int,
     rng: np.random.Generator,
     common: dict[str, Any],
@@ -163,7 +181,8 @@ def _private_groups(
     _, ranks = np.unique(np.concatenate([samples.x.values, samples.y.values]), return_inverse=True)
     rows = ranks.reshape(-1, 1)[order].astype(np.float64)
     labels = (order < len(samples.x)).astype(np.float64)
-    metric = LineMetric(np.ones((1, 1)), "kuiper" if statistic == "kuiper" else "kolmogorov", 1.0)
+    kind = "kuiper" if statistic == "kuiper" else _KINDS[alternative]
+    metric = LineMetric(np.ones((1, 1)), kind, 1.0)
     rows_per_person, epsilon = samples.rows_per_person, common["budget"].pure_epsilon
     swap = swaps_labels("auto", total, rows_per_person, epsilon, "pvalue")
     permuted = permuted_swaps_line if swap else permuted_groups_line
