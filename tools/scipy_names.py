@@ -1,0 +1,148 @@
+"""SciPy's tests beside ours: what is checked, and the table of docs/how-to/coming-from-scipy.md.
+
+Run ``python -m tools.scipy_names`` to write the table. tests/unit/test_public_scipy.py runs each
+pair on the same rows with next to no noise, so that what the table claims is true.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "how-to" / "coming-from-scipy.md"
+START, END = "<!-- table: written by `python -m tools.scipy_names` -->", "<!-- end of table -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A test of SciPy and ours.
+
+    Attributes
+    ----------
+    scipy, ours : str
+        Names in scipy.stats and in privatest.
+    differs : str
+        What a user of SciPy has to know.
+    data : {"two", "paired", "one", "categories", "labels"}
+        Which made-up rows both get.
+    statistic : str
+        "same": ours is SciPy's statistic but for noise, one-sided and two-sided; "same, one-sided"
+        where the two-sided one is folded; else what ours is.
+    keywords : tuple of str
+        Keywords of SciPy that ours has too, with the same meaning.
+    sided : bool
+        Whether both have ``alternative``.
+    call, peer : callable or None
+        From the functions and the rows to their results, where a plain call does not do.
+    tolerance : float
+        By how much p-values may differ: a bootstrap, simulations, randomised ties, steps.
+    options : mapping
+        What ours needs besides epsilon.
+    """
+
+    scipy: str
+    ours: str
+    differs: str
+    data: str = "two"
+    statistic: str = "same"
+    keywords: tuple[str, ...] = ()
+    sided: bool = False
+    call: Callable[..., Any] | None = None
+    peer: Callable[..., Any] | None = None
+    tolerance: float = 0.02
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+_BOUNDS = {"bounds": (-9.0, 9.0)}
+_SIDES = {"bounds_x": (-9.0, 9.0), "bounds_y": (-9.0, 9.0)}
+_NORMAL = _BOUNDS | {"calibration": "normal", "rng": 0}
+_NEEDS_BOUNDS = "needs `bounds`; the p-value is a parametric bootstrap of the noisy moments"
+
+PEERS: list[Peer] = [
+    Peer(
+        "ttest_ind",
+        "ttest_ind",
+        f"{_NEEDS_BOUNDS}; the variance has a small public ridge",
+        keywords=("equal_var", "alternative"),
+        sided=True,
+        options=_NORMAL,
+        tolerance=0.05,
+    ),
+    Peer(
+        "mannwhitneyu",
+        "mannwhitneyu",
+        "exact at every size; ties are broken at random, in secret",
+        statistic="same, one-sided",
+        keywords=("alternative",),
+        sided=True,
+    ),
+    Peer(
+        "ks_2samp",
+        "ks_2samp",
+        "exact at every size; ties are broken at random, in secret",
+        keywords=("alternative",),
+        sided=True,
+    ),
+    Peer(
+        "ks_1samp",
+        "ks_1samp",
+        "the distribution is named with its parameters",
+        data="one",
+        keywords=("alternative",),
+        sided=True,
+        call=lambda test, x, **o: test(x, "norm(0, 1)", **o),
+        peer=lambda test, x, **o: test(x, _standard_normal(), **o),
+    ),
+    Peer(
+        "wilcoxon",
+        "wilcoxon",
+        "zeros keep their ranks and get a random sign; ties are broken at random",
+        data="paired",
+        statistic="same, one-sided",
+        keywords=("alternative",),
+        sided=True,
+    ),
+    Peer(
+        "kruskal",
+        "kruskal",
+        "group sizes are public; the statistic is the largest distance of mean ranks, not H",
+        statistic="its own",
+        tolerance=0.05,
+    ),
+]
+
+
+def _standard_normal() -> Callable[..., Any]:
+    from scipy.stats import norm  # noqa: PLC0415 - slow, and not needed for the page
+
+    cdf: Callable[..., Any] = norm.cdf
+    return cdf
+
+
+def render() -> str:
+    """Return the table."""
+    shown = {"same": "SciPy's", "same, one-sided": "SciPy's if one-sided"}
+    rows = ["| SciPy | ours | statistic | kept keywords | what differs |", "|---|---|---|---|---|"]
+    rows += [
+        f"| `{peer.scipy}` | [`{peer.ours}`](../reference/api.md#privatest.{peer.ours}) "
+        f"| {shown.get(peer.statistic, peer.statistic)} "
+        f"| {', '.join(f'`{name}`' for name in peer.keywords) or '-'} | {peer.differs} |"
+        for peer in PEERS
+    ]
+    return "\n".join(rows)
+
+
+def page() -> str:
+    """Return the page with its table written anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, rest = text.split(START)
+    _, after = rest.split(END)
+    return f"{before}{START}\n\n{render()}\n\n{END}{after}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.name}", file=sys.stderr)
