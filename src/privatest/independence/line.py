@@ -16,8 +16,16 @@ from numpy.typing import NDArray
 
 from privatest.core.intervals import Interval, side_alpha
 from privatest.laws.law import Alternative
+from privatest.statistics.linear import Products
 
-__all__ = ["CorrelationInterval", "Line", "SlopeInterval", "line_pvalue"]
+__all__ = [
+    "CorrelationInterval",
+    "Line",
+    "SlopeInterval",
+    "correlation_products",
+    "line_pvalue",
+    "slope_products",
+]
 
 _SEED = 20260  # of the draws behind intervals: public, so that one result has one interval
 _DRAWS = 4000
@@ -42,6 +50,8 @@ class Line:
         The noisy moments.
     scale : float
         s of the density exp(-|z|∞/s) of the noise on x, y, 2x² - 1, xy, 2y² - 1.
+    excess : float
+        Sampling variance over that of normal rows, released too where that is affordable, else 1.
     """
 
     n: int
@@ -51,6 +61,7 @@ class Line:
     xy: float
     yy: float
     scale: float
+    excess: float = 1.0
 
     @classmethod
     def of(cls, n: int, released: Floats, scale: float) -> Line:
@@ -103,6 +114,23 @@ class Line:
         """The private correlation, cut to [-1, 1]; hidden variances as in :attr:`slope`."""
         vx, vy = (max(v, noise) for v, noise in zip(self.unbiased, self.noise, strict=True))
         return min(max(self.covariance / math.sqrt(vx * vy), -1.0), 1.0)
+
+
+def slope_products(line: Line, limit: float) -> Products:
+    """Return what rows add to the slope, with mean square 1 if errors do not depend on x."""
+    vx = max(line.unbiased[0], line.noise[0])
+    residual = max(line.unbiased[1] - line.slope * line.covariance, line.noise[1])
+    scale = 1 / math.sqrt(vx * residual)
+    return Products(line.centre, (-line.slope * scale, scale, 0.0), limit)
+
+
+def correlation_products(line: Line, limit: float) -> Products:
+    """Return what rows add to the correlation, with mean square 1 if they are normal."""
+    vx, vy = (max(v, noise) for v, noise in zip(line.unbiased, line.noise, strict=True))
+    r = line.correlation
+    scale = 1 / max(1 - r**2, 0.01)
+    terms = -r / (2 * vx) * scale, scale / math.sqrt(vx * vy), -r / (2 * vy) * scale
+    return Products(line.centre, terms, limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +211,7 @@ class SlopeInterval:
         """Return how probable as large, and as small, a covariance with the residuals is."""
         line = self.line
         observed = line.covariance - slope * line.variances[0]
-        variance = line.shifted(_SAFETY)[0] * self._residual(slope) / (line.n - 1)
+        variance = line.excess * line.shifted(_SAFETY)[0] * self._residual(slope) / (line.n - 1)
         null = drawn.covariance - slope * drawn.x + drawn.normal * math.sqrt(variance)
         return float(np.mean(null >= observed)), float(np.mean(null <= observed))
 
@@ -200,7 +228,7 @@ class SlopeInterval:
         from scipy.special import ndtri  # noqa: PLC0415
 
         spread = max(self.line.unbiased[0], self.line.noise[0]) * (self.line.n - 1)
-        error = math.sqrt(self._residual(self.line.slope, 0.0) / spread)
+        error = math.sqrt(self.line.excess * self._residual(self.line.slope, 0.0) / spread)
         return 2 * -float(ndtri(side)) * error
 
 
@@ -275,7 +303,7 @@ class CorrelationInterval:
 
     @property
     def _deviation(self) -> float:
-        return _WIDER / math.sqrt(max(self.line.n - 3, 1))
+        return _WIDER * math.sqrt(self.line.excess / max(self.line.n - 3, 1))
 
     def _without_noise(self, side: float) -> float:
         from scipy.special import ndtri  # noqa: PLC0415

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,12 +17,31 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.samples import TwoSamples, encode_pairs
-from privatest.independence.line import CorrelationInterval, Line, SlopeInterval, line_pvalue
+from privatest.independence.line import (
+    CorrelationInterval,
+    Line,
+    SlopeInterval,
+    correlation_products,
+    line_pvalue,
+    slope_products,
+)
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.additive import linf_mean, linf_scale
-from privatest.statistics.linear import line_moments, line_sensitivity
+from privatest.statistics.linear import (
+    Products,
+    line_moments,
+    line_sensitivity,
+    mean_square,
+    mean_square_sensitivity,
+)
 
 __all__ = ["linregress", "pearsonr"]
+
+_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
+_SHARE = 0.1  # of epsilon, for the sampling variance behind an interval
+_ROWS = 100.0  # n epsilon over this is where squares are cut off: their noise is about 1/7 then
+_SMALLEST_LIMIT = 10.0
+_LEAST = 0.2
 
 _NULLS = {
     "two-sided": "the two columns are independent",
@@ -72,15 +94,16 @@ def pearsonr(
     Notes
     -----
     The p-value needs no normal rows: if the columns are independent, the variance of their
-    covariance is known. The interval is Fisher's with the noise, for rows that are roughly
-    normal after clipping; for heavy tails it is too short, as Fisher's is. Use
-    :func:`privatest.spearmanr` or :func:`privatest.kendalltau` there.
+    covariance is known. The interval is Fisher's with the noise. Its sampling variance is that of
+    normal rows if n epsilon is below 1000; from there on a tenth of epsilon buys it, which heavy
+    tails need. Where those are heavy :func:`privatest.kendalltau` is the better estimate.
 
     **Sensitivity** 2/n in each of the five moments x, y, 2x² - 1, xy, 2y² - 1 of columns mapped to
     [-1, 1], times the rows of a person. Proof: docs/proofs/correlation.md.
 
-    **Privacy** The moments are released together at (epsilon, delta) with l-infinity noise;
-    the rest follows from them.
+    **Privacy** The moments are released together with l-infinity noise, and after them, if n
+    epsilon is at least 1000, the mean of a bounded function that they choose: together at (epsilon,
+    delta). The rest follows from these.
 
     Examples
     --------
@@ -92,7 +115,7 @@ def pearsonr(
     """
     asked = _Asked.checked(epsilon, delta, alpha, alternative, n_simulations, rng, noise)
     sides = _columns(x, y, bounds_x, bounds_y)
-    line = asked.release(sides)
+    line = asked.release(sides, correlation_products)
     interval = CorrelationInterval(line, alternative)
     low, high = interval(1 - asked.alpha)
     estimates = {"correlation": line.correlation, "lower": low, "upper": high}
@@ -135,8 +158,9 @@ def linregress(
     Notes
     -----
     The interval is Fieller's with the noise: slopes b for which x and y - b x may be uncorrelated.
-    It is for errors that do not depend on x, of any law; errors that grow with x can make
-    it too short, as the classical one. Clipping bends a line: bounds should hold the data.
+    It is for errors of any law that do not depend on x if n epsilon is below 1000; from there on a
+    tenth of epsilon buys the sampling variance, and errors may grow with x. Clipping bends a line:
+    bounds should hold the data.
 
     **Sensitivity** As in :func:`pearsonr`.
 
@@ -159,7 +183,7 @@ def linregress(
     """
     asked = _Asked.checked(epsilon, delta, alpha, alternative, n_simulations, rng, noise)
     sides = _columns(x, y, bounds_x, bounds_y)
-    line = asked.release(sides)
+    line = asked.release(sides, slope_products)
     (half_x, half_y), boxes = (float(side.box.half[0]) for side in sides), [s.box for s in sides]
     unit = half_y / half_x
     means = [
@@ -212,16 +236,25 @@ class _Asked:
             noise_source(noise),
         )
 
-    def release(self, sides: TwoSamples) -> Line:
-        """Release the five moments: the only step that looks at data."""
-        n = len(sides.x)
-        sensitivity = line_sensitivity(n, sides.rows_per_person)
-        epsilon = self.budget.pure_epsilon
+    def release(self, sides: TwoSamples, products: Callable[[Line, float], Products]) -> Line:
+        """Release the moments, and then the sampling variance: all that looks at data."""
+        n, people = len(sides.x), sides.rows_per_person
+        epsilon = self.budget.pure_epsilon * _BELOW
+        limit = n * epsilon / _ROWS  # public: it says whether a variance can be had
+        share = _SHARE if limit >= _SMALLEST_LIMIT * people else 0.0
         x, y = (2 * side.values - 1 for side in sides)
-        released = linf_mean(
-            line_moments(x, y), sensitivity=sensitivity, epsilon=epsilon, noise=self.noise
-        )
-        return Line.of(n, released, linf_scale(sensitivity, epsilon))
+        sensitivity, spent = line_sensitivity(n, people), (1 - share) * epsilon
+        moments = line_moments(x, y)
+        released = linf_mean(moments, sensitivity=sensitivity, epsilon=spent, noise=self.noise)
+        line = Line.of(n, released, linf_scale(sensitivity, spent))
+        if not share:
+            return line
+        wanted = products(line, limit)
+        square = np.array([mean_square(x, y, wanted)])
+        moved, left = mean_square_sensitivity(n, people, limit), share * epsilon
+        (noisy,) = linf_mean(square, sensitivity=moved, epsilon=left, noise=self.noise)
+        error = math.sqrt(2) * linf_scale(moved, left)
+        return replace(line, excess=max(float(noisy) + error, _LEAST) / _kept(limit))
 
     def facts(self, sides: TwoSamples, line: Line, method: str) -> dict[str, Any]:
         """Return the p-value and the public fields of a result."""
@@ -242,6 +275,15 @@ class _Asked:
             },
             "unit": sides.unit,
         }
+
+
+@lru_cache(maxsize=64)
+def _kept(limit: float) -> float:
+    """Return E min(p², limit) for the product p of two normals: what a limit leaves of 1."""
+    from scipy.special import ndtri  # noqa: PLC0415
+
+    squares = ndtri((np.arange(1000) + 0.5) / 1000) ** 2
+    return float(np.minimum(np.outer(squares, squares), limit).mean())
 
 
 def _columns(x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds) -> TwoSamples:

@@ -6,12 +6,20 @@ five at once: noise for the l-infinity norm suits them. Proof: docs/proofs/corre
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.statistics.moments import BLOCK
 
-__all__ = ["line_moments", "line_sensitivity"]
+__all__ = [
+    "Products",
+    "line_moments",
+    "line_sensitivity",
+    "mean_square",
+    "mean_square_sensitivity",
+]
 
 _UNIT_ROUNDOFF = 2.0**-53
 
@@ -40,3 +48,39 @@ def line_sensitivity(n: int, rows_per_person: int) -> float:
     """
     rounding = (BLOCK + n / BLOCK + 8) * _UNIT_ROUNDOFF * 1.01
     return (2 * rows_per_person / n + 2 * rounding) * (1 + 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """What each row adds to a slope or a correlation, (a u + b v) (c u + d v); public numbers.
+
+    Attributes
+    ----------
+    centre : pair of float
+        u = x - centre[0] and v = y - centre[1].
+    terms : tuple of three float
+        A row's p is terms[0] u² + terms[1] u v + terms[2] v².
+    limit : float
+        p² counts at most this much.
+    """
+
+    centre: tuple[float, float]
+    terms: tuple[float, float, float]
+    limit: float
+
+
+def mean_square(x: Floats, y: Floats, products: Products) -> float:
+    """Return the mean of min(p², limit)."""
+    total, (uu, uv, vv) = 0.0, products.terms
+    for start in range(0, len(x), BLOCK):
+        u = x[start : start + BLOCK] - products.centre[0]
+        v = y[start : start + BLOCK] - products.centre[1]
+        squares = (uu * u * u + uv * u * v + vv * v * v) ** 2
+        total += float(np.minimum(squares, products.limit).sum())
+    return total / len(x)
+
+
+def mean_square_sensitivity(n: int, rows_per_person: int, limit: float) -> float:
+    """Return how far :func:`mean_square` moves: terms lie in [0, limit], however rounded."""
+    rounding = (BLOCK + n / BLOCK + 8) * _UNIT_ROUNDOFF * 1.01
+    return limit * (rows_per_person / n + 2 * rounding) * (1 + 1e-12)
