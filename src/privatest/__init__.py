@@ -18,6 +18,8 @@ from privatest.data.schema import Schema
 from privatest.goodness_of_fit.family import ks_family
 from privatest.goodness_of_fit.ks import ks_1samp
 from privatest.independence.hsic import hsic_test
+from privatest.independence.linear import linregress, pearsonr
+from privatest.independence.rank_correlation import kendalltau, spearmanr
 from privatest.means import (
     CovarianceEstimate,
     MeanEstimate,
@@ -89,10 +91,12 @@ __all__ = [
     "hotelling_test",
     "hsic_test",
     "ipm_test",
+    "kendalltau",
     "kruskal",
     "ks_1samp",
     "ks_2samp",
     "ks_family",
+    "linregress",
     "mannwhitneyu",
     "me_permutation_test",
     "me_test",
@@ -100,6 +104,7 @@ __all__ = [
     "mmd_test",
     "optimise_frequencies",
     "optimise_locations",
+    "pearsonr",
     "permutation_test",
     "plan_share",
     "private_covariance",
@@ -111,6 +116,7 @@ __all__ = [
     "share",
     "sign_test",
     "speaking_features",
+    "spearmanr",
     "symmetry_test",
     "test_of_tests",
     "tost_ind",

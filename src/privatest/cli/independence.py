@@ -58,6 +58,19 @@ Subtest = Annotated[
 ]
 
 
+Alternative = Annotated[
+    Literal["two-sided", "greater", "less"] | None,
+    typer.Option(
+        "--alternative",
+        metavar="SIDE",
+        help=f"For {such('independence', lambda m: 'alternative' in m.options)}: two-sided; "
+        "greater: y rises with x; or less.",
+        rich_help_panel="Options of some methods",
+        show_default="two-sided",
+    ),
+]
+
+
 def independence(
     data: options.DataFile,
     *,
@@ -81,11 +94,13 @@ def independence(
     statistics: options.Statistics = None,
     estimator: options.Estimator = None,
     subtest: Subtest = None,
+    alternative: Alternative = None,
 ) -> None:
     """Test whether two sides of the same rows are independent.
 
     Any kind of dependence counts, not only correlation, between numbers and
-    categories alike. Columns are described by --bounds or by a schema: bounds
+    categories alike; --method kendall, spearman, pearson or regression look at
+    two columns that rise together, and estimate how much. Columns are described by --bounds or by a schema: bounds
     found from the data would leak it.
 
     \b
@@ -113,6 +128,7 @@ def independence(
             "statistics": options.read_statistics(statistics),
             "estimator": estimator,
             "subtest": subtest,
+            "alternative": alternative,
         },
     )
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

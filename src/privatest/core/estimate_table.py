@@ -18,6 +18,10 @@ _MOST_PLACES = 5
 _ESTIMATED = {
     "difference": "difference{s} of means, first minus second",
     "mean": "mean{s}",
+    "tau": "Kendall's tau",
+    "rho": "Spearman's rho",
+    "correlation": "Pearson's correlation",
+    "slope": "slope of y on x",
 }
 
 
@@ -61,6 +65,11 @@ def _intervals(
 ) -> EstimateTable:
     what = next(name for name in _ESTIMATED if name in estimates)
     middle, lower, upper = (np.atleast_1d(estimates[name]) for name in (what, "lower", "upper"))
+    # a record has no number where an end is infinite
+    lower, upper = (
+        np.where(np.equal(ends, None), infinite, ends).astype(np.float64)
+        for ends, infinite in ((lower, -np.inf), (upper, np.inf))
+    )
     plural = "s" * (len(middle) > 1)
     percent = f"{100 * interval_level(parameters, alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"

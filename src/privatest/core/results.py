@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -212,7 +213,10 @@ class Outcome(Decision):
                 f"confidence_level must be {recorded:g}: a result that was read from a record "
                 f"has the interval of its own level only."
             )
-        return Interval(self.estimates["lower"], self.estimates["upper"], level)
+        low, high = self.estimates["lower"], self.estimates["upper"]
+        return Interval(
+            -math.inf if low is None else low, math.inf if high is None else high, level
+        )
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
@@ -296,6 +300,8 @@ def _frozen_item(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, float) and math.isinf(value):
+        return None  # JSON has no infinity: an interval without that end
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

@@ -1,5 +1,7 @@
 """Tests of whether two sets of columns depend on each other."""
 
 from privatest.independence.hsic import hsic_test
+from privatest.independence.linear import linregress, pearsonr
+from privatest.independence.rank_correlation import kendalltau, spearmanr
 
-__all__ = ["hsic_test"]
+__all__ = ["hsic_test", "kendalltau", "linregress", "pearsonr", "spearmanr"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privatest.laws.law import Law
 from privatest.statistics.ranks import Symmetry
 
-__all__ = ["mann_whitney_law", "symmetry_law", "wilcoxon_law"]
+__all__ = ["by_fourier", "mann_whitney_law", "symmetry_law", "wilcoxon_law"]
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def mann_whitney_law(n: int, m: int) -> Law:
     if few < _FEW or few * few * many <= _EXACT_WORK:
         return Law(2 * np.arange(n * m + 1.0) - n * m, _mann_whitney_masses(few, many))
     deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return _by_fourier(
+    return by_fourier(
         lambda t: _log_mann_whitney(few, many, t), deviation, half_range=n * m / 2
     ).scaled(2)
 
@@ -147,7 +147,7 @@ def wilcoxon_law(n: int) -> Law:
     """Return the law of 2W, W the sum of the ranks 1 ... n with fair signs."""
     if n > _EXACT_PAIRS:
         deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 6) / 2
-        return _by_fourier(
+        return by_fourier(
             lambda t: _log_wilcoxon(n, t), deviation, half_range=n * (n + 1) / 4
         ).scaled(4)
     masses = np.zeros(n * (n + 1) // 2 + 1)
@@ -177,7 +177,7 @@ def _log_wilcoxon(n: int, t: Array) -> tuple[Array, Array]:
     return logs, signs
 
 
-def _by_fourier(
+def by_fourier(
     log_transform: Callable[[Array], tuple[Array, Array]], deviation: float, half_range: float
 ) -> Law:
     """Return the symmetric law on -half_range, -half_range + 1, ... from its transform.

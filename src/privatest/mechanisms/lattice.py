@@ -94,6 +94,7 @@ def lattice_outcome(
     mechanism: Mechanism = "auto",
     unit: float = 1.0,
     offset: int = 0,
+    signed: bool = False,
     budget: Budget,
     alpha: float,
     noise: NoiseSource,
@@ -115,6 +116,9 @@ def lattice_outcome(
         Whether its absolute value, itself or its negative gets the noise.
     unit, offset : float and int
         To show the released number as |S - offset/unit| ("two-sided") or as S.
+    signed : bool
+        Whether "two-sided" releases the statistic itself, to estimate with; both tails of the noise
+        count then. The law has to be symmetric.
     budget, alpha, noise, facts
         What is spent, the level, the secret randomness, the public fields of the result.
 
@@ -126,16 +130,20 @@ def lattice_outcome(
     public numbers.
     """
     sign = -1 if alternative == "less" else 1
-    value = abs(statistic) if alternative == "two-sided" else sign * statistic
+    absolute = alternative == "two-sided" and not signed
+    value = abs(statistic) if absolute else sign * statistic
     drawn_from = noise_law(width, budget, mechanism, step=step)
     noisy = noisy_integer(value, law=drawn_from, noise=noise)
-    pvalue = law.pvalue(noisy, drawn_from, alternative)
+    if alternative == "two-sided" and signed:
+        pvalue = min(1.0, 2 * law.pvalue(abs(noisy), drawn_from, "greater"))
+    else:
+        pvalue = law.pvalue(noisy, drawn_from, alternative)
     return Outcome(
         reject=pvalue <= alpha,
         alpha=alpha,
         spent=budget,
         simulated=noise.simulated,
         pvalue=pvalue,
-        statistic=noisy / unit if alternative == "two-sided" else (sign * noisy + offset) / unit,
+        statistic=noisy / unit if absolute else (sign * noisy + offset) / unit,
         **facts,
     )

@@ -45,7 +45,7 @@ class Method:
     gaussian : bool
         Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
     one_column : bool
-        Whether it compares one numeric column only.
+        Whether it compares one numeric column only, or one on each side.
     unbounded : bool
         Whether that column needs no description: ranks do not depend on bounds.
     aliases : tuple of str
@@ -168,6 +168,10 @@ def _rank(function: str, *options: str, aliases: tuple[str, ...] = ()) -> Method
         aliases=aliases,
         about=_RANKED,
     )
+
+
+def _correlation(function: str, about: str) -> Method:
+    return Method(f"independence.{function}", _same("alternative"), one_column=True, about=about)
 
 
 def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
@@ -295,6 +299,10 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             _PERMUTED | _same("kernel", "bandwidths", "estimator", "statistics"),
             about="any dependence, by kernels and more",
         ),
+        "kendall": _correlation("kendalltau", "one column a side, by the order of pairs"),
+        "spearman": _correlation("spearmanr", "one column a side, by ranks"),
+        "pearson": _correlation("pearsonr", "one column a side, by the covariance"),
+        "regression": _correlation("linregress", "the slope of y on x"),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },

@@ -231,6 +231,11 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         raise ParameterError("x and y must not share a column: it depends on itself.")
     sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
     both = chosen_columns(described, [*names_x, *names_y])
+    if request.entry.one_column and (len(both.columns) > 2 or both.categorical_names):
+        raise ParameterError(
+            f"method {request.method} takes one numeric column on each side. "
+            f"Method {usual(request.question)} takes several, and categories."
+        )
     _check_statistics(request, both)
     arguments: dict[str, Any] = {"bounds_x": sides[0], "bounds_y": sides[1]}
     for name, value in _options(request).items():
