@@ -18,6 +18,8 @@ _MOST_PLACES = 5
 _ESTIMATED = {
     "difference": "difference{s} of means, first minus second",
     "mean": "mean{s}",
+    "proportion": "proportion",
+    "proportions": "proportions",
 }
 
 
@@ -60,6 +62,8 @@ def _intervals(
     percent = f"{100 * (1 - alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
     names = parameters.get("columns") or numbered(len(middle), "value")
+    if "proportions" in estimates and what == "difference":
+        return _two_shares(estimates, middle, percent)
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)
@@ -72,6 +76,22 @@ def _intervals(
         ]
     rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
     return EstimateTable(f"private {_ESTIMATED[what].format(s=plural)} ({level})", rows)
+
+
+def _two_shares(estimates: Mapping[str, Any], middle: Any, percent: str) -> EstimateTable:
+    """Return the rows of a comparison of two proportions."""
+
+    def text(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.4g}"
+
+    first, second = estimates["proportions"]
+    ratio, *ends = (text(estimates[name]) for name in ("ratio", "ratio_lower", "ratio_upper"))
+    rows = (
+        ("proportions", f"{first:.4g} and {second:.4g}"),
+        ("difference", f"{middle[0]:.4g} [{estimates['lower']:.4g}, {estimates['upper']:.4g}]"),
+        ("ratio", f"{ratio} [{ends[0]}, {ends[1]}]"),
+    )
+    return EstimateTable(f"private proportions, first and second ({percent} intervals)", rows)
 
 
 def numbered(count: int, single: str = "column 1") -> list[str]:

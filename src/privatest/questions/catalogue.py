@@ -46,6 +46,8 @@ class Method:
         Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
     one_column : bool
         Whether it compares one numeric column only.
+    outcomes : bool
+        Whether it looks at one column of successes and failures: 0 and 1, or categories.
     needed : tuple of str
         Options that must be given.
     releases : tuple of str
@@ -77,6 +79,7 @@ class Method:
     public_groups: str = ""
     gaussian: bool = False
     one_column: bool = False
+    outcomes: bool = False
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
     level: bool = True
@@ -270,6 +273,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             picture=_DIFFERENCES,
             about="one mean",
         ),
+        "proportion": Method(
+            "tables.proportions.proportions_test",
+            _same("alternative", "success"),
+            outcomes=True,
+            about="shares of successes",
+        ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
     },
@@ -302,6 +311,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             caution=_BY_AXES,
             picture="plots.differences.plot_means",
+            about="means of numeric columns",
+        ),
+        "share": Method(
+            "tables.binomial.private_share",
+            _same("success"),
+            outcomes=True,
+            picture="plots.differences.plot_means",
+            about="share of successes in one column",
         ),
     },
     "release": {

@@ -19,11 +19,12 @@ from privatest.laws.counts import binomial_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.proportions import NO_NOISE, share_interval
 from privatest.laws.tulap import LatticeTulap
+from privatest.means.estimates import MeanEstimate
 from privatest.mechanisms.lattice import noise_law, noisy_integer
 from privatest.statistics.outcomes import success_count, success_width
-from privatest.tables.outcomes import read_outcomes
+from privatest.tables.outcomes import Outcomes, read_outcomes
 
-__all__ = ["binom_test"]
+__all__ = ["binom_test", "private_share"]
 
 _NULLS = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
@@ -103,10 +104,7 @@ def binom_test(
     source = noise_source(noise)
     outcomes = read_outcomes(x, bounds, success, "x")
     n = len(outcomes)
-    if n < 1:
-        raise DataError("x must have at least 1 row.")
-    law = noise_law(success_width() * outcomes.rows_per_person, budget, "auto")
-    noisy = noisy_integer(success_count(outcomes.values), law=law, noise=source)
+    noisy, law = _release(outcomes, budget, source)
     pvalue = _pvalue(n, share, noisy, law, alternative)
     intervals = partial(_interval, n, noisy, law, alternative)
     low, high = intervals(1 - alpha)
@@ -127,6 +125,73 @@ def binom_test(
         estimates={"proportion": float(np.clip(noisy / n, 0, 1)), "lower": low, "upper": high},
         intervals=intervals,
     )
+
+
+def private_share(
+    x: Any,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    success: Category | None = None,
+    bounds: Bounds = None,
+    noise: NoiseSource | None = None,
+) -> MeanEstimate:
+    """Estimate the share of successes privately, with an exact confidence interval.
+
+    Parameters
+    ----------
+    x, epsilon, delta, alpha, success, bounds, noise
+        As in :func:`privatest.binom_test`; the interval has level 1 - alpha.
+
+    Returns
+    -------
+    MeanEstimate
+        The share is the mean of outcomes that are 0 and 1.
+
+    Notes
+    -----
+    **Sensitivity** As in :func:`privatest.binom_test`.
+
+    **Privacy** As in :func:`privatest.binom_test`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.random.default_rng(0).uniform(size=2000) < 0.6
+    >>> estimate = private_share(answers, epsilon=1)
+    >>> bool(0.5 < estimate.lower[0] < estimate.upper[0] < 0.7)
+    True
+    """
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    source = noise_source(noise)
+    outcomes = read_outcomes(x, bounds, success, "x")
+    noisy, law = _release(outcomes, budget, source)
+    low, high = _interval(len(outcomes), noisy, law, "two-sided", 1 - alpha)
+    share = float(np.clip(noisy / len(outcomes), 0, 1))
+    return MeanEstimate(
+        mean=np.array([share]),
+        lower=np.array([low]),
+        upper=np.array([high]),
+        covariance=np.array([[share * (1 - share)]]),
+        # the interval need not be symmetric: its longer side
+        region_shape=np.array([[max(high - share, share - low) ** 2]]),
+        region_radius=1.0,
+        confidence=1 - alpha,
+        spent=budget,
+        n=len(outcomes),
+        columns=outcomes.names,
+        unit=outcomes.unit,
+        simulated=source.simulated,
+    )
+
+
+def _release(outcomes: Outcomes, budget: Budget, noise: NoiseSource) -> tuple[float, LatticeTulap]:
+    """Release the number of successes."""
+    if len(outcomes) < 1:
+        raise DataError("x must have at least 1 row.")
+    law = noise_law(success_width() * outcomes.rows_per_person, budget, "auto")
+    return noisy_integer(success_count(outcomes.values), law=law, noise=noise), law
 
 
 def _pvalue(

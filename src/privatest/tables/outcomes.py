@@ -23,11 +23,12 @@ _TRUE = ("1", "true")  # what a success is where nobody says
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Outcomes:
-    """Whether each row is a success, and what is hidden."""
+    """Whether each row is a success, what is hidden, and what the column is called."""
 
     values: NDArray[np.bool_]
     unit: str = "row"
     rows_per_person: int = 1
+    names: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -63,7 +64,7 @@ def read_outcomes(data: Any, bounds: Bounds, success: Category | None, name: str
             raise DataError(f"{name} must hold 0 and 1; or name the value that is a success.")
     else:
         won = values == _number(success)
-    return Outcomes(won, sample.unit, sample.rows_per_person)
+    return Outcomes(won, sample.unit, sample.rows_per_person, sample.names)
 
 
 def check_success(schema: Schema, success: Category | None) -> None:
