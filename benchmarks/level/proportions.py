@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.laws.proportions import NO_NOISE, share_interval
+from privatest.laws.proportions import NO_NOISE, open_interval, share_interval
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
 from privatest.mechanisms.counts import count_noise
 from privatest.tables.contrasts import difference_ends, ratio_ends
@@ -106,8 +106,6 @@ def private_level(
 
 def ends_of(n: int, law: LatticeTulap, close: bool = False) -> Callable[[Floats], Floats]:
     """Return ends of intervals as functions of a noisy count, from a fine table of them."""
-    from privatest.laws.proportions import open_interval
-
     reach = 8 * float(law.quantile(0.8)) + 2
     points = np.unique(
         np.concatenate([

@@ -18,7 +18,7 @@ from privatest.tables.public_shares import Shares
 
 __all__ = ["ReleasedShares", "difference_ends", "difference_interval", "equivalence", "ratio_ends"]
 
-_HALVINGS = 30
+_HALVINGS = 16  # of the logarithm of a level
 
 
 class ReleasedShares(Protocol):

@@ -191,7 +191,7 @@ def _crossing(excess: Callable[[float], float], middle: float, far: float) -> fl
         inside, outside = outside, outside + step
         if abs(outside) > abs(far):
             return math.copysign(math.inf, far)
-    for _ in range(30):
+    for _ in range(18):
         half = 0.5 * (inside + outside)
         inside, outside = (half, outside) if excess(half) >= 0 else (inside, half)
     return outside
