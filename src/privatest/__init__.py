@@ -37,6 +37,8 @@ from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.several_groups import f_oneway, kruskal
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
+from privatest.tables.binomial import binom_test, private_share
+from privatest.tables.proportions import proportions_test, tost_proportions
 from privatest.two_sample import (
     MomentsRelease,
     PrivateChoice,
@@ -82,6 +84,7 @@ __all__ = [
     "StatisticRelease",
     "SyntheticData",
     "adjust",
+    "binom_test",
     "compare",
     "compare_all",
     "compare_releases",
@@ -109,6 +112,8 @@ __all__ = [
     "plan_share",
     "private_covariance",
     "private_mean",
+    "private_share",
+    "proportions_test",
     "release",
     "sarrm_test",
     "scf_permutation_test",
@@ -120,6 +125,7 @@ __all__ = [
     "symmetry_test",
     "test_of_tests",
     "tost_ind",
+    "tost_proportions",
     "tost_rel",
     "ttest_1samp",
     "ttest_ind",

@@ -284,6 +284,16 @@ Estimator = Annotated[
         show_default="v",
     ),
 ]
+Success = Annotated[
+    str | None,
+    typer.Option(
+        "--success",
+        metavar="VALUE",
+        help="For shares of successes: the value that is one; all others are failures.",
+        rich_help_panel=_SOME,
+        show_default="1 or true",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document instead.", rich_help_panel=_OUTPUT),

@@ -54,6 +54,7 @@ def two_sample(
     locations: options.LocationsFile = None,
     draw_locations: options.DrawLocations = None,
     subtest: options.Subtest = None,
+    success: options.Success = None,
 ) -> None:
     """Test whether two samples come from the same distribution.
 
@@ -99,6 +100,7 @@ def two_sample(
             "alternative": alternative,
             "locations": read_locations(locations, draw_locations),
             "subtest": subtest,
+            "success": success,
         },
     )
     files = [data] if other is None else [data, other]

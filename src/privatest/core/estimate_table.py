@@ -22,6 +22,8 @@ _ESTIMATED = {
     "rho": "Spearman's rho",
     "correlation": "Pearson's correlation",
     "slope": "slope of y on x",
+    "proportion": "proportion",
+    "proportions": "proportions",
 }
 
 
@@ -75,6 +77,8 @@ def _intervals(
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
     names = parameters.get("groups") or parameters.get("columns")
     names = names or numbered(len(middle), "value")
+    if "proportions" in estimates and what == "difference":
+        return _two_shares(estimates, middle, percent)
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)
@@ -87,6 +91,22 @@ def _intervals(
         ]
     rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
     return EstimateTable(f"private {_ESTIMATED[what].format(s=plural)} ({level})", rows)
+
+
+def _two_shares(estimates: Mapping[str, Any], middle: Any, percent: str) -> EstimateTable:
+    """Return the rows of a comparison of two proportions."""
+
+    def text(value: float | None) -> str:
+        return "unknown" if value is None else f"{value:.4g}"
+
+    first, second = estimates["proportions"]
+    ratio, *ends = (text(estimates[name]) for name in ("ratio", "ratio_lower", "ratio_upper"))
+    rows = (
+        ("proportions", f"{first:.4g} and {second:.4g}"),
+        ("difference", f"{middle[0]:.4g} [{estimates['lower']:.4g}, {estimates['upper']:.4g}]"),
+        ("ratio", f"{ratio} [{ends[0]}, {ends[1]}]"),
+    )
+    return EstimateTable(f"private proportions, first and second ({percent} intervals)", rows)
 
 
 def numbered(count: int, single: str = "column 1") -> list[str]:

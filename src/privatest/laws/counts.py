@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from privatest.laws.law import Law
 
-__all__ = ["binomial_law", "hypergeometric_law", "sign_law"]
+__all__ = ["binomial_law", "binomial_masses", "hypergeometric_law", "sign_law"]
 
 _REACH = 10.0  # standard deviations; what lies beyond has mass below 1e-20
-_ROUNDING = 1e-11  # arithmetic moves a p-value by less than this for n up to 100,000
+_ROUNDING = 1e-11  # arithmetic moves a p-value by less than this for up to 10,000 counts,
+_PER_COUNT = 1e-15  # and by less than this times their number: five roundings for each ratio
 
 Floats = NDArray[np.float64]
 
@@ -30,10 +31,16 @@ def binomial_law(n: int, probability: float) -> Law:
     >>> round(binomial_law(20, 0.25).pvalue(7.3, LatticeTulap(1, 1.0)), 9)
     0.162225406
     """
+    counts, masses = binomial_masses(n, probability)
+    return Law(counts, masses, max(_ROUNDING, _PER_COUNT * counts.size))
+
+
+def binomial_masses(n: int, probability: float) -> tuple[Floats, Floats]:
+    """Return the counts that have any mass to speak of, and their masses."""
     deviation = math.sqrt(n * probability * (1 - probability))
     counts = _window(n * probability, deviation, 0, n)
-    ratios = (n - counts[:-1]) / (counts[:-1] + 1) * (probability / (1 - probability))
-    return Law(counts, _from_ratios(ratios), _ROUNDING)
+    odds = math.inf if probability == 1 else probability / (1 - probability)
+    return counts, _from_ratios((n - counts[:-1]) / (counts[:-1] + 1) * odds)
 
 
 @lru_cache(maxsize=64)

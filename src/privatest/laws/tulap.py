@@ -66,6 +66,19 @@ class LatticeTulap:
         survival: NDArray[np.float64] = np.clip((beyond - cut) / (1 - 2 * cut), 0.0, 1.0)
         return survival
 
+    def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
+        """Return x with P(noise <= x) = ``probability``, which is above 0 and below 1."""
+        given = np.asarray(probability, dtype=np.float64)
+        if self.edge is not None:
+            cut = float(tulap_cdf(-self.edge / self.width, self.epsilon))
+            given = cut + given * (1 - 2 * cut)
+        b, step = math.exp(-self.epsilon), -math.expm1(-self.epsilon)
+        lower = np.minimum(given, 1 - given) * (1 + b)
+        near = np.minimum(np.ceil(np.log(lower) / self.epsilon), 0.0)
+        place = near - 0.5 + (lower * np.exp(-self.epsilon * near) - b) / step
+        result: NDArray[np.float64] = self.width * np.where(given <= 0.5, place, -place)
+        return result
+
 
 @lru_cache(maxsize=256)
 def lattice_tulap(width: int, budget: Budget) -> LatticeTulap:

@@ -50,6 +50,8 @@ class Method:
         Whether that column needs no description: ranks do not depend on bounds.
     aliases : tuple of str
         Other names by which it is found: SciPy's, for example.
+    outcomes : bool
+        Whether it looks at one column of successes and failures: 0 and 1, or categories.
     needed : tuple of str
         Options that must be given.
     releases : tuple of str
@@ -83,6 +85,7 @@ class Method:
     one_column: bool = False
     unbounded: bool = False
     aliases: tuple[str, ...] = ()
+    outcomes: bool = False
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
     level: bool = True
@@ -290,6 +293,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             picture=_DIFFERENCES,
             about="one mean",
         ),
+        "proportion": Method(
+            "tables.proportions.proportions_test",
+            _same("alternative", "success"),
+            outcomes=True,
+            about="shares of successes",
+        ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
     },
@@ -326,6 +335,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             caution=_BY_AXES,
             picture="plots.differences.plot_means",
+            about="means of numeric columns",
+        ),
+        "share": Method(
+            "tables.binomial.private_share",
+            _same("success"),
+            outcomes=True,
+            picture="plots.differences.plot_means",
+            about="share of successes in one column",
         ),
     },
     "release": {

@@ -11,7 +11,7 @@ from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import integer_at_least, number
 from privatest.data.categories import category_codes
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.questions.catalogue import such, usual
 from privatest.questions.grouping import Grouping
 from privatest.questions.request import Filter, Prepared, Request, named_as_asked
@@ -193,6 +193,9 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
             f"method {request.method} compares one numeric column: name it in columns. "
             f"Method {usual(request.question)} takes several, and categories."
         )
+    if schema is not None and request.entry.outcomes:
+        schema = _outcomes(request, schema)
+        names, text = list(schema.columns), list(schema.categorical_names)
     if schema is not None:
         _check_statistics(request, schema)
     words = ", ".join(names)
@@ -210,6 +213,25 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
         schema=schema,
         grouping=grouping,
     )
+
+
+def _outcomes(request: Request, schema: Schema) -> Schema:
+    """Check the one column of outcomes; where nobody names a success it holds 0 and 1 only."""
+    from privatest.tables.outcomes import check_success  # noqa: PLC0415
+
+    if len(schema.columns) > 1:
+        raise ParameterError(
+            f"method {request.method} looks at one column: name it in columns."
+        ).with_flags("Pass --columns NAME.")
+    success = request.options.get("success")
+    try:
+        check_success(schema, success)
+    except ParameterError as error:
+        raise error.with_flags("Pass --success VALUE.") from None
+    ((name, column),) = schema.columns.items()
+    if success is None and isinstance(column, NumericColumn):
+        return replace(schema, columns={name: replace(column, integer=True)})
+    return schema
 
 
 def _hidden(membership: str, adjacency: Adjacency | None) -> Adjacency:
@@ -325,10 +347,13 @@ def _target(request: Request) -> str:
 
 def _mean(request: Request, described: Schema | None) -> Prepared:
     schema = chosen_columns(described, request.parts.get("columns"))
+    if request.entry.outcomes:
+        return _of_columns(request, _outcomes(request, schema), "share in")
     if schema.categorical_names:
         raise ParameterError(
-            f"column {schema.categorical_names[0]!r} is categorical: name numeric columns."
-        ).with_flags("Pass --columns NAMES.")
+            f"column {schema.categorical_names[0]!r} is categorical: name numeric columns, or use "
+            f"method {such(request.question, lambda entry: entry.outcomes)} for one of its shares."
+        ).with_flags("Pass --columns NAMES, or --method.")
     return _of_columns(request, schema, "means of")
 
 

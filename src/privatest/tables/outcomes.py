@@ -1,0 +1,118 @@
+"""Which rows are a success: a public rule, never found from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.bounds import Bounds
+from privatest.data.categories import MISSING, UNKNOWN, Categories, Category, spelling
+from privatest.data.columns import category_blocks, one_column, refuse_missing
+from privatest.data.samples import encode_sample
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.tables import read_data
+
+__all__ = ["Outcomes", "check_success", "read_outcomes"]
+
+_TRUE = ("1", "true")  # what a success is where nobody says
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
+class Outcomes:
+    """Whether each row is a success, what is hidden, and what the column is called."""
+
+    values: NDArray[np.bool_]
+    unit: str = "row"
+    rows_per_person: int = 1
+    names: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.values)
+
+
+def read_outcomes(data: Any, bounds: Bounds, success: Category | None, name: str) -> Outcomes:
+    """Read one column; ``name`` is what messages call it.
+
+    Parameters
+    ----------
+    data : array, series or table of one column
+        0 and 1, true and false, or categories.
+    bounds : None, pair, mapping or Schema
+        Description of the column.
+    success : category or None
+        What counts as a success; everything else is a failure. None is 1 or true.
+    """
+    if success is not None and not isinstance(success, (str, bool, int, float)):
+        raise ParameterError("success must be a category: text, a number, true or false.")
+    if bounds is None and success is not None:
+        return Outcomes(_labelled(data, success, name))
+    sample = encode_sample(data, bounds, name, units="own")
+    if sample.rows.shape[1] != 1:
+        raise DataError(f"{name} must be one column.")
+    values = sample.values
+    column = None if sample.schema is None else next(iter(sample.schema.columns.values()))
+    if isinstance(column, CategoricalColumn):
+        won = values == _code(column, success)
+    elif success is None:
+        won = values == 1
+        if not (won | (values == 0)).all():
+            raise DataError(f"{name} must hold 0 and 1; or name the value that is a success.")
+    else:
+        won = values == _number(success)
+    return Outcomes(won, sample.unit, sample.rows_per_person, sample.names)
+
+
+def check_success(schema: Schema, success: Category | None) -> None:
+    """Refuse a success that the column cannot have; nothing is read."""
+    for column in schema.columns.values():
+        if isinstance(column, CategoricalColumn):
+            _code(column, success)
+        elif success is not None:
+            _possible(column, _number(success))
+        elif column.lower != 0 or column.upper != 1:
+            raise ParameterError(
+                "success must be given: only a column with bounds 0 and 1 has an obvious one."
+            )
+
+
+def _labelled(data: Any, success: Category, name: str) -> NDArray[np.bool_]:
+    table = read_data(data, name)
+    if table.width != 1:
+        raise DataError(f"{name} must be one column.")
+    labels = Categories.labelled([spelling(success)])
+    column = one_column(table.column(0), name)
+    codes = np.concatenate([np.empty(0, np.intp), *category_blocks(column, labels, name)])
+    if (codes == MISSING).any():
+        refuse_missing(name)
+    won: NDArray[np.bool_] = codes == 0
+    return won
+
+
+def _code(column: CategoricalColumn, success: Category | None) -> int:
+    categories = Categories.declared(column.categories)
+    if success is None:
+        known = [categories.codes[word] for word in _TRUE if word in categories.codes]
+        if len(known) != 1:
+            raise ParameterError("success must be given: which category is a success?")
+        return known[0]
+    code = categories.code_of(success)
+    if code in (UNKNOWN, MISSING):
+        raise ParameterError("success must be one of the declared categories.")
+    return code
+
+
+def _number(success: Category) -> float:
+    try:
+        return float(success)
+    except ValueError:
+        raise ParameterError("success must be a number, as the column is numeric.") from None
+
+
+def _possible(column: NumericColumn, value: float) -> None:
+    if not column.lower <= value <= column.upper:
+        raise ParameterError("success must be within the bounds of the column.")

@@ -1,0 +1,146 @@
+"""Shares of groups whose sizes are public: one noisy number of successes for each.
+
+Everything here is computed from released numbers. Proof: docs/proofs/proportions.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.laws.counts import binomial_masses
+from privatest.laws.law import Alternative
+from privatest.laws.proportions import NO_NOISE, open_interval, share_interval, tulap_variance
+from privatest.laws.tulap import LatticeTulap
+
+__all__ = ["PublicShares", "Shares", "binomial_draws", "share_grid", "turned"]
+
+Floats = NDArray[np.float64]
+Shares = tuple[Floats, Floats, Floats]
+"""Estimates of the groups' shares, and lower and upper ends."""
+
+_POINTS = 33  # common shares that are tried
+_REACH = 1.66  # noise variances: up to there beyond 0 and n the statistic is monotone
+
+
+@dataclass(frozen=True, slots=True)
+class PublicShares:
+    """What is released of groups with public sizes.
+
+    Attributes
+    ----------
+    counts : tuple of float
+        Noisy numbers of successes.
+    sizes : tuple of int
+        Rows of each group.
+    noise : LatticeTulap
+        Of each count.
+    """
+
+    counts: tuple[float, ...]
+    sizes: tuple[int, ...]
+    noise: LatticeTulap
+
+    @property
+    def finest(self) -> float:
+        """The smallest level at which ends can be computed."""
+        return 1e-9
+
+    @property
+    def estimates(self) -> Floats:
+        """Shares in [0, 1]."""
+        return np.clip(np.array(self.counts) / self.sizes, 0, 1)
+
+    def ends(self, side: float) -> Shares:
+        """Return shares as if those beyond 0 and 1 existed; each end is missed with ``side``."""
+        pairs = zip(self.sizes, self.counts, strict=True)
+        low, high = np.transpose([open_interval(n, z, self.noise, side) for n, z in pairs])
+        return np.array(self.counts) / self.sizes, low, high
+
+    def within(self, side: float) -> Shares:
+        """Return shares in [0, 1], of counts that are cut at 0 and n."""
+        return self._closed(side, self.noise)
+
+    def without_noise(self, side: float) -> Shares:
+        """Return shares as if the counts had no noise."""
+        return self._closed(side, NO_NOISE)
+
+    def _closed(self, side: float, noise: LatticeTulap) -> Shares:
+        cut = np.clip(self.counts, 0, self.sizes).tolist()
+        pairs = zip(self.sizes, cut, strict=True)
+        low, high = np.transpose([share_interval(n, z, noise, side, side) for n, z in pairs])
+        return self.estimates, low, high
+
+    def statistic(self, counts: Floats) -> Floats:
+        """Return how far noisy counts (groups last) are from one common share.
+
+        Of two groups a signed z, which grows with the first count and falls with the second; of
+        more a chi-squared. Its variance includes that of the noise.
+        """
+        variance, sizes = tulap_variance(self.noise), np.array(self.sizes, dtype=np.float64)
+        reach = _REACH * variance
+        counts = np.clip(counts, -reach, sizes + reach)
+        pooled = np.clip(counts.sum(axis=-1, keepdims=True) / sizes.sum(), 0, 1)
+        spread = pooled * (1 - pooled) / sizes + variance / sizes**2
+        shares = counts / sizes
+        if len(sizes) == 2:
+            difference = shares[..., 0] - shares[..., 1]
+            signed: Floats = difference / np.sqrt(spread.sum(axis=-1))
+            return signed
+        weights = 1 / spread
+        middle = (weights * shares).sum(axis=-1, keepdims=True)
+        middle /= weights.sum(axis=-1, keepdims=True)
+        total: Floats = (weights * (shares - middle) ** 2).sum(axis=-1)
+        return total
+
+    def pvalue(
+        self, alternative: Alternative, n_simulations: int, rng: np.random.Generator
+    ) -> float:
+        """Return the largest p-value over common shares that fit, plus what they may miss."""
+        missed = 1 / (n_simulations + 1)
+        side = missed / (2 * len(self.sizes))
+        ends = [
+            share_interval(n, z, self.noise, side, side)
+            for n, z in zip(self.sizes, self.counts, strict=True)
+        ]
+        low, high = max(end[0] for end in ends), min(end[1] for end in ends)
+        if low > high:  # no common share fits; one-sided, shares in the other order may
+            order = {"greater": ends[0][1] < ends[1][0], "less": ends[1][1] < ends[0][0]}
+            return 1.0 if order.get(alternative, False) else missed
+        observed = turned(self.statistic(np.array(self.counts)), alternative)
+        uniforms = rng.uniform(size=(2, len(self.sizes), n_simulations))
+        noise = self.noise.quantile(np.clip(uniforms[0], 1e-300, None))
+        most = 0
+        for share in share_grid(low, high, _POINTS):
+            counts = np.stack(
+                [binomial_draws(n, share, drawn) for n, drawn in zip(self.sizes, uniforms[1])]  # noqa: B905
+            )
+            drawn = turned(self.statistic((counts + noise).T), alternative)
+            most = max(most, int(np.count_nonzero(drawn >= observed)))
+        return min(1.0, (1 + most) * missed + missed)
+
+
+def turned(statistic: Floats, alternative: Alternative) -> Floats:
+    """Orient a signed statistic so that large values favour the alternative."""
+    if alternative == "two-sided":
+        return np.abs(statistic)
+    return statistic if alternative == "greater" else -statistic
+
+
+def share_grid(low: float, high: float, points: int) -> list[float]:
+    """Return shares between two, closer together near 0 and 1, where laws change faster."""
+    first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
+    count = points if high > low else 1
+    grid = np.sin(np.linspace(first, last, count)) ** 2
+    return np.clip(grid, 0, 1).tolist()  # type: ignore[no-any-return]
+
+
+def binomial_draws(n: int, share: float, uniforms: Floats) -> Floats:
+    """Return binomial numbers by inversion: the same random numbers for every share."""
+    counts, masses = binomial_masses(n, share)
+    places = np.searchsorted(np.cumsum(masses[:-1]), uniforms, side="right")
+    result: Floats = counts[places]
+    return result
