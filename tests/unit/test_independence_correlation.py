@@ -303,7 +303,9 @@ def test_line_intervals(name):
 def test_pvalues_grow_with_noise():
     line = Line(1000, 0.0, 0.0, 0.1, 0.02, 0.1, 1e-4)
     noisy = Line(1000, 0.0, 0.0, 0.1, 0.02, 0.1, 1e-2)
-    found = [line_pvalue(each, "two-sided", 999, np.random.default_rng(0)) for each in (line, noisy)]
+    found = [
+        line_pvalue(each, "two-sided", 999, np.random.default_rng(0)) for each in (line, noisy)
+    ]
     assert found[0] == 0.001
     assert found[1] > 0.1
 

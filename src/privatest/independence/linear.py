@@ -120,9 +120,7 @@ def pearsonr(
     low, high = interval(1 - asked.alpha)
     estimates = {"correlation": line.correlation, "lower": low, "upper": high}
     facts = asked.facts(sides, line, "Pearson's correlation")
-    return Outcome(
-        statistic=line.correlation, estimates=estimates, intervals=interval, **facts
-    )
+    return Outcome(statistic=line.correlation, estimates=estimates, intervals=interval, **facts)
 
 
 def linregress(
