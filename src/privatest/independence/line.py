@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _SEED = 20260  # of the draws behind intervals: public, so that one result has one interval
-_DRAWS = 4000
+_DRAWS = 2000
 _SAFETY = 2.0  # deviations of its noise by which a variance may be too small
 _ANGLES, _CORRELATIONS = 101, 61  # slopes and correlations that are tried, before
 _STEPS = 12  # halvings of the distance between two of them

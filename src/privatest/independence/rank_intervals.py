@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -112,6 +113,7 @@ class RankInterval:
         return ends[self.alternative][1] - ends[self.alternative][0]
 
 
+@lru_cache(maxsize=1)
 def _normal_nodes() -> NDArray[np.float64]:
     from scipy.special import ndtri  # noqa: PLC0415
 

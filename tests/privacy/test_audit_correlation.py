@@ -1,0 +1,84 @@
+"""Lower bounds on epsilon of whole correlation tests, on neighbours that are far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privatest as pt
+from privatest.independence import line, rank_intervals
+from privatest.noise import SimulatedNoise
+from tests.privacy.harness import audit
+
+EPSILON, RUNS = 1.0, 1500
+PLANTED = 1e-3  # these runs have to find a bug that is known to be there
+
+# one row goes from one corner to the next: it passes all others
+FALLING = ([1.0, 2, 3, 0], [3.0, 2, 1, 9]), ([1.0, 2, 3, 9], [3.0, 2, 1, 9])
+RISING = ([1.0, 2, 3, 0], [1.0, 2, 3, 9]), ([1.0, 2, 3, 9], [1.0, 2, 3, 9])
+RANKED = {"kendalltau": (pt.kendalltau, FALLING), "spearmanr": (pt.spearmanr, RISING)}
+MIDDLE = ([0.0] * 4, [0.0] * 4), ([0.0] * 3 + [1.0], [0.0] * 3 + [1.0])
+BOX = {"bounds_x": (-1, 1), "bounds_y": (-1, 1), "n_simulations": 19, "rng": 0}
+
+
+@pytest.fixture(autouse=True)
+def _rough_intervals(monkeypatch):
+    """Intervals are computed from what is audited, and take most of the time."""
+    monkeypatch.setattr(rank_intervals, "_STEPS", 0)
+    for name, few in {"_ANGLES": 3, "_CORRELATIONS": 3, "_DRAWS": 20, "_STEPS": 0}.items():
+        monkeypatch.setattr(line, name, few)
+
+
+def score(test: Callable[..., Any], **options: Any) -> Callable[[Any], float]:
+    noise = SimulatedNoise(1)
+    return lambda d: test(*map(np.array, d), epsilon=EPSILON, noise=noise, **options).statistic
+
+
+def squares(test: Callable[..., Any]) -> Callable[[Any], float]:
+    noise = SimulatedNoise(1)
+
+    def smaller(data: Any) -> float:
+        found = test(*map(np.array, data), epsilon=EPSILON, noise=noise, **BOX).intervals.line
+        return min(found.xx, found.yy)
+
+    return smaller
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less"])
+@pytest.mark.parametrize("name", RANKED)
+def test_ranks(name, alternative):
+    test, neighbours = RANKED[name]
+    found = audit(score(test, alternative=alternative), *neighbours, runs=RUNS)
+    assert found <= EPSILON
+
+
+@pytest.mark.parametrize("test", [pt.pearsonr, pt.linregress])
+def test_moments(test):
+    assert audit(squares(test), *MIDDLE, runs=RUNS // 3) <= EPSILON
+    assert audit(score(test, **BOX), *MIDDLE, runs=RUNS // 3) <= EPSILON
+
+
+@pytest.mark.parametrize("test", [pt.pearsonr, pt.linregress])
+def test_sampling_variance(test):
+    rng, noise = np.random.default_rng(0), SimulatedNoise(1)
+    x, y = np.clip(rng.normal(scale=0.05, size=(2, 1200)), -1, 1)
+    far = x.copy(), y.copy()
+    far[0][0] = far[1][0] = 1.0  # its square is cut off
+
+    def excess(data: Any) -> float:
+        found = test(*data, epsilon=EPSILON, noise=noise, **BOX)
+        return float(found.intervals.line.excess)
+
+    assert excess((x, y)) != 1  # it was paid for
+    assert audit(excess, (x, y), far, runs=RUNS // 5) <= EPSILON
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_half_the_noise_is_caught(name, monkeypatch):
+    draw = SimulatedNoise.discrete_laplace
+    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 2))
+    test, neighbours = RANKED[name]
+    assert audit(score(test), *neighbours, runs=2_000, error=PLANTED) > EPSILON
