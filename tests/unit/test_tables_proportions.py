@@ -22,7 +22,7 @@ from privatest.tables.public_shares import PublicShares
 from privatest.tables.splitting import split_evenly
 
 LAWS = [LatticeTulap(1, 1.0), LatticeTulap(3, 0.1), lattice_tulap(2, Budget(1, "1e-2")), NO_NOISE]
-MANY = dict(epsilon=200, noise=SimulatedNoise(0))  # hardly any noise
+MANY = {"epsilon": 200, "noise": SimulatedNoise(0)}  # hardly any noise
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -136,7 +136,7 @@ def test_refused_data(data, options, message):
 def test_refused_parameters():
     x = [0, 1, 1]
     for p in (-0.1, 1.1):
-        with pytest.raises(pt.ParameterError, match="^p must"):
+        with pytest.raises(pt.ParameterError, match=r"^p must"):
             pt.binom_test(x, p, epsilon=1)
     with pytest.raises(pt.ParameterError, match="success must be a number"):
         pt.binom_test(x, success="yes", bounds=(0, 1), epsilon=1)
