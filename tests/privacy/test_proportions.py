@@ -73,7 +73,7 @@ def test_proportions_test(adjacency, _, first, second):
             *data, epsilon=EPSILON, adjacency=adjacency, n_simulations=99, rng=0, noise=noise
         ).statistic
 
-    assert audit(statistic, first, second, runs=40) <= EPSILON
+    assert audit(statistic, first, second, runs=20) <= EPSILON
 
 
 def test_half_the_noise_is_caught(monkeypatch):

@@ -277,6 +277,6 @@ def test_both_groups_share_the_budget():
 
 
 def test_a_rare_share_needs_more_than_one_guess():
-    """At the smallest share that fits nothing varies, and a small difference would be significant."""
+    """At the smallest share that fits hardly anything varies."""
     shares = PublicShares((2.9, 0.4), (50, 50), LatticeTulap(1, 10.0))
     assert shares.pvalue("two-sided", 999, np.random.default_rng(0)) > 0.05
