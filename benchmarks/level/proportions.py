@@ -33,8 +33,8 @@ from privatest.tables.private_shares import PrivateShares
 from privatest.tables.public_shares import PublicShares
 
 ALPHA, SIMULATIONS = 0.05, 999
-SIZES = ((5, 5), (2, 50), (20, 20), (100, 100), (20, 1000), (1000, 1000), (10_000, 10_000))
-LEVEL = [(p, eps) for p in (0.005, 0.1, 0.5) for eps in (0.05, 1.0, 10.0)]
+SIZES = ((5, 5), (2, 50), (20, 20), (100, 100), (20, 1000), (10_000, 10_000))
+LEVEL = [(0.005, 1.0), (0.005, 10.0), (0.1, 0.05), (0.1, 1.0), (0.5, 1.0), (0.5, 10.0)]
 SHARES, EPSILONS = (0.01, 0.1, 0.5), (0.05, 0.1, 1.0, 10.0)
 
 Floats = NDArray[np.float64]
@@ -109,10 +109,10 @@ def ends_of(n: int, law: LatticeTulap, close: bool = False) -> Callable[[Floats]
     reach = 8 * float(law.quantile(0.8)) + 2
     points = np.unique(
         np.concatenate([
-            np.linspace(-reach, reach, 100),
-            n + np.linspace(-reach, reach, 100),
-            np.linspace(0, n, 100),
-            np.linspace(0, 0.03 * n + 5, 60),
+            np.linspace(-reach, reach, 60),
+            n + np.linspace(-reach, reach, 60),
+            np.linspace(0, n, 50),
+            np.linspace(0, 0.03 * n + 5, 50),
         ])
     )  # fmt: skip
     if close:
@@ -174,7 +174,7 @@ def levels(runs: int) -> list[dict[str, Any]]:
         rows.append(cell | several_level((*sizes, *sizes), 0.1, Budget(1.0), runs))
     few = max(runs // 2, 1)
     for total in (10, 200, 2000):
-        for first, p in ((0.5, 0.1), (0.05, 0.5), (0.5, 0.005)):
+        for first, p in ((0.5, 0.1), (0.05, 0.5)):
             for eps in (0.1, 1.0, 10.0):
                 cell = {"test": "private groups", "sizes": total, "first": first, "p": p}
                 rows.append(
@@ -186,11 +186,11 @@ def levels(runs: int) -> list[dict[str, Any]]:
 def coverages(runs: int) -> list[dict[str, Any]]:
     """Measure all cells of the coverage."""
     rows = []
+    plain = {n: ends_of(n, NO_NOISE, close=True) for n in (5, 20, 100, 1000, 10_000)}
     for eps in track(EPSILONS, description="coverage"):
         law = lattice_tulap(1, Budget(eps))
         tables = {
-            n: (ends_of(n, law), ends_of(n, law, close=True), ends_of(n, NO_NOISE, close=True))
-            for n in (5, 20, 100, 1000, 10_000)
+            n: (ends_of(n, law), ends_of(n, law, close=True), own) for n, own in plain.items()
         }
         for sizes in ((5, 5), (20, 20), (100, 100), (1000, 1000), (10_000, 10_000), (5, 100)):
             for pair in ((p, q) for p in SHARES for q in SHARES):
@@ -204,11 +204,17 @@ def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    runs = parser.parse_args().runs
-    covered = coverages(runs)
-    print_table("coverage", list(covered[0]), [list(row.values()) for row in covered])
+    parser.add_argument("--coverage-runs", type=int, default=2000)
+    arguments = parser.parse_args()
+    runs = arguments.runs
     rows = levels(runs)
-    save("level-proportions", {"runs": runs, "level": rows, "coverage": covered})
+    found: dict[str, Any] = {"runs": runs, "level": rows}
+    save("level-proportions", found)
+    covered = coverages(arguments.coverage_runs)
+    print_table("coverage", list(covered[0]), [list(row.values()) for row in covered])
+    save(
+        "level-proportions", found | {"coverage runs": arguments.coverage_runs, "coverage": covered}
+    )
     names = ["test", "sizes", "p", "epsilon", "privatest", "noise ignored", "no noise"]
     print_table(f"level ({runs} runs)", names, [[row.get(n, "") for n in names] for row in rows])
 

@@ -18,11 +18,12 @@ from privatest.mechanisms.counts import CountNoise
 from privatest.noise import SimulatedNoise
 from privatest.tables.contrasts import difference_ends, ratio_ends
 from privatest.tables.private_shares import PrivateShares, SumOfTwo
+from privatest.tables.proportions import _read, _release
 from privatest.tables.public_shares import PublicShares
 from privatest.tables.splitting import split_evenly
 
 LAWS = [LatticeTulap(1, 1.0), LatticeTulap(3, 0.1), lattice_tulap(2, Budget(1, "1e-2")), NO_NOISE]
-MANY = dict(epsilon=200, noise=SimulatedNoise(0))  # hardly any noise
+MANY = {"epsilon": 200, "noise": SimulatedNoise(0)}  # hardly any noise
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -136,7 +137,7 @@ def test_refused_data(data, options, message):
 def test_refused_parameters():
     x = [0, 1, 1]
     for p in (-0.1, 1.1):
-        with pytest.raises(pt.ParameterError, match="^p must"):
+        with pytest.raises(pt.ParameterError, match=r"^p must"):
             pt.binom_test(x, p, epsilon=1)
     with pytest.raises(pt.ParameterError, match="success must be a number"):
         pt.binom_test(x, success="yes", bounds=(0, 1), epsilon=1)
@@ -265,3 +266,17 @@ def test_a_million_rows_take_less_than_a_second():
     start = time.process_time()
     pt.proportions_test(x, y, epsilon=1, rng=0)
     assert time.process_time() - start < 2  # about a third
+
+
+def test_both_groups_share_the_budget():
+    groups = [np.repeat([1, 0], [5, 5])] * 3
+    read = _read(groups, None, None, "both")
+    released = _release(read, Budget(3), "both", SimulatedNoise(0))
+    assert released.noise.epsilon == pytest.approx(1)
+    assert _release(read, Budget(3), "one", SimulatedNoise(0)).noise.epsilon == 3
+
+
+def test_a_rare_share_needs_more_than_one_guess():
+    """At the smallest share that fits hardly anything varies."""
+    shares = PublicShares((2.9, 0.4), (50, 50), LatticeTulap(1, 10.0))
+    assert shares.pvalue("two-sided", 999, np.random.default_rng(0)) > 0.05

@@ -23,7 +23,7 @@ Shares = tuple[Floats, Floats, Floats]
 """Estimates of the groups' shares, and lower and upper ends."""
 
 _POINTS = 33  # common shares that are tried
-_REACH = 1.66  # noise variances: up to there beyond 0 and n the statistic is monotone
+_REACH = 1.65  # noise variances: up to there beyond 0 and n the statistic is monotone
 
 
 @dataclass(frozen=True, slots=True)

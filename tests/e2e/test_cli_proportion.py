@@ -1,0 +1,66 @@
+"""``--method proportion`` of two samples, and ``--method share`` of means."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tests.e2e.command_line import refused, released, write
+
+ROWS = {
+    "arm": ["a"] * 60 + ["b"] * 60,
+    "bought": [1] * 6 + [0] * 54 + [1] * 40 + [0] * 20,
+    "plan": ["plus"] * 6 + ["basic"] * 54 + ["plus"] * 40 + ["basic"] * 20,
+}
+COMPARE = ["--group", "arm", "--method", "proportion", "--epsilon", "1000", "--json"]
+SCHEMA = """
+[columns.arm]
+type = "categorical"
+categories = ["a", "b"]
+[columns.plan]
+type = "categorical"
+categories = ["basic", "plus"]
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    schema = tmp_path / "schema.toml"
+    schema.write_text(SCHEMA)
+    return write("a.csv", pa.table(ROWS)), str(schema)
+
+
+def test_numbers_and_private_groups(cli, files):
+    bounds = ["--groups", "a", "b", "--columns", "bought", "--bounds", "bought=0:1"]
+    document = released(cli("two-sample", files[0], *COMPARE, *bounds))
+    assert document["reject"] is True
+    assert document["adjacency"] == "row"
+    assert document["sizes"] == {"N": 120}
+    assert document["estimates"]["proportions"] == pytest.approx([0.1, 2 / 3], abs=0.01)
+
+
+def test_categories_and_public_groups(cli, files):
+    described = ["--schema", files[1], "--columns", "plan", "--membership", "public"]
+    arguments = [*COMPARE, *described, "--success", "plus", "--alternative", "less"]
+    document = released(cli("two-sample", files[0], *arguments))
+    assert document["sizes"] == {"n": 60, "m": 60}
+    assert document["reject"] is True
+    assert document["estimates"]["difference"] == pytest.approx(0.1 - 2 / 3, abs=0.02)
+    assert document["estimates"]["lower"] == -1
+
+
+def test_a_share(cli, files):
+    described = ["--schema", files[1], "--columns", "plan", "--epsilon", "1000"]
+    run = cli("mean", files[0], *described, "--method", "share", "--success", "plus")
+    assert run.code == 0
+    assert "plan  0.38" in run.out
+
+
+def test_refusals(cli, files, no_noise):
+    described = ["--schema", files[1], "--columns", "plan"]
+    refused(cli("two-sample", files[0], *COMPARE, *described), "success must be given")
+    unknown = [*COMPARE, *described, "--success", "gold"]
+    refused(cli("two-sample", files[0], *unknown), "one of the declared categories")
+    wide = [*COMPARE, "--groups", "a", "b", "--bounds", "bought=0:5"]
+    refused(cli("two-sample", files[0], *wide), "success must be given", "--success")
+    refused(cli("mean", files[0], *described, "--epsilon", "1"), "method share")

@@ -1,0 +1,82 @@
+"""Tests of proportions, whole, run many times on neighbours: they lose no more than epsilon.
+
+Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privatest as pt
+from privatest.core.privacy import Budget
+from privatest.noise import SimulatedNoise
+from privatest.tables.proportions import _read, _release
+from tests.privacy.harness import audit
+
+EPSILON, RUNS = 1.0, 1000
+PLANTED = 1e-3  # these runs have to find a bug that is known to be there
+ALL, NONE = np.ones(4), np.zeros(4)
+ONE_LESS = np.array([0.0, 1, 1, 1])
+
+
+def share(noise):
+    return lambda x: pt.binom_test(x, epsilon=EPSILON, noise=noise).statistic
+
+
+def released(adjacency, weights, noise):
+    """What leaves the data for a test of two groups, as one number that tells much."""
+
+    def run(data):
+        read = _read(data, None, None, adjacency)
+        found = _release(read, Budget(EPSILON), adjacency, noise)
+        values = found.cells if adjacency == "row" else found.counts
+        return float(np.dot(weights, values))
+
+    return run
+
+
+def test_binom_test():
+    assert audit(share(SimulatedNoise(1)), ALL, ONE_LESS, runs=RUNS) <= EPSILON
+
+
+def test_private_share():
+    noise = SimulatedNoise(1)
+    audited = audit(
+        lambda x: pt.private_share(x, epsilon=EPSILON, noise=noise).mean[0],
+        ALL,
+        ONE_LESS,
+        runs=RUNS,
+    )
+    assert audited <= EPSILON
+
+
+NEIGHBOURS = [
+    ("one", (1, 0), (ALL, NONE), (ONE_LESS, NONE)),
+    ("both", (1, -1), (ALL, NONE), (ONE_LESS, [1, 0, 0, 0])),
+    ("row", (1, 0, -1, 0), (ALL, NONE), (ALL[1:], [1.0, 0, 0, 0, 0])),
+]
+
+
+@pytest.mark.parametrize(("adjacency", "weights", "first", "second"), NEIGHBOURS)
+def test_releases_of_two_groups(adjacency, weights, first, second):
+    mechanism = released(adjacency, weights, SimulatedNoise(2))
+    assert audit(mechanism, first, second, runs=RUNS) <= EPSILON
+
+
+@pytest.mark.parametrize(("adjacency", "_", "first", "second"), NEIGHBOURS)
+def test_proportions_test(adjacency, _, first, second):
+    noise = SimulatedNoise(3)
+
+    def statistic(data):
+        return pt.proportions_test(
+            *data, epsilon=EPSILON, adjacency=adjacency, n_simulations=99, rng=0, noise=noise
+        ).statistic
+
+    assert audit(statistic, first, second, runs=20) <= EPSILON
+
+
+def test_half_the_noise_is_caught(monkeypatch):
+    draw = SimulatedNoise.discrete_laplace
+    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 3))
+    assert audit(share(SimulatedNoise(1)), ALL, ONE_LESS, runs=RUNS, error=PLANTED) > EPSILON
