@@ -31,6 +31,8 @@ from privatest.means import (
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
+from privatest.tables.contingency import chi2_contingency
+from privatest.tables.fit import chisquare
 from privatest.two_sample import (
     MomentsRelease,
     PrivateChoice,
@@ -77,6 +79,8 @@ __all__ = [
     "StatisticRelease",
     "SyntheticData",
     "adjust",
+    "chi2_contingency",
+    "chisquare",
     "compare",
     "compare_all",
     "compare_releases",

@@ -18,6 +18,8 @@ _MOST_PLACES = 5
 _ESTIMATED = {
     "difference": "difference{s} of means, first minus second",
     "mean": "mean{s}",
+    "cramers_v": "association, Cramér's V",
+    "shares": "share{s}",
 }
 
 
@@ -59,7 +61,7 @@ def _intervals(
     plural = "s" * (len(middle) > 1)
     percent = f"{100 * (1 - alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    names = parameters.get("columns") or numbered(len(middle), "value")
+    names = _names(parameters) or numbered(len(middle), "value")
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)
@@ -72,6 +74,11 @@ def _intervals(
         ]
     rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
     return EstimateTable(f"private {_ESTIMATED[what].format(s=plural)} ({level})", rows)
+
+
+def _names(parameters: Mapping[str, Any]) -> Any:
+    """Return what rows of the table are called: columns, or categories of one."""
+    return parameters.get("columns") or parameters.get("categories")
 
 
 def numbered(count: int, single: str = "column 1") -> list[str]:

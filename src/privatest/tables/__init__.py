@@ -1,0 +1,1 @@
+"""Counts of people in categories: tests of tables and of shares."""
