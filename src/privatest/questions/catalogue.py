@@ -46,6 +46,8 @@ class Method:
         Whether with delta > 0 it is one analytic Gaussian mechanism, which composes better.
     one_column : bool
         Whether it compares one numeric column only.
+    categorical : bool
+        Whether it takes one categorical column, of each side if there are sides.
     needed : tuple of str
         Options that must be given.
     releases : tuple of str
@@ -77,6 +79,7 @@ class Method:
     public_groups: str = ""
     gaussian: bool = False
     one_column: bool = False
+    categorical: bool = False
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
     level: bool = True
@@ -279,6 +282,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             _PERMUTED | _same("kernel", "bandwidths", "estimator", "statistics"),
             about="any dependence, by kernels and more",
         ),
+        "chi2": Method(
+            "tables.contingency.chi2_contingency",
+            categorical=True,
+            about="two categorical columns, with their table",
+        ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },
@@ -295,6 +303,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "family": Method(
             "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"
         ),
+        "shares": Method("tables.fit.chisquare", categorical=True, part="shares"),
     },
     "mean": {
         "moments": Method(

@@ -36,7 +36,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "two-sample": ("columns", "group", "groups", "membership", "adjacency"),
     "independence": ("x", "y"),
     "paired": ("before", "after"),
-    "fit": ("column", "dist", "family"),
+    "fit": ("column", "dist", "family", "shares"),
     "mean": ("columns",),
     "release": ("columns",),
 }

@@ -75,16 +75,16 @@ def association_ends(
     above = np.maximum.accumulate((drawn >= own * (1 - 1e-9)).mean(axis=-1))
     under = np.maximum.accumulate((drawn <= own * (1 + 1e-9)).mean(axis=-1)[::-1])[::-1]
     error = (1 - level) / 2
-    low = _crossing(v, above, error, first=0.0)
-    middle = _crossing(v, above, 0.5, first=0.0)
-    high = _crossing(v, -under, -error, first=0.0)
+    low = _crossing(v, above, error)
+    middle = _crossing(v, above, 0.5)
+    high = _crossing(v, -under, -error)
     return low, min(max(middle, low), high), high
 
 
-def _crossing(v: Floats, values: Floats, goal: float, *, first: float) -> float:
-    """Return where rising values reach the goal: ``first`` if at once, 1 if never."""
+def _crossing(v: Floats, values: Floats, goal: float) -> float:
+    """Return where rising values reach the goal: 0 if at once, 1 if never."""
     if values[0] >= goal:
-        return first
+        return 0.0
     reached = int(np.argmax(values >= goal))
     if reached == 0:
         return 1.0
@@ -110,7 +110,8 @@ def _more_and_more(table: Floats, n: int, law: CountNoise, own: float) -> Floats
     varies = n * expected + max(law.variance, 1e-9)
     unit = math.sqrt(float((n**2 * away**2 / varies).sum()))
     root = math.sqrt(own)
-    places = np.linspace(max(0.0, root - _BELOW), root + _ABOVE, _PLACES)
+    near = np.linspace(max(0.1 * root, root - _BELOW), root + _ABOVE, _PLACES - 2)
+    places = np.array([0.0, *near, 2 * root + 20])
     found = np.maximum(expected + (places / max(unit, 1e-12))[:, None, None] * away, 0.0)
     shares: Floats = found / found.sum(axis=(1, 2), keepdims=True)
     return shares

@@ -20,7 +20,7 @@ from privatest.tables.cells import cell_intervals
 from privatest.tables.counting import cell_counts, read_category, spelled
 from privatest.tables.null_tables import on_simplex
 
-__all__ = ["chisquare", "expected_shares"]
+__all__ = ["chisquare", "expected_shares", "fit_pvalue"]
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ def chisquare(
     law = count_noise(len(named), budget, mechanism, rows_per_person=rows)
     counts = cell_counts([sample], [len(named)])
     table = noisy_counts(counts, law=law, budget=budget, rows_per_person=rows, noise=source)
-    statistic, pvalue = _fit_pvalue(table, n, expected, law, simulations, generator)
+    statistic, pvalue = fit_pvalue(table, n, expected, law, simulations, generator)
     cells = cell_intervals(table, n, law, 1 - alpha)
     return Outcome(
         reject=pvalue <= alpha,
@@ -162,7 +162,7 @@ def expected_shares(given: object, categories: Sequence[Category]) -> Floats:
     return found
 
 
-def _fit_pvalue(
+def fit_pvalue(
     table: Floats, n: int, expected: Floats, law: CountNoise, simulations: int, rng: Any
 ) -> tuple[float, float]:
     """Return the statistic and its Monte Carlo p-value, of a simple null hypothesis."""
