@@ -51,9 +51,7 @@ def tables(shares: Floats, n: int, law: CountNoise, runs: int, rng: np.random.Ge
     return simulate(shares, n, law.draws((runs, *shares.shape), rng), rng)
 
 
-def rejects(
-    table: Floats, own: float, n: int, law: CountNoise, rng: np.random.Generator
-) -> bool:
+def rejects(table: Floats, own: float, n: int, law: CountNoise, rng: np.random.Generator) -> bool:
     """Return the decision of chi2_contingency on a released table."""
     noise = law.draws((SIMULATIONS, *table.shape), rng)
     for shares in margin_scenarios(table, n, law.variance):
