@@ -1,8 +1,9 @@
 """Level of chi2_contingency and chisquare, and coverage of their intervals, at every size.
 
 Run: python -m benchmarks.level.tables [--runs 2000] [--coverage-runs 200]. Writes
-results/level-tables.json. Tables are drawn directly with their noise, and a run stops at the first
-scenario of the margins that does not reject: the decision is that of the test, with 199 simulations.
+results/level-tables.json and results/coverage-tables.json after each cell; 0 runs leave one out.
+Tables are drawn directly with their noise, and a run stops at the first scenario of the margins
+that does not reject: the decision is that of the test, with 199 simulations.
 """
 
 from __future__ import annotations
@@ -121,6 +122,7 @@ def measure_level(runs: int, rng: np.random.Generator) -> list[dict[str, Any]]:
             for t in rng.multinomial(n, p, size=runs) + law.draws((runs, r), rng)
         ]
         rows.append(case | {"chi2_contingency": found, "chisquare": float(np.mean(fits))})
+        save("level-tables", {"runs": runs, "rows": rows})
     return rows
 
 
@@ -136,6 +138,7 @@ def measure_coverage(runs: int, rng: np.random.Generator) -> list[dict[str, Any]
             law = count_noise(r * c, Budget(epsilon))
             case = {"table": f"{r} x {c}", "margins": kind, "true V": strength, "n": n}
             rows.append(case | {"epsilon": epsilon} | coverage(shares, n, law, runs, rng))
+            save("coverage-tables", {"runs": runs, "rows": rows})
     return rows
 
 
@@ -146,13 +149,13 @@ def main() -> None:
     parser.add_argument("--coverage-runs", type=int, default=200)
     options = parser.parse_args()
     rng = np.random.default_rng(16)
-    found: dict[str, Any] = {"runs": options.runs, "coverage_runs": options.coverage_runs}
-    found["level"] = measure_level(options.runs, rng)
-    found["coverage"] = measure_coverage(options.coverage_runs, rng)
-    save("level-tables", found)
-    for name in ("level", "coverage"):
-        rows = found[name]
-        print_table(name, list(rows[0]), [list(row.values()) for row in rows])
+    for name, measure, runs in (
+        ("level", measure_level, options.runs),
+        ("coverage", measure_coverage, options.coverage_runs),
+    ):
+        if runs:
+            rows = measure(runs, rng)
+            print_table(name, list(rows[0]), [list(row.values()) for row in rows])
 
 
 if __name__ == "__main__":

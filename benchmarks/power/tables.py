@@ -44,10 +44,9 @@ PROBLEMS = (
     ((2, 2), "balanced", 0.15),
     ((4, 4), "balanced", 0.15),
     ((3, 4), "rare", 0.3),
-    ((2, 2), "balanced", 0.0),
     ((3, 4), "rare", 0.0),
 )
-SIZES, EPSILONS = (100, 300, 1000, 3000), (0.1, 0.5)
+SIZES, EPSILONS = (300, 1000, 3000), (0.1, 0.5)
 
 
 def product_of_margins(tables: Floats) -> Floats:
@@ -147,7 +146,7 @@ def measure(shares: Floats, n: int, epsilon: float, runs: int) -> dict[str, floa
         }
         for name, decision in each.items():
             found.setdefault(name, []).append(decision)
-    for seed in range(runs // 2):  # slower
+    for seed in range(runs // 4):  # slower
         for name, decision in by_rows(shares, n, epsilon, seed).items():
             found.setdefault(name, []).append(decision)
     return {name: float(np.mean(decisions)) for name, decisions in found.items()}

@@ -76,15 +76,15 @@ def chi2_contingency(
 
     Notes
     -----
-    Without noise the statistic is Pearson's, that of SciPy with ``correction=False``. The p-value is
-    the largest over five scenarios of the margins: the likely ones, and others 2 standard errors
+    Without noise the statistic is Pearson's, that of SciPy with ``correction=False``. The p-value
+    is the largest over five scenarios of the margins: the likely ones, and others 2 standard errors
     more and less equal. Tables are simulated from each, with their noise. That the level holds is
     measured, from 5 rows and expected counts below 1 on, not proved: docs/proofs/contingency.md.
 
     Cramér's V is estimated where the released statistic is the median, so neither chance nor noise
     pushes it up; SciPy's ``association`` is larger on small tables. Its interval inverts the
-    statistic in the direction of the released table; its coverage is measured too. The intervals of shares
-    cover all cells at once, by Bonferroni's inequality, a little more often than they say.
+    statistic in the direction of the released table; its coverage is measured too. The intervals
+    of shares cover all cells at once, by Bonferroni's inequality, more often than they say.
 
     **Sensitivity** 2 in the l1 norm and sqrt(2) in the l2 norm, times the rows of a person: a
     replaced row moves two counts by 1. Proof: docs/proofs/counts.md.

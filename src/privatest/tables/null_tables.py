@@ -67,9 +67,9 @@ def independence_statistic(tables: Floats, n: int, variance: float) -> Floats:
     """Return the chi-squared distance of noisy tables from independence.
 
     With margins p and q of the table, v_ij = n p_i q_j + variance is how much cell ij varies by
-    chance and by noise. The statistic is the least sum of (z_ij - n p_i q_j - a_i q_j - p_i b_j)²/v_ij
-    over all a and b: the quadratic form of what is left when errors of the margins are taken
-    out, by its own covariance. Without noise it is Pearson's chi-squared.
+    chance and by noise. The statistic is the least sum of (z_ij - n p_i q_j - a_i q_j -
+    p_i b_j)²/v_ij over all a and b: the quadratic form of what is left when errors of the margins
+    are taken out, by its own covariance. Without noise it is Pearson's chi-squared.
 
     Parameters
     ----------
