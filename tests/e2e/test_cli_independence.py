@@ -76,7 +76,7 @@ def test_two_categorical_columns_and_shares(cli, tmp_path):
     rows = [("basic", "basic")] * 150 + [("plus", "plus")] * 50
     path = tmp_path / "plans.csv"
     path.write_text("plan,again\n" + "".join(f"{a},{b}\n" for a, b in rows))
-    common = ["--schema", str(schema), "--epsilon", "2", "--no-ledger"]
+    common = ["--schema", str(schema), *CLEAR[:2]]
     sides = ["--x", "plan", "--y", "again", "--method", "chi2"]
     run = cli("independence", str(path), *sides, *common)
     assert "We reject the hypothesis that the two columns are independent" in run.out

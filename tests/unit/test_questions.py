@@ -171,7 +171,6 @@ def test_methods_that_need_sizes_say_why(method):
         (asked("fit", "shares", column="plan", shares="basic=1"), "shares must have a share"),
         (asked("fit", "shares", column="plan", shares="equal", dist="norm(0, 1)"), "Only one"),
         (asked("independence", "chi2", x=["age"], y=["plan"]), "column on each side"),
-        (asked("independence", "chi2", x=["plan"], y=["region"], release="decision"), "release"),
     ],
 )
 def test_what_does_not_fit_the_schema_is_refused_before_data(request_, fragment):

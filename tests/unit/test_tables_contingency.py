@@ -64,6 +64,10 @@ def test_without_noise_the_pvalue_is_that_of_scipy():
     assert expected - 0.02 < found < expected + 0.045
 
 
+def test_an_epsilon_without_any_noise():
+    assert asked(TABLES[0], 1e5).statistic == pytest.approx(asked(TABLES[0], 300).statistic)
+
+
 def test_an_empty_row_counts_for_nothing():
     table = np.array([[12, 5], [7, 16], [0, 0]])
     without = stats.chi2_contingency(table[:2], correction=False).statistic
