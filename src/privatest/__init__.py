@@ -39,6 +39,8 @@ from privatest.shares import Share, SharePlan, compare, compare_all, plan_share,
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
 from privatest.tables.binomial import binom_test, private_share
 from privatest.tables.proportions import proportions_test, tost_proportions
+from privatest.tables.contingency import chi2_contingency
+from privatest.tables.fit import chisquare
 from privatest.two_sample import (
     MomentsRelease,
     PrivateChoice,
@@ -85,6 +87,8 @@ __all__ = [
     "SyntheticData",
     "adjust",
     "binom_test",
+    "chi2_contingency",
+    "chisquare",
     "compare",
     "compare_all",
     "compare_releases",

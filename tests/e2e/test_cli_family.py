@@ -46,7 +46,7 @@ def test_rows_per_person(cli):
     [
         ([*FIT], ("family", "--bounds age=LOW:HIGH")),
         ([*FIT, *BOUNDS, "--statistic", "cvm"], ("statistic ks or kuiper",)),
-        ([*FIT, *BOUNDS, "--dist", "norm(0, 1)"], ("--dist", "--family", "Not both")),
+        ([*FIT, *BOUNDS, "--dist", "norm(0, 1)"], ("--dist", "--family", "Only one")),
         (["--column", "age", "--epsilon", "1"], ("--dist", "--family")),
         (
             ["--column", "age", "--family", "gamma", "--epsilon", "1", *BOUNDS],

@@ -62,3 +62,34 @@ def test_options_that_do_not_go_together(cli):
     refused(
         cli("two-sample", path, *GROUP, "--epsilon", "1", "--method", "tot"), "public membership"
     )
+
+
+CATEGORIES = (
+    '[columns.plan]\ntype = "categorical"\ncategories = ["basic", "plus"]\n'
+    '[columns.again]\ntype = "categorical"\ncategories = ["basic", "plus"]\n'
+)
+
+
+def test_two_categorical_columns_and_shares(cli, tmp_path):
+    schema = tmp_path / "s.toml"
+    schema.write_text(CATEGORIES)
+    rows = [("basic", "basic")] * 150 + [("plus", "plus")] * 50
+    path = tmp_path / "plans.csv"
+    path.write_text("plan,again\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    common = ["--schema", str(schema), *CLEAR[:2]]
+    sides = ["--x", "plan", "--y", "again", "--method", "chi2"]
+    run = cli("independence", str(path), *sides, *common)
+    assert "We reject the hypothesis that the two columns are independent" in run.out
+    assert "association, Cramér's V (95% interval)" in run.out
+    document = released(cli("independence", str(path), *sides, *common, "--json"))
+    assert len(document["estimates"]["counts"]) == 2
+    shares = released(
+        cli("fit", str(path), "--column", "plan", "--shares", "equal", *common, "--json")
+    )
+    assert shares["reject"]
+    given = ["--shares", "basic=0.75,plus=0.25"]
+    run = cli("fit", str(path), "--column", "plan", *given, *common)
+    assert "private shares (simultaneous 95% intervals)" in run.out
+    refused(
+        cli("fit", str(path), "--column", "plan", "--shares", "basic=1", *common), "shares must"
+    )

@@ -166,6 +166,11 @@ def test_methods_that_need_sizes_say_why(method):
         (asked("fit", "distribution", column="age", dist="nonsense(1)"), "nonsense"),
         (asked("fit", "family", column="age", family="norm", statistic="cvm"), "statistic"),
         (asked("fit", "family", column="age", dist="norm(0, 1)"), "method"),
+        (asked("fit", "shares", column="age", shares="equal"), "takes one categorical column:"),
+        (asked("fit", "shares", column="plan", shares="basic"), 'shares must be "equal"'),
+        (asked("fit", "shares", column="plan", shares="basic=1"), "shares must have a share"),
+        (asked("fit", "shares", column="plan", shares="equal", dist="norm(0, 1)"), "Only one"),
+        (asked("independence", "chi2", x=["age"], y=["plan"]), "column on each side"),
     ],
 )
 def test_what_does_not_fit_the_schema_is_refused_before_data(request_, fragment):

@@ -37,6 +37,16 @@ FamilyName = Annotated[
         rich_help_panel="Test",
     ),
 ]
+Shares = Annotated[
+    str | None,
+    typer.Option(
+        "--shares",
+        metavar="A=SHARE,...",
+        help="Shares of the categories of a categorical column, such as yes=0.2,no=0.8; or "
+        "equal. Needs a schema.",
+        rich_help_panel="Test",
+    ),
+]
 Statistic = Annotated[
     str | None,
     typer.Option(
@@ -56,6 +66,7 @@ def fit(
     column: Column,
     dist: Distribution = None,
     family: FamilyName = None,
+    shares: Shares = None,
     bounds: options.Bounds = None,
     schema: options.SchemaFile = None,
     epsilon: options.Epsilon,
@@ -73,18 +84,23 @@ def fit(
     With --dist the distribution has all its parameters: those estimated from
     the data would leak it. Bounds are not needed, and a schema only says how
     missing values count and how many rows a person has. With --family location
-    and scale are unknown, and bounds are needed.
+    and scale are unknown, and bounds are needed. With --shares the column is
+    categorical, and a schema has its categories.
 
     \b
     Example:
       privatest fit visits.csv --column age --dist "uniform(18, 62)" --epsilon 1
       privatest fit visits.csv --column age --family norm \\
         --bounds age=0:120 --epsilon 1
+      privatest fit visits.csv --column sex --shares equal \\
+        --schema visits.toml --epsilon 1
     """
     from privatest.questions import Request  # noqa: PLC0415
 
-    parts = {"column": column, "dist": dist, "family": family}
-    method, _ = find("fit", None, ["dist" if family is None else "family"])
+    targets = {"dist": dist, "family": family, "shares": shares}
+    parts = {"column": column, **targets}
+    chosen = next((name for name in targets if targets[name] is not None), "dist")
+    method, _ = find("fit", None, [chosen])
     request = Request(
         "fit",
         method,

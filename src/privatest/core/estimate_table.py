@@ -24,7 +24,12 @@ _ESTIMATED = {
     "slope": "slope of y on x",
     "proportion": "proportion",
     "proportions": "proportions",
+    "cramers_v": "association, Cramér's V",
+    "shares": "share{s}",
 }
+
+# What the rows of such a table are called, by the public parameter that has their names.
+_NAMED = ("groups", "columns", "categories")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def _intervals(
     plural = "s" * (len(middle) > 1)
     percent = f"{100 * interval_level(parameters, alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    names = parameters.get("groups") or parameters.get("columns")
+    names = next((parameters[k] for k in _NAMED if parameters.get(k)), None)
     names = names or numbered(len(middle), "value")
     if "proportions" in estimates and what == "difference":
         return _two_shares(estimates, middle, percent)

@@ -44,7 +44,7 @@ class CountNoise:
         """Variance of a cell's noise."""
         if self.kind == "gaussian":
             return self.scale**2
-        return 0.5 / math.sinh(0.5 / self.scale) ** 2
+        return 2 * math.exp(-1 / self.scale) / math.expm1(-1 / self.scale) ** 2
 
     def draws(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.float64]:
         """Return simulated noise from public randomness, for laws under a null hypothesis."""

@@ -52,6 +52,8 @@ class Method:
         Other names by which it is found: SciPy's, for example.
     outcomes : bool
         Whether it looks at one column of successes and failures: 0 and 1, or categories.
+    categorical : bool
+        Whether it takes one categorical column, of each side if there are sides.
     needed : tuple of str
         Options that must be given.
     releases : tuple of str
@@ -86,6 +88,7 @@ class Method:
     unbounded: bool = False
     aliases: tuple[str, ...] = ()
     outcomes: bool = False
+    categorical: bool = False
     needed: tuple[str, ...] = ()
     releases: tuple[str, ...] = ("pvalue", "decision")
     level: bool = True
@@ -312,6 +315,11 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "spearman": _correlation("spearmanr", "one column a side, by ranks"),
         "pearson": _correlation("pearsonr", "one column a side, by the covariance"),
         "regression": _correlation("linregress", "the slope of y on x"),
+        "chi2": Method(
+            "tables.contingency.chi2_contingency",
+            categorical=True,
+            about="two categorical columns, with their table",
+        ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },
@@ -328,6 +336,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "family": Method(
             "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"
         ),
+        "shares": Method("tables.fit.chisquare", categorical=True, part="shares"),
     },
     "mean": {
         "moments": Method(

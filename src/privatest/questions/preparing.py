@@ -258,6 +258,7 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
             f"method {request.method} takes one numeric column on each side. "
             f"Method {usual(request.question)} takes several, and categories."
         )
+    _check_categorical(request, *sides)
     _check_statistics(request, both)
     arguments: dict[str, Any] = {"bounds_x": sides[0], "bounds_y": sides[1]}
     for name, value in _options(request).items():
@@ -275,6 +276,18 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         request=request,
         schema=both,
     )
+
+
+def _check_categorical(request: Request, *sides: Schema) -> None:
+    """Refuse columns that a test of categories cannot count."""
+    if not request.entry.categorical:
+        return
+    for side in sides:
+        if len(side.columns) > 1 or not side.categorical_names:
+            raise ParameterError(
+                f"method {request.method} takes one categorical column"
+                f"{' on each side' * (len(sides) > 1)}: describe its categories in the schema."
+            ).with_flags("Pass --schema.")
 
 
 def _paired(request: Request, described: Schema | None) -> Prepared:
@@ -299,12 +312,21 @@ def _fit(request: Request, described: Schema | None) -> Prepared:
     column = request.parts.get("column")
     if not column:
         raise ParameterError("column must be given: the column to test.")
-    target = _target(request)
-    schema = None if described is None else chosen_columns(described, [column])
-    if schema is None and "family" in request.parts:
+    given = [part for part in ("dist", "family", "shares") if part in request.parts]
+    if len(given) != 1:
         raise ParameterError(
-            f"family needs a description of the column {column!r}, because {_WHY}."
-        ).with_flags(_bounds_flag(column))
+            'dist must be given, the distribution to test, "norm(0, 1)" for example; or family, '
+            "for unknown location and scale, norm for example; or shares, for categories. "
+            "Only one of them."
+        ).with_flags("Pass --dist, --family or --shares.")
+    if request.entry.part not in given:
+        raise ParameterError(f"method {request.method} needs {request.entry.part}.")
+    schema = None if described is None else chosen_columns(described, [column])
+    if schema is None and given != ["dist"]:
+        raise ParameterError(
+            f"{given[0]} needs a description of the column {column!r}, because {_WHY}."
+        ).with_flags(_bounds_flag(column) if given == ["family"] else "Pass --schema.")
+    target = _target(request, schema)
     return Prepared(
         names=[column],
         text=() if schema is None else schema.categorical_names,
@@ -317,20 +339,13 @@ def _fit(request: Request, described: Schema | None) -> Prepared:
     )
 
 
-def _target(request: Request) -> str:
-    """Return the distribution or the family; mistakes are found before any data is read."""
+def _target(request: Request, schema: Schema | None) -> str | dict[str, float] | None:
+    """Return the distribution, the family or the shares; mistakes are found before data is read."""
     from privatest.goodness_of_fit.family import STATISTICS  # noqa: PLC0415
     from privatest.goodness_of_fit.reference_cdf import read_cdf  # noqa: PLC0415
     from privatest.statistics.families import family_named  # noqa: PLC0415
 
     dist, family = request.parts.get("dist"), request.parts.get("family")
-    if (dist is None) == (family is None):
-        raise ParameterError(
-            'dist must be given, the distribution to test, "norm(0, 1)" for example; or family, '
-            "for unknown location and scale, norm for example. Not both."
-        ).with_flags("Pass --dist or --family.")
-    if request.parts.get(request.entry.part) is None:
-        raise ParameterError(f"method {request.method} needs {request.entry.part}.")
     if dist is not None:
         with named_as_asked({"dist": "cdf"}):
             read_cdf(dist)
@@ -340,9 +355,34 @@ def _target(request: Request) -> str:
                 "scipy.stats; or family, where they are unknown."
             ).with_flags(f"Pass --family {dist} for unknown location and scale.")
         return str(dist)
+    if family is None and schema is not None:
+        _check_categorical(request, schema)
+        return _shares(request.parts["shares"], schema)
     if request.options.get("statistic", STATISTICS[0]) not in STATISTICS:
         raise ParameterError(f"family has statistic {' or '.join(STATISTICS)}.")
     return str(family_named(family).name)
+
+
+def _shares(text: str, schema: Schema) -> dict[str, float] | None:
+    """Read "A=0.2,B=0.8", or "equal"; checked against the categories."""
+    from privatest.tables.fit import expected_shares  # noqa: PLC0415
+
+    if text == "equal":
+        return None
+    found: dict[str, float] = {}
+    for entry in text.split(","):
+        name, _, share = entry.rpartition("=")
+        try:
+            found[name.strip()] = float(share)
+        except ValueError:
+            raise ParameterError(
+                'shares must be "equal", or a share for each category such as "A=0.2,B=0.8".'
+            ) from None
+    (column,) = schema.columns.values()
+    assert isinstance(column, CategoricalColumn)
+    with named_as_asked({"shares": "f_exp"}):
+        expected_shares(found, column.categories)
+    return found
 
 
 def _mean(request: Request, described: Schema | None) -> Prepared:

@@ -36,7 +36,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "two-sample": ("columns", "group", "groups", "membership", "adjacency", "each_column"),
     "independence": ("x", "y"),
     "paired": ("before", "after"),
-    "fit": ("column", "dist", "family"),
+    "fit": ("column", "dist", "family", "shares"),
     "mean": ("columns",),
     "release": ("columns",),
 }

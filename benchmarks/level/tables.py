@@ -1,0 +1,162 @@
+"""Level of chi2_contingency and chisquare, and coverage of their intervals, at every size.
+
+Run: python -m benchmarks.level.tables [--runs 2000] [--coverage-runs 200]. Writes
+results/level-tables.json and results/coverage-tables.json after each cell; 0 runs leave one out.
+Tables are drawn directly with their noise, and a run stops at the first scenario of the margins
+that does not reject: the decision is that of the test, with 199 simulations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.progress import track
+
+from benchmarks.measure import save
+from benchmarks.report import print_table
+from privatest.core.privacy import Budget
+from privatest.mechanisms.counts import CountNoise, count_noise
+from privatest.tables.association import association_ends, cramers_v
+from privatest.tables.cells import cell_intervals
+from privatest.tables.fit import fit_pvalue
+from privatest.tables.null_tables import independence_statistic, margin_scenarios, simulate
+
+Floats = NDArray[np.float64]
+
+ALPHA, SIMULATIONS = 0.05, 199
+SHAPES = ((2, 2), (3, 4), (6, 5))
+SIZES, EPSILONS = (5, 20, 50, 200, 1000, 10_000), (0.05, 0.2, 1.0, 10.0)
+STRENGTHS = (0.0, 0.1, 0.3, 0.6)
+COVERED = ((20, 1.0), (200, 0.2), (200, 10.0), (1000, 0.5))
+DELTAS = ((1.0, "laplace", 1e-6), (1.0, "gaussian", 1e-6))
+
+
+def margin(size: int, kind: str) -> Floats:
+    """Return equal shares; or one frequent category, and others of 2%."""
+    if kind == "balanced":
+        return np.full(size, 1 / size)
+    shares = np.full(size, 0.02)
+    shares[0] = 1 - shares[1:].sum()
+    return shares
+
+
+def tables(shares: Floats, n: int, law: CountNoise, runs: int, rng: np.random.Generator) -> Floats:
+    """Draw noisy tables."""
+    return simulate(shares, n, law.draws((runs, *shares.shape), rng), rng)
+
+
+def rejects(table: Floats, own: float, n: int, law: CountNoise, rng: np.random.Generator) -> bool:
+    """Return the decision of chi2_contingency on a released table."""
+    noise = law.draws((SIMULATIONS, *table.shape), rng)
+    for shares in margin_scenarios(table, n, law.variance):
+        drawn = independence_statistic(simulate(shares, n, noise, rng), n, law.variance)
+        if (1 + (drawn >= own * (1 - 1e-9)).sum()) / (SIMULATIONS + 1) > ALPHA:
+            return False
+    return True
+
+
+def level(shares: Floats, n: int, law: CountNoise, runs: int, rng: np.random.Generator) -> float:
+    """Share of rejections."""
+    drawn = tables(shares, n, law, runs, rng)
+    own = independence_statistic(drawn, n, law.variance)
+    decisions = [rejects(t, s, n, law, rng) for t, s in zip(drawn, own, strict=True)]
+    return float(np.mean(decisions))
+
+
+def associated(p: Floats, q: Floats, strength: float) -> Floats | None:
+    """Return a table with margins near p and q and Cramér's V, or None if there is none."""
+    size = min(len(p), len(q))
+    away = np.zeros((len(p), len(q)))
+    away[np.arange(size), np.arange(size)] = np.sqrt(p[:size] * q[:size])
+    away -= np.outer(p, away.sum(axis=0))
+    away -= np.outer(away.sum(axis=1), q)
+    steps = np.concatenate([[0.0], np.logspace(-3, 3, 4000)])
+    found = np.maximum(np.outer(p, q) + steps[:, None, None] * away, 0)
+    found /= found.sum(axis=(1, 2), keepdims=True)
+    v = cramers_v(found)
+    best = int(np.argmin(np.abs(v - strength)))
+    return found[best] if abs(v[best] - strength) < 0.01 else None
+
+
+def coverage(
+    shares: Floats, n: int, law: CountNoise, runs: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """How often the intervals of V, and those of all cells, cover."""
+    v, covered, cells, width = float(cramers_v(shares)), 0, 0, 0.0
+    for table in tables(shares, n, law, runs, rng):
+        low, _, high = association_ends(table, n, law, 0.95)
+        covered += low <= v + 1e-9 and v - 1e-9 <= high
+        width += high - low
+        each = cell_intervals(table, n, law, 0.95)
+        cells += bool(((each.low <= shares) & (shares <= each.high)).all())
+    return {"V": covered / runs, "width": width / runs, "all cells": cells / runs}
+
+
+def measure_level(runs: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Measure every cell of the grid."""
+    laws = [(epsilon, "laplace", 0.0) for epsilon in EPSILONS] + list(DELTAS)
+    cases = [
+        (shape, kind, n, *law)
+        for shape in SHAPES
+        for kind in ("balanced", "rare")
+        for n in SIZES
+        for law in laws
+        if law[2] == 0 or shape == (3, 4)
+    ]
+    rows = []
+    for (r, c), kind, n, epsilon, mechanism, delta in track(cases, description="level"):
+        law = count_noise(r * c, Budget(epsilon, delta), mechanism)
+        p, q = margin(r, kind), margin(c, kind)
+        case = {"table": f"{r} x {c}", "margins": kind, "n": n, "epsilon": epsilon}
+        case |= {"noise": mechanism, "delta": delta, "least expected": float(n * p[-1] * q[-1])}
+        found = level(np.outer(p, q), n, law, runs, rng)
+        fits = [
+            fit_pvalue(t, n, p, law, SIMULATIONS, rng)[1] <= ALPHA
+            for t in rng.multinomial(n, p, size=runs) + law.draws((runs, r), rng)
+        ]
+        rows.append(case | {"chi2_contingency": found, "chisquare": float(np.mean(fits))})
+        save("level-tables", {"runs": runs, "rows": rows})
+    return rows
+
+
+def measure_coverage(runs: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Measure intervals of V and of cells."""
+    rows = []
+    cases = [(s, k, v) for s in SHAPES[:2] for k in ("balanced", "rare") for v in STRENGTHS]
+    for (r, c), kind, strength in track(cases, description="coverage"):
+        shares = associated(margin(r, kind), margin(c, kind), strength)
+        if shares is None:
+            continue
+        for n, epsilon in COVERED:
+            law = count_noise(r * c, Budget(epsilon))
+            case = {"table": f"{r} x {c}", "margins": kind, "true V": strength, "n": n}
+            rows.append(case | {"epsilon": epsilon} | coverage(shares, n, law, runs, rng))
+            save("coverage-tables", {"runs": runs, "rows": rows})
+    return rows
+
+
+def main() -> None:
+    """Measure and save."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--coverage-runs", type=int, default=200)
+    options = parser.parse_args()
+    rng = np.random.default_rng(16)
+    for name, measure, runs in (
+        ("level", measure_level, options.runs),
+        ("coverage", measure_coverage, options.coverage_runs),
+    ):
+        if runs:
+            rows = measure(runs, rng)
+            print_table(name, list(rows[0]), [list(row.values()) for row in rows])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""How strongly two categorical columns go together: Cramér's V from a noisy table.
+
+An interval of V has the values that the released statistic does not contradict: tables between
+independence and beyond what was released are simulated with their noise, with public randomness.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.intervals import Interval
+from privatest.mechanisms.counts import CountNoise
+from privatest.tables.null_tables import (
+    independence_statistic,
+    likely_margins,
+    simulate,
+    with_total,
+)
+
+__all__ = ["association_ends", "association_interval", "cramers_v"]
+
+Floats = NDArray[np.float64]
+
+_SEED = 20160619  # public: the same released table has the same interval
+_SIMULATIONS, _PLACES = 499, 16
+_BELOW, _ABOVE = 7.0, 6.0  # how far tables are looked for, in standard errors
+
+
+def cramers_v(shares: Floats) -> Floats:
+    """Return Cramér's V of tables of shares; rows and columns that are empty count for nothing."""
+    p, q = shares.sum(axis=-1)[..., :, None], shares.sum(axis=-2)[..., None, :]
+    expected = p * q
+    away = np.where(expected > 0, (shares - expected) ** 2 / np.maximum(expected, 1e-300), 0.0)
+    found: Floats = np.sqrt(away.sum(axis=(-2, -1)) / (min(shares.shape[-2:]) - 1))
+    return found
+
+
+def association_interval(table: Floats, n: int, law: CountNoise, level: float) -> Interval:
+    """Return the interval of V that inverts the statistic; see :func:`association_ends`.
+
+    Parameters
+    ----------
+    table : ndarray of shape (r, c)
+        The released counts.
+    n, law
+        The public total and the law of the noise.
+    level : float
+        How often such intervals cover.
+    """
+    low, _, high = association_ends(table, n, law, level)
+    still = CountNoise("laplace", 0.02)  # no noise: every draw is 0
+    near = np.rint(np.maximum(with_total(table, n), 0.0))
+    a, _, b = association_ends(near, max(int(near.sum()), 1), still, level)
+    return Interval.around(low, high, level, b - a)
+
+
+def association_ends(
+    table: Floats, n: int, law: CountNoise, level: float
+) -> tuple[float, float, float]:
+    """Return the lower end, the estimate and the upper end of V.
+
+    The estimate is the V at which the released statistic is the median: neither chance nor noise
+    pushes it up. If even the most dependent table goes with the statistic, the upper end is 1.
+    """
+    rng = np.random.default_rng(_SEED)
+    own = float(independence_statistic(table, n, law.variance))
+    tables = _more_and_more(table, n, law, own)
+    noise = law.draws((_SIMULATIONS, *table.shape), rng)
+    drawn = independence_statistic(simulate(tables, n, noise, rng), n, law.variance)
+    v = np.maximum.accumulate(np.minimum(cramers_v(tables), 1.0))
+    # a share of tables that are larger, and one of smaller, by V; monotone but for chance
+    above = np.maximum.accumulate((drawn >= own * (1 - 1e-9)).mean(axis=-1))
+    under = np.maximum.accumulate((drawn <= own * (1 + 1e-9)).mean(axis=-1)[::-1])[::-1]
+    error = (1 - level) / 2
+    low = _crossing(v, above, error)
+    middle = _crossing(v, above, 0.5)
+    high = _crossing(v, -under, -error)
+    return low, min(max(middle, low), high), high
+
+
+def _crossing(v: Floats, values: Floats, goal: float) -> float:
+    """Return where rising values reach the goal: 0 if at once, 1 if never."""
+    if values[0] >= goal:
+        return 0.0
+    reached = int(np.argmax(values >= goal))
+    if reached == 0:
+        return 1.0
+    start, end = values[reached - 1], values[reached]
+    part = (goal - start) / (end - start)
+    return float(v[reached - 1] + part * (v[reached] - v[reached - 1]))
+
+
+def _more_and_more(table: Floats, n: int, law: CountNoise, own: float) -> Floats:
+    """Return tables of shares from independence on, in the direction of the released one."""
+    z = with_total(table, n)
+    rows, columns = z.shape
+    p = likely_margins(z.sum(axis=1) / n, columns * law.variance / n**2)
+    q = likely_margins(z.sum(axis=0) / n, rows * law.variance / n**2)
+    expected = np.outer(p, q)
+    # rare cells are believed less: noise there looks like a strong association
+    trust = n * expected / (n * expected + max(law.variance, 1e-9))
+    away = (z / n - expected) * trust
+    away = away - np.outer(p, away.sum(axis=0))
+    away = away - np.outer(away.sum(axis=1), q)
+    if not np.abs(away).max() > 1e-12:  # no direction: any will do
+        away = np.outer(np.eye(rows)[0] - p, np.eye(columns)[0] - q)
+    varies = n * expected + max(law.variance, 1e-9)
+    unit = math.sqrt(float((n**2 * away**2 / varies).sum()))
+    root = math.sqrt(own)
+    near = np.linspace(max(0.1 * root, root - _BELOW), root + _ABOVE, _PLACES - 2)
+    places = np.array([0.0, *near, 2 * root + 20])
+    found = np.maximum(expected + (places / max(unit, 1e-12))[:, None, None] * away, 0.0)
+    shares: Floats = found / found.sum(axis=(1, 2), keepdims=True)
+    return shares

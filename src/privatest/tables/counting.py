@@ -1,0 +1,72 @@
+"""Categorical columns as counts in public cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.data.categories import Category, spelling
+from privatest.data.samples import Sample, encode_sample
+from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.tables import read_data
+
+__all__ = ["cell_counts", "read_category", "spelled"]
+
+_WHY = "categories found from the data would leak it"
+
+
+def read_category(
+    data: object, categories: Sequence[Category] | None, bounds: Any, name: str, side: str = ""
+) -> tuple[Sample, tuple[Category, ...]]:
+    """Read one categorical column; return it as codes, and its public categories.
+
+    Parameters
+    ----------
+    data : array, series or table of one column
+        The column.
+    categories : sequence, optional
+        The public categories, in order.
+    bounds : Schema, optional
+        A schema of one categorical column, instead.
+    name : str
+        What messages call the data.
+    side : str
+        How the parameters ``categories`` and ``bounds`` end: "_x", or "".
+    """
+    if (categories is None) == (bounds is None):
+        raise ParameterError(
+            f"categories{side} must be given, the public list of categories; or bounds{side}, a "
+            f"Schema that has them: {_WHY}."
+        )
+    schema = bounds
+    if categories is not None:
+        column = CategoricalColumn(tuple(categories))
+        names = read_data(data, name).names or (name,)
+        if len(names) > 1:
+            raise DataError(f"{name} must be one column.")
+        schema = Schema({names[0]: column})
+    if not isinstance(schema, Schema) or schema.domain.levels[0] == 0 or len(schema.columns) > 1:
+        raise ParameterError(f"bounds{side} must be a Schema of one categorical column.")
+    (described,) = schema.columns.values()
+    assert isinstance(described, CategoricalColumn)
+    return encode_sample(data, schema, name), described.categories
+
+
+def cell_counts(columns: Sequence[Sample], levels: Sequence[int]) -> NDArray[np.int64]:
+    """Count the rows in each cell of the table of some columns.
+
+    A replaced row leaves one cell and enters another: the counts move by 2 in the l1 norm and by
+    sqrt(2) in the l2 norm. Proof: docs/proofs/counts.md.
+    """
+    codes = [column.values.astype(np.intp) for column in columns]
+    cells = np.ravel_multi_index(codes, tuple(levels))
+    return np.bincount(cells, minlength=int(np.prod(levels))).reshape(levels)
+
+
+def spelled(categories: Sequence[Category]) -> tuple[str, ...]:
+    """Return categories as text, for results."""
+    return tuple(map(spelling, categories))

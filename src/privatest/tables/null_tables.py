@@ -1,0 +1,162 @@
+"""Noisy tables under independence: a statistic that knows the noise, margins, simulation.
+
+All of it is post-processing of a released table. Proof: docs/proofs/contingency.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.mechanisms.counts import CountNoise
+
+__all__ = [
+    "independence_pvalue",
+    "independence_statistic",
+    "likely_margins",
+    "margin_scenarios",
+    "on_simplex",
+    "simulate",
+    "with_total",
+]
+
+Floats = NDArray[np.float64]
+
+_LEAST_VARIANCE = 1e-9  # of the noise: an empty row or column must not divide by 0
+_REACH = 2.0  # how many standard errors the margins of a scenario are from the released ones
+_CLOSE = 1e-9  # statistics of equal tables differ by rounding
+
+
+def with_total(tables: Floats, n: int) -> Floats:
+    """Take the same from each cell so that the table has the public total."""
+    excess = tables.sum(axis=(-2, -1), keepdims=True) - n
+    spread: Floats = tables - excess / (tables.shape[-2] * tables.shape[-1])
+    return spread
+
+
+def on_simplex(vectors: Floats) -> Floats:
+    """Return the nearest vectors that are not negative and sum to 1."""
+    ordered = -np.sort(-vectors, axis=-1)
+    excess = np.cumsum(ordered, axis=-1) - 1
+    places = np.arange(1, vectors.shape[-1] + 1)
+    kept = (ordered - excess / places > 0).sum(axis=-1, keepdims=True)
+    cut = np.take_along_axis(excess, kept - 1, axis=-1) / kept
+    found: Floats = np.maximum(vectors - cut, 0.0)
+    return found
+
+
+def likely_margins(shares: Floats, variance: float) -> Floats:
+    """Shrink noisy margins towards equal shares by as much as is noise (James and Stein).
+
+    Parameters
+    ----------
+    shares : ndarray
+        Margins divided by n, along the last axis.
+    variance : float
+        Of the noise of a share.
+    """
+    k = shares.shape[-1]
+    away = shares - 1 / k
+    far = np.maximum((away**2).sum(axis=-1, keepdims=True), 1e-300)
+    return on_simplex(1 / k + np.maximum(0.0, 1 - (k - 1) * variance / far) * away)
+
+
+def independence_statistic(tables: Floats, n: int, variance: float) -> Floats:
+    """Return the chi-squared distance of noisy tables from independence.
+
+    With margins p and q of the table, v_ij = n p_i q_j + variance is how much cell ij varies by
+    chance and by noise. The statistic is the least sum of (z_ij - n p_i q_j - a_i q_j -
+    p_i b_j)²/v_ij over all a and b: the quadratic form of what is left when errors of the margins
+    are taken out, by its own covariance. Without noise it is Pearson's chi-squared.
+
+    Parameters
+    ----------
+    tables : ndarray of shape (..., r, c)
+        Noisy counts.
+    n : int
+        The public total.
+    variance : float
+        Of the noise of a cell.
+    """
+    if tables.shape[-2] < tables.shape[-1]:  # the system below has a row for each column
+        tables = tables.swapaxes(-1, -2)
+    z = with_total(tables, n)
+    rows, columns = z.shape[-2:]
+    p = likely_margins(z.sum(axis=-1) / n, columns * variance / n**2)[..., :, None]
+    q = likely_margins(z.sum(axis=-2) / n, rows * variance / n**2)[..., None, :]
+    weight = 1 / (n * p * q + max(variance, _LEAST_VARIANCE))
+    residual = z - n * p * q
+    # normal equations of a and b; a is eliminated, and b is found up to a multiple of q
+    share, weighted = p * q * weight, residual * weight
+    own_a = (q**2 * weight).sum(axis=-1)
+    own_b = (p**2 * weight).sum(axis=-2)
+    right_a, right_b = (weighted * q).sum(axis=-1), (weighted * p).sum(axis=-2)
+    system = -((share / own_a[..., None]).swapaxes(-1, -2) @ share)
+    system += own_b.sum(axis=-1)[..., None, None] * q.swapaxes(-1, -2) * q
+    system[..., np.arange(columns), np.arange(columns)] += own_b
+    right = right_b - ((right_a / own_a)[..., None] * share).sum(axis=-2)
+    b = np.linalg.solve(system, right[..., None])[..., 0]
+    taken = (right_a**2 / own_a).sum(axis=-1) + (right * b).sum(axis=-1)
+    found: Floats = np.maximum((residual * weighted).sum(axis=(-2, -1)) - taken, 0.0)
+    return found
+
+
+def simulate(shares: Floats, n: int, noise: Floats, rng: np.random.Generator) -> Floats:
+    """Draw tables of n rows with given shares, one for each table of noise, and add that."""
+    cells = shares.reshape(*shares.shape[:-2], 1, -1)
+    total = cells.sum(axis=-1, keepdims=True)
+    size = (*shares.shape[:-2], len(noise))
+    drawn = rng.multinomial(n, cells / total, size=size).reshape(*size, *shares.shape[-2:])
+    return drawn + noise
+
+
+def margin_scenarios(table: Floats, n: int, variance: float) -> list[Floats]:
+    """Return independent tables of shares whose margins go with a released table.
+
+    The likely margins, and those 2 standard errors further from equal shares and nearer to them, in
+    all four ways: a law under the null hypothesis depends on how unequal the margins are.
+    """
+    z = with_total(table, n)
+    rows, columns = z.shape
+    left = _margin_range(z.sum(axis=1) / n, n, columns * variance / n**2)
+    right = _margin_range(z.sum(axis=0) / n, n, rows * variance / n**2)
+    pairs = ((0, 0), (1, 1), (2, 2), (1, 2), (2, 1))
+    return [np.outer(left[i], right[j]) for i, j in pairs]
+
+
+def _margin_range(shares: Floats, n: int, variance: float) -> tuple[Floats, Floats, Floats]:
+    """Return likely margins, more unequal ones, and more equal ones."""
+    k = len(shares)
+    away = shares - 1 / k
+    far = math.sqrt(float(away @ away))
+    towards = away / far if far > 0 else np.eye(k)[0] - 1 / k
+    inside = on_simplex(shares)
+    error = math.sqrt(float(towards**2 @ (inside * (1 - inside) / n + variance)))
+    unequal = on_simplex(shares + _REACH * error * towards)
+    equal = on_simplex(1 / k + max(0.0, far - _REACH * error) * towards)
+    return likely_margins(shares, variance), unequal, equal
+
+
+def independence_pvalue(
+    table: Floats, n: int, law: CountNoise, simulations: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Return the statistic and its p-value: the largest over scenarios of the margins.
+
+    Parameters
+    ----------
+    table : ndarray of shape (r, c)
+        The released table.
+    n, law
+        The public total, and the law of the noise.
+    simulations, rng
+        Number of tables for each scenario, and public randomness.
+    """
+    own = float(independence_statistic(table, n, law.variance))
+    noise = law.draws((simulations, *table.shape), rng)
+    most = 0
+    for shares in margin_scenarios(table, n, law.variance):
+        drawn = independence_statistic(simulate(shares, n, noise, rng), n, law.variance)
+        most = max(most, int((drawn >= own * (1 - _CLOSE)).sum()))
+    return own, (1 + most) / (simulations + 1)

@@ -1,0 +1,80 @@
+"""Tables and shares, run many times on neighbours: they lose no more than epsilon.
+
+Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import privatest as pt
+from privatest.core.intervals import Interval
+from privatest.core.privacy import Budget
+from privatest.mechanisms.counts import count_noise, noisy_counts
+from privatest.noise import SimulatedNoise
+from privatest.tables import contingency, fit
+from privatest.tables.counting import cell_counts, read_category
+from tests.privacy.harness import audit
+
+EPSILON = 1.0
+# one row replaced leaves its cell for the one across: two counts move
+ROWS = (["a", "a", "b"], ["a", "a", "b"])
+MOVED = (["b", "a", "b"], ["b", "a", "b"])
+
+
+def counted(data):
+    """The private table of two columns."""
+    sides = [read_category(side, ["a", "b"], None, "x")[0] for side in data]
+    return cell_counts(sides, (2, 2))
+
+
+def released(noise, budget):
+    """The difference of the two cells that move."""
+    law = count_noise(4, budget)
+
+    def mechanism(counts):
+        table = noisy_counts(counts, law=law, budget=budget, noise=noise)
+        return table[0, 0] - table[1, 1]
+
+    return mechanism
+
+
+def test_cells():
+    mechanism = released(SimulatedNoise(1), Budget(1))
+    assert audit(mechanism, counted(ROWS), counted(MOVED), runs=10_000) <= EPSILON
+
+
+def test_half_the_noise_is_caught():
+    mechanism = released(SimulatedNoise(1), Budget(2))
+    found = audit(mechanism, counted(ROWS), counted(MOVED), runs=10_000, error=1e-3)
+    assert found > EPSILON
+
+
+@pytest.mark.parametrize("field", ["statistic", "counts"])
+def test_whole_test_of_independence(field, monkeypatch):
+    """Intervals are left out: they take long, and follow from the noisy table."""
+    monkeypatch.setattr(contingency, "association_ends", lambda *_: (0.0, 0.0, 1.0))
+    monkeypatch.setattr(contingency, "cell_intervals", lambda *_: Interval(0.0, 1.0, 0.95))
+    noise, named = SimulatedNoise(2), {"categories_x": ["a", "b"], "categories_y": ["a", "b"]}
+
+    def mechanism(data):
+        given = {"epsilon": EPSILON, "n_simulations": 1, "rng": 0, "noise": noise}
+        result = pt.chi2_contingency(*data, **named, **given)
+        if field == "statistic":
+            return result.statistic
+        return float(result.estimates["counts"][0, 0] - result.estimates["counts"][1, 1])
+
+    assert audit(mechanism, ROWS, MOVED, runs=400) <= EPSILON
+
+
+def test_whole_test_of_shares(monkeypatch):
+    monkeypatch.setattr(fit, "cell_intervals", lambda *_: Interval(0.0, 1.0, 0.95))
+    noise = SimulatedNoise(3)
+
+    def mechanism(x):
+        given = {"epsilon": EPSILON, "n_simulations": 1, "rng": 0, "noise": noise}
+        result = pt.chisquare(x, categories=["a", "b"], **given)
+        return float(np.diff(result.estimates["counts"])[0])
+
+    assert audit(mechanism, ["a"] * 4, ["a"] * 3 + ["b"], runs=400) <= EPSILON
