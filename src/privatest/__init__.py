@@ -29,6 +29,12 @@ from privatest.means import (
     ttest_ind,
 )
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
+from privatest.quantiles import (
+    QuantileEstimate,
+    hodges_lehmann,
+    private_median,
+    private_quantile,
+)
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
 from privatest.two_sample import (
@@ -71,6 +77,7 @@ __all__ = [
     "PrivacyError",
     "PrivateChoice",
     "PrivatestError",
+    "QuantileEstimate",
     "Schema",
     "Share",
     "SharePlan",
@@ -81,6 +88,7 @@ __all__ = [
     "compare_all",
     "compare_releases",
     "distinguishing_features",
+    "hodges_lehmann",
     "hotelling_1samp",
     "hotelling_test",
     "hsic_test",
@@ -100,6 +108,8 @@ __all__ = [
     "plan_share",
     "private_covariance",
     "private_mean",
+    "private_median",
+    "private_quantile",
     "release",
     "sarrm_test",
     "scf_permutation_test",

@@ -10,7 +10,7 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import usual
+from privatest.questions.catalogue import find
 
 __all__ = ["mean"]
 
@@ -32,6 +32,19 @@ Alpha = Annotated[
         rich_help_panel="Estimate",
     ),
 ]
+Method = Annotated[
+    str | None,
+    options.method_option("mean", "What is estimated", panel="Estimate"),
+]
+Quantile = Annotated[
+    float | None,
+    typer.Option(
+        "--q",
+        metavar="NUMBER",
+        help="Estimate this quantile of one column: 0.5 is the median.",
+        rich_help_panel="Estimate",
+    ),
+]
 
 
 def mean(
@@ -44,6 +57,9 @@ def mean(
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
     alpha: Alpha = "0.05",
+    method: Method = None,
+    q: Quantile = None,
+    cells: options.Cells = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -56,20 +72,30 @@ def mean(
     would leak it, and the noise grows with them. The covariance, which the
     intervals need, is released too and is part of the JSON document.
 
+    With --q a quantile of one column is estimated instead, the median for 0.5,
+    with an interval that holds for every distribution.
+
     \b
-    Example:
+    Examples:
       privatest mean visits.csv --bounds visits=0:80 --bounds age=18:80 \\
         --epsilon 1
+      privatest mean visits.csv --q 0.5 --bounds age=18:80 --epsilon 1
     """
     from privatest.questions import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "mean",
-        usual("mean"),
+        _method(method, q),
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={"columns": None if columns is None else options.read_names(columns, described)},
+        options={"q": q, "cells": cells},
     )
     purse = Purse(ledger, dataset, no_ledger)
     answer(request, [data], described, purse, as_json=as_json, plot=plot)
+
+
+def _method(method: str | None, q: float | None) -> str:
+    """Return the method that was named, or the one that the options choose."""
+    return find("mean", method, () if q is None else ("q",))[0]

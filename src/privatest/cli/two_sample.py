@@ -52,6 +52,7 @@ def two_sample(
     locations: options.LocationsFile = None,
     draw_locations: options.DrawLocations = None,
     subtest: options.Subtest = None,
+    cells: options.Cells = None,
 ) -> None:
     """Test whether two samples come from the same distribution.
 
@@ -96,6 +97,7 @@ def two_sample(
             "alternative": alternative,
             "locations": read_locations(locations, draw_locations),
             "subtest": subtest,
+            "cells": cells,
         },
     )
     files = [data] if other is None else [data, other]

@@ -18,6 +18,7 @@ _MOST_PLACES = 5
 _ESTIMATED = {
     "difference": "difference{s} of means, first minus second",
     "mean": "mean{s}",
+    "shift": "shift{s}, first minus second",
 }
 
 

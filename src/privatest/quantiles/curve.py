@@ -40,7 +40,7 @@ class Curve:
         Where the edges are.
     left, right : ndarray
         The ends of each cell that may hold what is looked for; the same for single values.
-    below, above : ndarray of int
+    under, over : ndarray of int
         For each of these cells an edge whose count is not above that at any place in the cell, and
         one whose count is not below it.
     """
@@ -51,13 +51,13 @@ class Curve:
     places: Floats
     left: Floats
     right: Floats
-    below: Integers
-    above: Integers
+    under: Integers
+    over: Integers
 
     def pvalues(self, law: Law) -> Floats:
         """Return, for each cell, the least alpha at which the interval leaves it out."""
         low, high = self._tails(law)
-        each = np.minimum(1.0, 2 * np.minimum(low[self.above], high[self.below]))
+        each = np.minimum(1.0, 2 * np.minimum(low[self.over], high[self.under]))
         # an interval has no holes: a cell between two that are kept is kept
         before = np.maximum.accumulate(each)
         after = np.maximum.accumulate(each[::-1])[::-1]
@@ -100,5 +100,5 @@ class Curve:
         """Return where the count reaches ``rank``."""
         rising = self._rising()
         if np.array_equal(self.left, self.right):  # single values
-            return float(self.left[int(np.argmax(rising[self.above] >= min(rank, rising[-1])))])
+            return float(self.left[int(np.argmax(rising[self.over] >= min(rank, rising[-1])))])
         return float(np.interp(rank, rising, self.places))

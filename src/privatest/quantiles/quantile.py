@@ -229,7 +229,7 @@ def _cells(grid: Grid) -> dict[str, Any]:
     first = np.arange(grid.cells)
     ends = grid.values, grid.values
     left, right = (grid.edges[:-1], grid.edges[1:]) if grid.values is None else ends
-    return {"left": left, "right": right, "below": first, "above": first + 1}
+    return {"left": left, "right": right, "under": first, "over": first + 1}
 
 
 def private_median(

@@ -300,7 +300,11 @@ def _mean(request: Request, described: Schema | None) -> Prepared:
         raise ParameterError(
             f"column {schema.categorical_names[0]!r} is categorical: name numeric columns."
         ).with_flags("Pass --columns NAMES.")
-    return _of_columns(request, schema, "means of")
+    if request.entry.one_column and len(schema.columns) > 1:
+        raise ParameterError(
+            f"method {request.method} takes one numeric column: name it in columns."
+        ).with_flags("Pass --columns NAME.")
+    return _of_columns(request, schema, "column" if request.entry.one_column else "means of")
 
 
 def _of_columns(request: Request, schema: Schema, label: str) -> Prepared:
