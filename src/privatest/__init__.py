@@ -17,6 +17,7 @@ from privatest.custom import permutation_test
 from privatest.data.schema import Schema
 from privatest.goodness_of_fit.family import ks_family
 from privatest.goodness_of_fit.ks import ks_1samp
+from privatest.independence.conditional import conditional_independence_test
 from privatest.independence.hsic import hsic_test
 from privatest.means import (
     CovarianceEstimate,
@@ -87,6 +88,7 @@ __all__ = [
     "compare",
     "compare_all",
     "compare_releases",
+    "conditional_independence_test",
     "distinguishing_features",
     "hodges_lehmann",
     "hotelling_1samp",

@@ -19,6 +19,7 @@ _ESTIMATED = {
     "difference": "difference{s} of means, first minus second",
     "mean": "mean{s}",
     "shift": "shift{s}, first minus second",
+    "partial_covariance": "covariance{s} given the rest",
 }
 
 

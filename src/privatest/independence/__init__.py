@@ -1,5 +1,6 @@
 """Tests of whether two sets of columns depend on each other."""
 
+from privatest.independence.conditional import conditional_independence_test
 from privatest.independence.hsic import hsic_test
 
-__all__ = ["hsic_test"]
+__all__ = ["conditional_independence_test", "hsic_test"]

@@ -89,8 +89,8 @@ def conditional_independence_test(
     where it fails. Dependence that leaves the mean product at 0 is not seen.
 
     **Sensitivity** The regressions are computed from the private mean and covariance of features
-    of z, x and y: as in :func:`privatest.hotelling_test`. Given these, which are public, the product
-    of residuals is a function of one row, clipped to a public range: as in
+    of z, x and y: as in :func:`privatest.hotelling_test`. Given these, which are public, the
+    product of residuals is a function of one row, clipped to a public range: as in
     :func:`privatest.ttest_1samp`. Proof: docs/proofs/conditional.md.
 
     **Privacy** Both releases together are (epsilon, delta)-private by composition; all else is

@@ -286,6 +286,13 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             _PERMUTED | _same("kernel", "bandwidths", "estimator", "statistics"),
             about="any dependence, by kernels and more",
         ),
+        "gcm": Method(
+            "independence.conditional_independence_test",
+            _same("degree"),
+            caution=_BY_AXES,
+            about="one column and another, given more columns",
+            part="given",
+        ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },
