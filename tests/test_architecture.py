@@ -32,7 +32,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("mechanisms",),
     (
         *("any_test", "custom", "goodness_of_fit", "independence", "means", "paired"),
-        *("several_groups", "tables", "two_sample"),
+        *("quantiles", "several_groups", "tables", "two_sample"),
     ),
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),

@@ -17,6 +17,7 @@ from privatest.custom import permutation_test
 from privatest.data.schema import Schema
 from privatest.goodness_of_fit.family import ks_family
 from privatest.goodness_of_fit.ks import ks_1samp
+from privatest.independence.conditional import conditional_independence_test
 from privatest.independence.hsic import hsic_test
 from privatest.independence.linear import linregress, pearsonr
 from privatest.independence.rank_correlation import kendalltau, spearmanr
@@ -34,13 +35,19 @@ from privatest.means import (
     ttest_rel,
 )
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
+from privatest.quantiles import (
+    QuantileEstimate,
+    hodges_lehmann,
+    private_median,
+    private_quantile,
+)
 from privatest.several_groups import f_oneway, kruskal
 from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
 from privatest.tables.binomial import binom_test, private_share
-from privatest.tables.proportions import proportions_test, tost_proportions
 from privatest.tables.contingency import chi2_contingency
 from privatest.tables.fit import chisquare
+from privatest.tables.proportions import proportions_test, tost_proportions
 from privatest.two_sample import (
     MomentsRelease,
     PrivateChoice,
@@ -80,6 +87,7 @@ __all__ = [
     "PrivacyError",
     "PrivateChoice",
     "PrivatestError",
+    "QuantileEstimate",
     "Schema",
     "Share",
     "SharePlan",
@@ -92,8 +100,10 @@ __all__ = [
     "compare",
     "compare_all",
     "compare_releases",
+    "conditional_independence_test",
     "distinguishing_features",
     "f_oneway",
+    "hodges_lehmann",
     "hotelling_1samp",
     "hotelling_test",
     "hsic_test",
@@ -116,6 +126,8 @@ __all__ = [
     "plan_share",
     "private_covariance",
     "private_mean",
+    "private_median",
+    "private_quantile",
     "private_share",
     "proportions_test",
     "release",

@@ -128,3 +128,21 @@ def test_mean_refuses(cli, no_noise):
     refused(cli("mean", path, "--epsilon", "1"), "--bounds")
     refused(cli("mean", path, "--bounds", "visits=0:80", "--epsilon", "0"), "epsilon")
     refused(cli("mean", path, "--bounds", "height=0:3", "--epsilon", "1"), "height")
+
+
+def test_quantiles(cli):
+    data = write("visits.csv", table())
+    run = cli("mean", data, "--q", "0.5", "--bounds", "age=0:80", "--epsilon", "1000")
+    assert run.code == 0
+    assert "Private median of" in run.out
+    asked_by_name = ["mean", data, "--method", "quantiles", "--bounds", "age=0:80"]
+    document = released(cli(*asked_by_name, "--epsilon", "1000", "--cells", "64", "--json"))
+    assert document["lower"] <= document["quantile"] <= document["upper"]
+    two = ["--bounds", "age=0:80", "--bounds", "visits=0:80", "--epsilon", "1"]
+    refused(cli("mean", data, "--q", "0.5", *two), "one numeric column")
+
+
+def test_a_shift_has_an_interval(cli):
+    run = cli(*asked(*ONE, "--method", "hodges-lehmann", "--epsilon", "1000"))
+    assert run.code == 0
+    assert "private shift, first minus second (95% interval):" in run.out

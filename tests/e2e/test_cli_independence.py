@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.e2e.command_line import CLEAR, GROUP, refused, released, table, write
@@ -93,3 +95,17 @@ def test_two_categorical_columns_and_shares(cli, tmp_path):
     refused(
         cli("fit", str(path), "--column", "plan", "--shares", "basic=1", *common), "shares must"
     )
+
+
+def test_given_columns(cli):
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-1, 1, size=3000)
+    x, y = (0.2 * (z + rng.normal(size=3000)) for _ in range(2))
+    data = write("given.csv", pa.table({"a": x, "b": y, "c": z}))
+    bounds = [word for name in "abc" for word in ("--bounds", f"{name}=-1:1")]
+    asked = ["independence", data, "--x", "a", "--y", "b", *bounds, "--epsilon", "50"]
+    run = cli(*asked, "--given", "c", "--delta", "1e-6")
+    assert run.code == 0
+    assert "a and b, given c" in run.out
+    assert "independent given z" in run.out
+    refused(cli(*asked, "--given", "c", "--method", "hsic"), "given does not go with method hsic")

@@ -10,11 +10,9 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import such, usual
+from privatest.questions.catalogue import find, such, usual
 
 __all__ = ["independence"]
-
-_USUAL = usual("independence")
 
 SideX = Annotated[
     str,
@@ -34,6 +32,27 @@ SideY = Annotated[
         rich_help_panel="Data",
     ),
 ]
+Given = Annotated[
+    str | None,
+    typer.Option(
+        "--given",
+        metavar="NAMES",
+        help="Are they independent given these columns? With commas between; x and y are then one "
+        "numeric column each.",
+        rich_help_panel="Data",
+    ),
+]
+Degree = Annotated[
+    int | None,
+    typer.Option(
+        "--degree",
+        metavar="NUMBER",
+        min=1,
+        help="Degree of the polynomials in the given columns.",
+        rich_help_panel="Options of some methods",
+        show_default="3",
+    ),
+]
 Release = Annotated[
     Literal["pvalue", "decision"] | None,
     typer.Option(
@@ -44,7 +63,7 @@ Release = Annotated[
         show_default="pvalue",
     ),
 ]
-Method = Annotated[str, options.method_option("independence", "The test")]
+Method = Annotated[str | None, options.method_option("independence", "The test")]
 Subtest = Annotated[
     str | None,
     typer.Option(
@@ -76,6 +95,7 @@ def independence(
     *,
     x: SideX,
     y: SideY,
+    given: Given = None,
     bounds: options.Bounds = None,
     schema: options.SchemaFile = None,
     epsilon: options.Epsilon,
@@ -83,7 +103,7 @@ def independence(
     rows_per_person: options.RowsPerPerson = None,
     release: Release = None,
     alpha: options.Alpha = "0.05",
-    method: Method = _USUAL,
+    method: Method = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -95,30 +115,38 @@ def independence(
     estimator: options.Estimator = None,
     subtest: Subtest = None,
     alternative: Alternative = None,
+    degree: Degree = None,
 ) -> None:
     """Test whether two sides of the same rows are independent.
 
     Any kind of dependence counts, not only correlation, between numbers and
     categories alike; --method kendall, spearman, pearson or regression look at
-    two columns that rise together, and estimate how much. Columns are described by --bounds or by a schema: bounds
-    found from the data would leak it.
+    two columns that rise together, and estimate how much. Columns are described
+    by --bounds or by a schema: bounds found from the data would leak it.
+
+    With --given the question is whether one column tells more about another
+    than the given columns do.
 
     \b
-    Example:
+    Examples:
       privatest independence visits.csv --x age --y visits \\
         --bounds age=0:100 --bounds visits=0:80 --epsilon 1
+      privatest independence visits.csv --x age --y visits --given income \\
+        --bounds age=0:100 --bounds visits=0:80 --bounds income=0:200 \\
+        --epsilon 1 --delta 1e-6
     """
     from privatest.questions import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "independence",
-        method,
+        method or _usual(given),
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={
             "x": options.read_names(x, described, "x"),
             "y": options.read_names(y, described, "y"),
+            "given": None if given is None else options.read_names(given, described, "given"),
         },
         options={
             "release": release,
@@ -129,6 +157,12 @@ def independence(
             "estimator": estimator,
             "subtest": subtest,
             "alternative": alternative,
+            "degree": degree,
         },
     )
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)
+
+
+def _usual(given: str | None) -> str:
+    """Return the method that is taken where none is named."""
+    return usual("independence") if given is None else find("independence", None, ("given",))[0]

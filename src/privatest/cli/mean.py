@@ -10,11 +10,9 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import usual
+from privatest.questions.catalogue import find
 
 __all__ = ["mean"]
-
-_USUAL = usual("mean")
 
 Columns = Annotated[
     str | None,
@@ -25,13 +23,22 @@ Columns = Annotated[
         rich_help_panel="Data",
     ),
 ]
-Method = Annotated[str, options.method_option("mean", "What is estimated", panel="Estimate")]
 Alpha = Annotated[
     str,
     typer.Option(
         "--alpha",
         metavar="NUMBER",
         help="One minus the confidence: 0.05 gives simultaneous 95% intervals.",
+        rich_help_panel="Estimate",
+    ),
+]
+Method = Annotated[str | None, options.method_option("mean", "What is estimated", panel="Estimate")]
+Quantile = Annotated[
+    float | None,
+    typer.Option(
+        "--q",
+        metavar="NUMBER",
+        help="Estimate this quantile of one column: 0.5 is the median.",
         rich_help_panel="Estimate",
     ),
 ]
@@ -47,7 +54,9 @@ def mean(
     delta: options.Delta = "0",
     rows_per_person: options.RowsPerPerson = None,
     alpha: Alpha = "0.05",
-    method: Method = _USUAL,
+    method: Method = None,
+    q: Quantile = None,
+    cells: options.Cells = None,
     success: options.Success = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
@@ -63,23 +72,32 @@ def mean(
     --method share: how many rows are a success, in one column of 0 and 1 or of
     categories.
 
+    With --q a quantile of one column is estimated instead, the median for 0.5,
+    with an interval that holds for every distribution.
+
     \b
-    Example:
+    Examples:
       privatest mean visits.csv --bounds visits=0:80 --bounds age=18:80 \\
         --epsilon 1
       privatest mean visits.csv --schema visits.toml --columns plan \\
         --method share --success basic --epsilon 1
+      privatest mean visits.csv --q 0.5 --bounds age=18:80 --epsilon 1
     """
     from privatest.questions import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "mean",
-        method,
+        _method(method, q),
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={"columns": None if columns is None else options.read_names(columns, described)},
-        options={"success": success},
+        options={"q": q, "cells": cells, "success": success},
     )
     purse = Purse(ledger, dataset, no_ledger)
     answer(request, [data], described, purse, as_json=as_json, plot=plot)
+
+
+def _method(method: str | None, q: float | None) -> str:
+    """Return the method that was named, or the one that the options choose."""
+    return find("mean", method, () if q is None else ("q",))[0]

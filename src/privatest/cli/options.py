@@ -223,6 +223,17 @@ Statistics = Annotated[
         show_default="all that apply",
     ),
 ]
+Cells = Annotated[
+    int | None,
+    typer.Option(
+        "--cells",
+        metavar="COUNT",
+        min=2,
+        help="Cells of the public grid that ends of intervals lie on, at most 65536.",
+        rich_help_panel=_SOME,
+        show_default="1024",
+    ),
+]
 Permutations = Annotated[
     int | None,
     typer.Option(

@@ -55,6 +55,7 @@ def two_sample(
     draw_locations: options.DrawLocations = None,
     subtest: options.Subtest = None,
     success: options.Success = None,
+    cells: options.Cells = None,
 ) -> None:
     """Test whether two samples come from the same distribution.
 
@@ -101,6 +102,7 @@ def two_sample(
             "locations": read_locations(locations, draw_locations),
             "subtest": subtest,
             "success": success,
+            "cells": cells,
         },
     )
     files = [data] if other is None else [data, other]

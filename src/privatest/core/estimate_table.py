@@ -26,6 +26,8 @@ _ESTIMATED = {
     "proportions": "proportions",
     "cramers_v": "association, Cramér's V",
     "shares": "share{s}",
+    "shift": "shift{s}, first minus second",
+    "partial_covariance": "covariance{s} given the rest",
 }
 
 # What the rows of such a table are called, by the public parameter that has their names.

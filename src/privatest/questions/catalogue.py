@@ -274,6 +274,13 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "kruskal": _rank("several_groups.kruskal_wallis.kruskal"),
         "median": _rank("two_sample.ranks.median_test", "alternative", aliases=("median_test",)),
+        "hodges-lehmann": Method(
+            "quantiles.hodges_lehmann",
+            _same("cells"),
+            public_groups=_BY_RANKS,
+            one_column=True,
+            about="the shift of one column, with an interval",
+        ),
         "me": _embedding("embedding.me_test", "locations", "kernel"),
         "scf": _embedding("embedding.scf_test", "frequencies"),
         "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
@@ -320,6 +327,13 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             categorical=True,
             about="two categorical columns, with their table",
         ),
+        "gcm": Method(
+            "independence.conditional_independence_test",
+            _same("degree"),
+            caution=_BY_AXES,
+            about="one column and another, given more columns",
+            part="given",
+        ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },
@@ -352,6 +366,13 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             outcomes=True,
             picture="plots.differences.plot_means",
             about="share of successes in one column",
+        ),
+        "quantiles": Method(
+            "quantiles.private_quantile",
+            _same("q", "cells"),
+            one_column=True,
+            about="a quantile of one column, the median by default",
+            part="q",
         ),
     },
     "release": {
@@ -388,13 +409,15 @@ def such(question: str, holds: Callable[[Method], object]) -> str:
 def find(question: object, method: object, parts: Collection[str] = ()) -> tuple[str, Method]:
     """Return the method's name and its entry, or say which there are.
 
-    It needs no name where there is one method, or where a part of the request chooses it.
+    It needs no name where a part of the request chooses it, or where there is one method that
+    no part chooses.
     """
     if question is None:
         raise ParameterError(f"question must be given, one of {', '.join(QUESTIONS)}.")
     known = METHODS[one_of("question", question, QUESTIONS)]
     if method is None:
-        chosen = [m for m in known if len(known) == 1 or known[m].part in {*parts} - {""}]
+        chosen = [m for m in known if known[m].part in {*parts} - {""}]
+        chosen = chosen or [m for m in known if not known[m].part]
         method = chosen[0] if len(chosen) == 1 else None
     if method is None:
         raise ParameterError(f"method must be given, one of {', '.join(known)}.")

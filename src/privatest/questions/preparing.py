@@ -251,6 +251,8 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         raise ParameterError("x and y must be given: the columns of the two sides.")
     if set(names_x) & set(names_y):
         raise ParameterError("x and y must not share a column: it depends on itself.")
+    if request.parts.get("given") or request.entry.part:
+        return _given(request, described, names_x, names_y)
     sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
     both = chosen_columns(described, [*names_x, *names_y])
     if request.entry.one_column and (len(both.columns) > 2 or both.categorical_names):
@@ -288,6 +290,36 @@ def _check_categorical(request: Request, *sides: Schema) -> None:
                 f"method {request.method} takes one categorical column"
                 f"{' on each side' * (len(sides) > 1)}: describe its categories in the schema."
             ).with_flags("Pass --schema.")
+
+
+def _given(
+    request: Request, described: Schema | None, names_x: list[str], names_y: list[str]
+) -> Prepared:
+    """Prepare a test of independence given other columns."""
+    names = list(request.parts.get("given", ()))
+    if not request.entry.part:
+        raise ParameterError(
+            f"given does not go with method {request.method}. "
+            f"Use method {such(request.question, lambda entry: entry.part)}."
+        )
+    if not names or {*names} & {*names_x, *names_y}:
+        raise ParameterError("given must name columns other than those of x and y.")
+    parts = {"x": names_x, "y": names_y, "z": names}
+    schemas = {side: chosen_columns(described, own) for side, own in parts.items()}
+    for side in ("x", "y"):
+        if len(parts[side]) > 1 or schemas[side].categorical_names:
+            raise ParameterError(f"{side} must be one numeric column where others are given.")
+    every = [*names_x, *names_y, *names]
+    return Prepared(
+        names=every,
+        text=schemas["z"].categorical_names,
+        words=f"{names_x[0]} and {names_y[0]}, given {', '.join(names)}",
+        label="sides",
+        call=lambda table: tuple(table.select(own) for own in parts.values()),
+        arguments=_options(request) | {f"bounds_{side}": own for side, own in schemas.items()},
+        request=request,
+        schema=chosen_columns(described, every),
+    )
 
 
 def _paired(request: Request, described: Schema | None) -> Prepared:
@@ -394,7 +426,11 @@ def _mean(request: Request, described: Schema | None) -> Prepared:
             f"column {schema.categorical_names[0]!r} is categorical: name numeric columns, or use "
             f"method {such(request.question, lambda entry: entry.outcomes)} for one of its shares."
         ).with_flags("Pass --columns NAMES, or --method.")
-    return _of_columns(request, schema, "means of")
+    if request.entry.one_column and len(schema.columns) > 1:
+        raise ParameterError(
+            f"method {request.method} takes one numeric column: name it in columns."
+        ).with_flags("Pass --columns NAME.")
+    return _of_columns(request, schema, "column" if request.entry.one_column else "means of")
 
 
 def _of_columns(request: Request, schema: Schema, label: str) -> Prepared:

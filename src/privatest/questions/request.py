@@ -34,7 +34,7 @@ __all__ = ["PARTS", "Filter", "Prepared", "Request", "named_as_asked"]
 # Which columns play which part, for each question.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "two-sample": ("columns", "group", "groups", "membership", "adjacency", "each_column"),
-    "independence": ("x", "y"),
+    "independence": ("x", "y", "given"),
     "paired": ("before", "after"),
     "fit": ("column", "dist", "family", "shares"),
     "mean": ("columns",),
@@ -42,7 +42,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 _ALPHA = 0.05
 _HEAD = re.compile(r"(\w*)(.*)", re.DOTALL)
-_LISTS = ("columns", "groups", "x", "y")
+_LISTS = ("columns", "groups", "x", "y", "given")
 _TEXTS = {part for parts in PARTS.values() for part in parts} - {*_LISTS}
 
 

@@ -48,6 +48,10 @@ def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | Non
         from privatest.means import MeanEstimate  # noqa: PLC0415 - only when it is needed
 
         return MeanEstimate.from_dict(values, spent)
+    if {"quantile", "q"} <= values.keys():
+        from privatest.quantiles import QuantileEstimate  # noqa: PLC0415
+
+        return QuantileEstimate.from_dict(values, spent)
     if "parquet" in values:
         from privatest.synthetic import SyntheticData  # noqa: PLC0415
 

@@ -1,0 +1,67 @@
+"""Releases of counts below edges, run many times on neighbours: they lose no more than epsilon.
+
+Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import privatest as pt
+from privatest.core.privacy import Budget
+from privatest.mechanisms.cumulative import noisy_cumulative
+from privatest.noise import SimulatedNoise
+from privatest.statistics.cumulative import cell_counts, tree_of
+from tests.privacy.harness import audit
+
+EPSILON, RUNS = 1.0, 800
+LOW, MOVED = np.array([0.1, 0.1, 0.9, 0.9]), np.array([0.1, 0.9, 0.9, 0.9])
+
+
+def quantile(noise):
+    """The noisy count in the middle of the grid, of the whole function."""
+
+    def run(x):
+        found = pt.private_quantile(x, bounds=(0, 1), epsilon=EPSILON, cells=2, noise=noise)
+        return found.curve.counts[1]
+
+    return run
+
+
+def shift(noise):
+    def run(pair):
+        options = {"bounds": (0, 1), "epsilon": EPSILON, "cells": 4, "noise": noise}
+        return pt.hodges_lehmann(*pair, **options).intervals.args[0].counts[1]
+
+    return run
+
+
+def counts(noise, cells):
+    """The same, of the mechanism alone, which is fast."""
+    tree, edges = tree_of(cells), np.linspace(0, 1, cells + 1)
+
+    def run(x):
+        each = cell_counts(x, edges)
+        drawn = noisy_cumulative(each, tree, moved=1, budget=Budget(EPSILON), noise=noise)
+        return drawn[cells // 2]
+
+    return run
+
+
+def test_quantiles():
+    assert audit(quantile(SimulatedNoise(1)), LOW, MOVED, runs=RUNS) <= EPSILON
+
+
+def test_shifts():
+    pairs = (LOW, LOW[:2]), (MOVED, LOW[:2])
+    assert audit(shift(SimulatedNoise(2)), *pairs, runs=RUNS) <= EPSILON
+
+
+def test_trees_of_several_levels():
+    assert audit(counts(SimulatedNoise(3), 81), LOW, MOVED, runs=2 * RUNS) <= EPSILON
+
+
+def test_half_the_noise_is_caught(monkeypatch):
+    draw = SimulatedNoise.discrete_laplace
+    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 2))
+    assert audit(counts(SimulatedNoise(4), 2), LOW, MOVED, runs=6_000, error=1e-3) > EPSILON
