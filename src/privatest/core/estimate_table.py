@@ -64,7 +64,7 @@ def _intervals(
     plural = "s" * (len(middle) > 1)
     percent = f"{100 * interval_level(parameters, alpha):.4g}%"
     level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    names = parameters.get("groups") or parameters.get("columns")
+    names = parameters.get("group_names") or parameters.get("columns")
     names = names or numbered(len(middle), "value")
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"

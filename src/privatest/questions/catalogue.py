@@ -69,6 +69,8 @@ class Method:
         sizes, or "" if it is quick or the curator knows how to count them.
     sized : bool
         Whether a release has as many rows as the data where nobody says how many.
+    several : bool
+        Whether it compares more than two groups too.
     """
 
     function: str
@@ -87,6 +89,7 @@ class Method:
     foretold: str = ""
     work: str = ""
     sized: bool = False
+    several: bool = False
     about: str = ""
     part: str = ""
 
@@ -140,19 +143,20 @@ def _ipm(distance: str, *options: str, about: str = "") -> Method:
     return Method("two_sample.ipm.ipm_test", named, {"distance": distance}, about=about)
 
 
-def _ks(statistic: str) -> Method:
-    options = {"permutations": "n_permutations"}
+def _ks(statistic: str, *sided: str) -> Method:
+    options = {"permutations": "n_permutations"} | _same(*sided)
     preset = {"statistic": statistic}
     words = "one column, exact p-values"
     return Method("two_sample.ks.ks_2samp", options, preset, one_column=True, about=words)
 
 
-def _rank(function: str, *options: str) -> Method:
+def _rank(function: str, *options: str, several: bool = False) -> Method:
     return Method(
         function,
         _same(*options),
         public_groups=_BY_RANKS,
         one_column=True,
+        several=several,
         about=_RANKED,
     )
 
@@ -233,13 +237,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "two_sample.mmd.mmd_test",
             _PERMUTED
             | _same("kernel", "bandwidths", "estimator", "statistics", computation="method"),
+            several=True,
             about="whole distributions, by kernels and more",
         ),
         "mean": _ipm("mean", "norm"),
         "wasserstein": _ipm("wasserstein"),
         "tv": _ipm("total-variation", about="categories"),
         "kolmogorov": _ipm("kolmogorov"),
-        "ks": _ks("ks"),
+        "ks": _ks("ks", "alternative"),
         "kuiper": _ks("kuiper"),
         "mann-whitney": Method(
             "two_sample.ranks.mannwhitneyu",
@@ -247,7 +252,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             one_column=True,
             about=_RANKED,
         ),
-        "kruskal": _rank("several_groups.kruskal_wallis.kruskal"),
+        "kruskal": _rank("several_groups.kruskal_wallis.kruskal", several=True),
         "median": _rank("two_sample.ranks.median_test", "alternative"),
         "me": _embedding("embedding.me_test", "locations", "kernel"),
         "scf": _embedding("embedding.scf_test", "frequencies"),
@@ -270,6 +275,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             picture=_DIFFERENCES,
             about="one mean",
         ),
+        "anova": Method(
+            "several_groups.anova.f_oneway",
+            public_groups=_BY_SIZES,
+            gaussian=True,
+            one_column=True,
+            several=True,
+            about="means of several groups",
+        ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
     },
@@ -289,9 +302,17 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "sign": Method("paired.sign_test", _same("alternative")),
         "wilcoxon": Method("paired.wilcoxon", _same("alternative"), about="signed ranks"),
+        "ttest": Method(
+            "means.ttest.ttest_rel",
+            _same("alternative"),
+            gaussian=True,
+            about="the mean; needs bounds",
+        ),
     },
     "fit": {
-        "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic"), part="dist"),
+        "distribution": Method(
+            "goodness_of_fit.ks_1samp", _same("statistic", "alternative"), part="dist"
+        ),
         "family": Method(
             "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"
         ),
