@@ -23,7 +23,7 @@ from benchmarks.report import print_table
 from privatest.core.results import Outcome
 from privatest.noise import SimulatedNoise
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
-from privatest.two_sample.kruskal_wallis import kruskal
+from privatest.several_groups.kruskal_wallis import kruskal
 from privatest.two_sample.ranks import mannwhitneyu, median_test
 
 PAIRED: dict[str, Callable[..., Outcome]] = {

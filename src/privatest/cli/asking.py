@@ -118,7 +118,8 @@ def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:
     counts = [count_rows(file, prepared.names) for file in files]
     if grouping is None:
         return counts
-    return counts[0] - counts[0] // 2, counts[0] // 2
+    parts = len(grouping.labels)
+    return [(counts[0] + place) // parts for place in reversed(range(parts))]
 
 
 def count_rows(file: Path, names: Sequence[str]) -> int:

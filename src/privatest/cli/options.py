@@ -47,6 +47,17 @@ Groups = Annotated[
         rich_help_panel=_DATA,
     ),
 ]
+MoreGroups = Annotated[
+    str | None,
+    typer.Option(
+        "--more-groups",
+        metavar="NAMES",
+        help=f"Further groups after A and B, with commas between; the last may be rest. For "
+        f"{such('two-sample', lambda m: m.several)}, which take all categories of a schema where "
+        "no group is named.",
+        rich_help_panel=_DATA,
+    ),
+]
 Columns = Annotated[
     str | None,
     typer.Option(

@@ -25,6 +25,7 @@ def two_sample(
     *,
     group: options.GroupColumn = None,
     groups: options.Groups = None,
+    more_groups: options.MoreGroups = None,
     columns: options.Columns = None,
     each_column: options.EachColumn = False,
     bounds: options.Bounds = None,
@@ -84,7 +85,7 @@ def two_sample(
         parts={
             "columns": None if columns is None else options.read_names(columns, described),
             "group": group,
-            "groups": groups,
+            "groups": _all_groups(groups, more_groups),
             "membership": membership,
             "adjacency": adjacency,
             "each_column": options.read_each(each_column, adjust),
@@ -110,6 +111,15 @@ def two_sample(
     if other is not None and adjacency != "both":
         _require_two_groups(data, other, purse)
     answer(request, files, described, purse, as_json=as_json, plot=plot)
+
+
+def _all_groups(groups: tuple[str, str] | None, more: str | None) -> tuple[str, ...] | None:
+    """Return the groups that were named: two, and others."""
+    if more is None:
+        return groups
+    if groups is None:
+        raise ParameterError("--more-groups comes after --groups A B.")
+    return *groups, *options.read_names(more, None, "more-groups")
 
 
 def _require_two_groups(data: Path, other: Path, purse: Purse) -> None:

@@ -31,7 +31,7 @@ _ESTIMATED = {
 }
 
 # What the rows of such a table are called, by the public parameter that has their names.
-_NAMED = ("groups", "columns", "categories")
+_NAMED = ("group_names", "columns", "categories")
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,6 @@ def admit(request: Request, dataset: DatasetConfig) -> Prepared:
         raise ParameterError(
             f"group column {group!r} is not in the schema, which has {', '.join(schema.columns)}."
         )
-    if len(request.parts.get("groups", ("", ""))) != 2:
-        raise ParameterError("groups must be a list of two.")
     prepared = _prepared(request, schema)
     unknown = next((name for name in prepared.names if name not in schema.columns), None)
     if unknown is not None:
@@ -98,13 +96,11 @@ def _splitting(prepared: Prepared) -> Callable[..., tuple[Any, ...]]:
     assert grouping.described is not None
     described, column = grouping.described, grouping.column
 
-    def split(table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        codes = described.encode(table.select([column]))[:, 0]
-        first = codes == grouping.codes[0]
-        second = ~first if grouping.has_rest else codes == grouping.codes[1]
+    def split(table: pa.Table) -> tuple[pa.Table, ...]:
+        sides = grouping.sides(described.encode(table.select([column]))[:, 0])
         # in one piece: how many pieces have a row of a private group would show in the time
         rows = table.drop_columns([column]).combine_chunks()
-        return rows.filter(first), rows.filter(second)
+        return tuple(rows.filter(sides == place) for place in range(len(grouping.labels)))
 
     return split
 

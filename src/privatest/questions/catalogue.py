@@ -77,6 +77,8 @@ class Method:
         sizes, or "" if it is quick or the curator knows how to count them.
     sized : bool
         Whether a release has as many rows as the data where nobody says how many.
+    several : bool
+        Whether it compares more than two groups too.
     """
 
     function: str
@@ -99,6 +101,7 @@ class Method:
     foretold: str = ""
     work: str = ""
     sized: bool = False
+    several: bool = False
     about: str = ""
     part: str = ""
 
@@ -152,10 +155,10 @@ def _ipm(distance: str, *options: str, about: str = "") -> Method:
     return Method("two_sample.ipm.ipm_test", named, {"distance": distance}, about=about)
 
 
-def _ks(statistic: str, *aliases: str) -> Method:
+def _ks(statistic: str, *sided: str, aliases: tuple[str, ...] = ()) -> Method:
     return Method(
         "two_sample.ks.ks_2samp",
-        {"permutations": "n_permutations"},
+        {"permutations": "n_permutations"} | _same(*sided),
         {"statistic": statistic},
         one_column=True,
         unbounded=True,
@@ -164,7 +167,9 @@ def _ks(statistic: str, *aliases: str) -> Method:
     )
 
 
-def _rank(function: str, *options: str, aliases: tuple[str, ...] = ()) -> Method:
+def _rank(
+    function: str, *options: str, several: bool = False, aliases: tuple[str, ...] = ()
+) -> Method:
     return Method(
         function,
         _same(*options),
@@ -172,6 +177,7 @@ def _rank(function: str, *options: str, aliases: tuple[str, ...] = ()) -> Method
         one_column=True,
         unbounded=True,
         aliases=aliases,
+        several=several,
         about=_RANKED,
     )
 
@@ -256,13 +262,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "two_sample.mmd.mmd_test",
             _PERMUTED
             | _same("kernel", "bandwidths", "estimator", "statistics", computation="method"),
+            several=True,
             about="whole distributions, by kernels and more",
         ),
         "mean": _ipm("mean", "norm"),
         "wasserstein": _ipm("wasserstein"),
         "tv": _ipm("total-variation", about="categories"),
         "kolmogorov": _ipm("kolmogorov"),
-        "ks": _ks("ks", "ks_2samp", "kstest"),
+        "ks": _ks("ks", "alternative", aliases=("ks_2samp", "kstest")),
         "kuiper": _ks("kuiper"),
         "mann-whitney": Method(
             "two_sample.ranks.mannwhitneyu",
@@ -272,7 +279,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             aliases=("mannwhitneyu", "ranksums"),
             about=_RANKED,
         ),
-        "kruskal": _rank("several_groups.kruskal_wallis.kruskal"),
+        "kruskal": _rank("several_groups.kruskal_wallis.kruskal", several=True),
         "median": _rank("two_sample.ranks.median_test", "alternative", aliases=("median_test",)),
         "hodges-lehmann": Method(
             "quantiles.hodges_lehmann",
@@ -309,6 +316,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             outcomes=True,
             about="shares of successes",
         ),
+        "anova": Method(
+            "several_groups.anova.f_oneway",
+            public_groups=_BY_SIZES,
+            gaussian=True,
+            one_column=True,
+            several=True,
+            about="means of several groups",
+        ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
         "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
     },
@@ -344,9 +359,17 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "sign": Method("paired.sign_test", _same("alternative")),
         "wilcoxon": Method("paired.wilcoxon", _same("alternative"), about="signed ranks"),
+        "ttest": Method(
+            "means.ttest.ttest_rel",
+            _same("alternative"),
+            gaussian=True,
+            about="the mean; needs bounds",
+        ),
     },
     "fit": {
-        "distribution": Method("goodness_of_fit.ks_1samp", _same("statistic"), part="dist"),
+        "distribution": Method(
+            "goodness_of_fit.ks_1samp", _same("statistic", "alternative"), part="dist"
+        ),
         "family": Method(
             "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"
         ),

@@ -1,12 +1,12 @@
 """Which sample a row is in, by the value of its group column.
 
-The two groups are public: they come from the schema or from the request, never from the data.
+The groups are public: they come from the schema or from the request, never from the data.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,45 +24,50 @@ if TYPE_CHECKING:
 __all__ = ["Grouping"]
 
 _REST = "rest"
-_FIRST, _SECOND = 0, 1  # their codes as labels; any other row is UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """How one table is split in two.
+    """How one table is split in two groups or more.
 
     Attributes
     ----------
     column : str
         The group column.
     labels : tuple of str
-        The two groups as they were asked for.
+        The groups as they were asked for.
     has_rest : bool
-        Whether the second group is everything that the first is not.
+        Whether the last group is everything that the others are not.
     membership : {"private", "public"}
         Whether everybody may know who is in which group.
     described : Schema or None
         Description of the group column; without it the labels are looked for.
     codes : tuple of int or None
-        The two groups by their place among the described categories; None is the rest.
+        The groups by their place among the described categories; None is the rest.
     """
 
     column: str
-    labels: tuple[str, str]
+    labels: tuple[str, ...]
     has_rest: bool
     membership: Membership
     described: Schema | None = None
-    codes: tuple[int | None, int | None] = (None, None)
+    codes: tuple[int | None, ...] = ()
 
     @classmethod
     def ask(
         cls,
         column: str,
         schema: Schema | None,
-        groups: tuple[str, str] | None,
+        groups: tuple[str, ...] | None,
         membership: Membership | None,
+        *,
+        several: bool = False,
     ) -> Grouping:
-        """Find the two groups in what is public."""
+        """Find the groups in what is public; ``several`` is whether there may be more than two."""
+        if groups is not None and not (len(groups) == 2 or (several and len(groups) > 2)):
+            raise ParameterError(
+                "groups must be two or more." if several else "groups must be a list of two."
+            )
         entry = None if schema is None else schema.columns.get(column)
         if schema is None or entry is None:
             if groups is None:
@@ -70,73 +75,79 @@ class Grouping:
                     f"groups must be given, or a schema with column {column!r}: groups found from "
                     "the data would leak it."
                 ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
-            first, second = groups
-            if label_spelling(first) == label_spelling(second) or first == _REST:
-                raise ParameterError("groups must be two different values, the first not rest.")
-            return cls(column, groups, second == _REST, membership or "private")
+            different = len(set(map(label_spelling, groups))) == len(groups)
+            if not different or _REST in groups[:-1]:
+                raise ParameterError("groups must be different values, only the last may be rest.")
+            return cls(column, groups, groups[-1] == _REST, membership or "private")
         if not isinstance(entry, CategoricalColumn):
             raise ParameterError(f"group column {column!r} must be categorical in the schema.")
         membership = membership or entry.membership
-        labels, codes = _declared(column, entry, groups, membership)
+        if groups is None and (several or len(entry.categories) == 2):
+            groups = tuple(map(spelling, entry.categories))
+        codes = _declared(column, entry, groups, membership)
         described = schema.select([column])
-        return cls(column, labels, codes[1] is None, membership, described, codes)
+        return cls(column, groups or (), codes[-1] is None, membership, described, codes)
 
     @property
     def words(self) -> str:
-        """The two groups, for a reader."""
-        first, second = self.labels
-        other = "the rest" if self.has_rest else f"{self.column} = {second}"
-        return f"{self.column} = {first} against {other}"
+        """The groups, for a reader."""
+        first, *others = self.labels
+        named = others[:-1] if self.has_rest else others
+        other = [f"{self.column} = {label}" for label in named] + ["the rest"] * self.has_rest
+        return f"{self.column} = {first} against {' and '.join(other)}"
 
     @property
-    def examples(self) -> tuple[str, str]:
+    def examples(self) -> tuple[str, ...]:
         """A value of each group, for made-up rows."""
-        first, second = self.labels
         if not self.has_rest:
-            return first, second
+            return self.labels
+        named = self.labels[:-1]
         if self.described is None:
-            return first, f"not {first}"
+            return *named, f"not {named[0]}"
         entry = self.described.columns[self.column]
         assert isinstance(entry, CategoricalColumn)
-        code = 1 if self.codes[0] == 0 else 0
-        return first, spelling(entry.categories[code])
+        code = next(k for k in range(len(entry.categories)) if k not in self.codes)
+        return *named, spelling(entry.categories[code])
 
-    def sizes(self, table: pa.Table) -> tuple[int, int]:
-        """Return the sizes of the two groups; of public groups only are they public."""
-        first, second = self._split(table)
-        return int(first.sum()), int(second.sum())
+    def sizes(self, table: pa.Table) -> tuple[int, ...]:
+        """Return the sizes of the groups; of public groups only are they public."""
+        return tuple(int(rows.sum()) for rows in self._split(table))
 
-    def split(self, table: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Return the rows of the two groups, without the group column."""
-        first, second = self._split(table)
+    def split(self, table: pa.Table) -> tuple[pa.Table, ...]:
+        """Return the rows of each group, without the group column."""
         rows = table.drop_columns([self.column])
-        return rows.filter(first), rows.filter(second)
+        return tuple(rows.filter(chosen) for chosen in self._split(table))
 
-    def _split(self, table: pa.Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def sides(self, codes: NDArray[Any]) -> NDArray[np.intp]:
+        """Return which group each row is in, by the codes of the described categories."""
+        found = np.full(len(codes), len(self.labels) - 1 if self.has_rest else UNKNOWN)
+        for place, code in enumerate(self.codes):
+            if code is not None:
+                found[codes == code] = place
+        return found
+
+    def _split(self, table: pa.Table) -> list[NDArray[np.bool_]]:
         sides = self._sides(table)
-        for side, label in zip((_FIRST, _SECOND), self.labels, strict=True):
+        for place, label in enumerate(self.labels):
             # a mistyped value would otherwise give an answer about nobody
-            if not (sides == side).any():
+            if not (sides == place).any():
                 raise DataError(f"column {self.column!r} has no row in group {label!r}.")
-        return sides == _FIRST, sides == _SECOND
+        return [sides == place for place in range(len(self.labels))]
 
     def _sides(self, table: pa.Table) -> NDArray[np.intp]:
         """Return which group each row is in."""
         if self.described is not None:
-            codes = self.described.encode(table.select([self.column]))[:, 0]
-            others = _SECOND if self.has_rest else UNKNOWN
-            second = np.where(codes == self.codes[1], _SECOND, others)
-            return np.where(codes == self.codes[0], _FIRST, second)
-        labels = Categories.labelled(self.labels[:1] if self.has_rest else self.labels)
+            return self.sides(self.described.encode(table.select([self.column]))[:, 0])
+        labels = Categories.labelled(self.labels[:-1] if self.has_rest else self.labels)
         blocks = category_blocks(table.column(self.column), labels, f"column {self.column!r}")
         sides = np.concatenate(list(blocks))
         if (sides == MISSING).any():
             refuse_missing(f"column {self.column!r}")
         if self.has_rest:
-            sides[sides == UNKNOWN] = _SECOND
+            sides[sides == UNKNOWN] = len(self.labels) - 1
         elif self.membership == "private" and (sides == UNKNOWN).any():
             raise DataError(
-                f"column {self.column!r} has a third group: where membership is private, "
+                f"column {self.column!r} has another group: where membership is private, "
                 f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
             ).with_flags("Or pass --membership public.")
         return sides
@@ -145,30 +156,28 @@ class Grouping:
 def _declared(
     column: str,
     entry: CategoricalColumn,
-    groups: tuple[str, str] | None,
+    groups: tuple[str, ...] | None,
     membership: Membership,
-) -> tuple[tuple[str, str], tuple[int | None, int | None]]:
-    """Check the groups against the schema; return them and their codes."""
-    several = len(entry.categories) > 2
+) -> tuple[int | None, ...]:
+    """Check the groups against the schema; return their codes."""
     if groups is None:
-        if several:
-            raise ParameterError(
-                f"groups must be given: column {column!r} has {len(entry.categories)} categories."
-            ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
-        labels = (spelling(entry.categories[0]), spelling(entry.categories[1]))
-        return labels, (0, 1)
-    first, second = (_category_code(entry, label) for label in groups)
-    if first is None or (second is None and groups[1] != _REST):
-        label = groups[0] if first is None else groups[1]
-        raise ParameterError(f"group {label!r} is not a category of column {column!r}.")
-    if first == second:
-        raise ParameterError("groups must be two different categories.")
-    if membership == "private" and several and second is not None:
         raise ParameterError(
-            f"column {column!r} has other categories too: picking two of them would make the "
+            f"groups must be given: column {column!r} has {len(entry.categories)} categories."
+        ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
+    codes = tuple(_category_code(entry, label) for label in groups)
+    for place, (code, label) in enumerate(zip(codes, groups, strict=True)):
+        if code is None and (label != _REST or place < len(groups) - 1):
+            raise ParameterError(f"group {label!r} is not a category of column {column!r}.")
+    if len(set(codes)) < len(codes):
+        raise ParameterError("groups must be different categories.")
+    if codes[-1] is None and len(codes) > len(entry.categories):
+        raise ParameterError(f"groups must leave a category to the {_REST}.")
+    if membership == "private" and codes[-1] is not None and len(codes) < len(entry.categories):
+        raise ParameterError(
+            f"column {column!r} has other categories too: picking some of them would make the "
             f"number of rows private. Use groups {groups[0]} and {_REST}."
         ).with_flags("Or pass --membership public.")
-    return groups, (first, second)
+    return codes
 
 
 def _category_code(entry: CategoricalColumn, label: str) -> int | None:

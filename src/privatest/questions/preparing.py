@@ -174,7 +174,8 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
         raise ParameterError("group and groups split one file; here are two.")
     membership, grouping = request.parts.get("membership"), None
     if group is not None:
-        grouping = Grouping.ask(group, described, groups, membership)
+        several = request.entry.several
+        grouping = Grouping.ask(group, described, groups, membership, several=several)
         membership = grouping.membership
     adjacency = _hidden(membership or "public", request.parts.get("adjacency"))
     if adjacency == "row" and request.entry.public_groups:

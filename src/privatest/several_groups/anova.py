@@ -107,7 +107,7 @@ def f_oneway(
     intervals = GroupIntervals(released, groups[0].box, **rest)
     low, high = intervals.ends(found)
     shown = {
-        "groups": [f"group {place}" for place in range(1, len(groups) + 1)],
+        "group_names": [f"group {place}" for place in range(1, len(groups) + 1)],
         "equal_var": equal_var,
         "calibration": calibration,
     }

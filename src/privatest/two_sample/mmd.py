@@ -48,6 +48,7 @@ from privatest.two_sample.mmd_plan import (
     pooled,
     public_facts,
 )
+from privatest.two_sample.mmd_several import several_samples
 
 __all__ = ["mmd_test"]
 
@@ -75,19 +76,19 @@ class MmdOptions(TypedDict, total=False):
 def mmd_test(
     x: Any,
     y: Any,
-    *,
+    *others: Any,
     epsilon: Amount,
     release: Literal["pvalue"] = ...,
     **options: Unpack[MmdOptions],
 ) -> Outcome: ...
 @overload
 def mmd_test(
-    x: Any, y: Any, *, epsilon: Amount, release: Release, **options: Unpack[MmdOptions]
+    x: Any, y: Any, *others: Any, epsilon: Amount, release: Release, **options: Unpack[MmdOptions]
 ) -> Decision: ...
 def mmd_test(
     x: Any,
     y: Any,
-    *,
+    *others: Any,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
@@ -105,7 +106,7 @@ def mmd_test(
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
-    """Test privately whether two samples come from the same distribution (dpMMD and others).
+    """Test privately whether samples come from the same distribution (dpMMD and others).
 
     The maximum over a family of statistics, at the price of one: the maximum mean discrepancy
     over a public grid of bandwidths, and what single columns and pairs of columns show. With a
@@ -115,6 +116,9 @@ def mmd_test(
     ----------
     x, y : array, data frame or Arrow table
         The two samples; a row is a record, a 1-D array is one column.
+    *others : array, data frame or Arrow table
+        Further samples. With three or more it is :func:`privatest.hsic_test` of the values and
+        the group: ``statistics`` are those of that test, "both" and "fourier" do not apply.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
@@ -200,6 +204,15 @@ def mmd_test(
         bin_size = integer_at_least("bin_size", bin_size, 1)
         if adjacency == "row":
             raise ParameterError("bin_size cannot be used with adjacency='row'.")
+    if others:
+        return several_samples(
+            (x, y, *others),
+            **{"epsilon": epsilon, "delta": delta, "alpha": alpha, "release": release},
+            **{"adjacency": adjacency, "bounds": bounds, "kernel": kernel, "method": method},
+            **{"bandwidths": bandwidths, "statistics": statistics, "estimator": estimator},
+            **{"n_permutations": n_permutations, "rng": rng, "noise": noise},
+            only_two={"relabel": relabel, "bin_size": bin_size},
+        )
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)
     check_sizes(samples, adjacency)
