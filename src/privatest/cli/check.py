@@ -49,8 +49,8 @@ def check(
         --bounds visits=0:80
     """
     from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.questions.columns import chosen_columns  # noqa: PLC0415
     from privatest.questions.grouping import Grouping  # noqa: PLC0415
-    from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
     split = None if group is None else Grouping.ask(group, described, groups, membership)

@@ -286,7 +286,7 @@ def _points(
     if file is None:
         return None
     from privatest.data.sources import read_table  # noqa: PLC0415
-    from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
+    from privatest.questions.columns import chosen_columns  # noqa: PLC0415
 
     chosen = chosen_columns(described, names)
     found = read_table(file, list(chosen.columns), text=chosen.categorical_names)

@@ -146,7 +146,7 @@ def plan_share(
     noise_ratio = _number("balance", balance)
     check_new(output, "output", force)
 
-    from privatest.questions.preparing import chosen_columns  # noqa: PLC0415
+    from privatest.questions.columns import chosen_columns  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
 
     known = describe(schema, bounds or [], rows_per_person)

@@ -74,9 +74,10 @@ def check_success(schema: Schema, success: Category | None) -> None:
             _code(column, success)
         elif success is not None:
             _possible(column, _number(success))
-        elif column.lower != 0 or column.upper != 1:
+        elif (column.lower, column.upper) != (0, 1) or not column.integer:
+            # any other column may hold a value that is neither, and failing would tell of it
             raise ParameterError(
-                "success must be given: only a column with bounds 0 and 1 has an obvious one."
+                "success must be given: only integers between 0 and 1 have an obvious one."
             )
 
 
