@@ -20,7 +20,6 @@ from privatest.tables.contrasts import difference_ends, ratio_ends
 from privatest.tables.private_shares import PrivateShares, SumOfTwo
 from privatest.tables.proportions import _read, _release
 from privatest.tables.public_shares import PublicShares
-from privatest.tables.splitting import split_evenly
 
 LAWS = [LatticeTulap(1, 1.0), LatticeTulap(3, 0.1), lattice_tulap(2, Budget(1, "1e-2")), NO_NOISE]
 MANY = {"epsilon": 200, "noise": SimulatedNoise(0)}  # hardly any noise
@@ -242,14 +241,6 @@ def test_equivalence_is_the_interval_of_twice_alpha():
     assert pt.tost_proportions(x, y, -0.05, 0.0, **MANY).pvalue == 1
     private = pt.tost_proportions(x, y, -0.05, 0.05, adjacency="row", **MANY)
     assert private.reject
-
-
-def test_parts_of_a_budget_stay_within_it():
-    part = split_evenly(Budget("1", "1e-6"), 3)
-    assert part.epsilon * 3 <= 1
-    assert part.delta * 3 <= Budget(1, "1e-6").delta
-    with pytest.raises(pt.ParameterError, match="epsilon must be"):
-        split_evenly(Budget("1e-6"), 2)
 
 
 def test_private_share():

@@ -120,7 +120,7 @@ def independence(
     """Test whether two sides of the same rows are independent.
 
     Any kind of dependence counts, not only correlation, between numbers and
-    categories alike; --method kendall, spearman, pearson or regression look at
+    categories alike; --method kendall, spearman, pearson or slope look at
     two columns that rise together, and estimate how much. Columns are described
     by --bounds or by a schema: bounds found from the data would leak it.
 

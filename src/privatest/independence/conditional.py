@@ -23,7 +23,7 @@ from privatest.independence.residuals import Floats, Regressions, features, regr
 from privatest.means.bootstrap import Contrast, replicate, scenarios
 from privatest.means.inference import upper_point
 from privatest.means.release import plan_release, release_sample
-from privatest.means.samples import check_bootstrap, sample_budget
+from privatest.means.samples import check_bootstrap
 
 __all__ = ["conditional_independence_test"]
 
@@ -117,7 +117,7 @@ def conditional_independence_test(
     check_bootstrap("bootstrap", n_bootstrap, alpha)
     if float(budget.epsilon) < 2e-6:
         reject("epsilon", "at least 0.000002: two releases share it", float(budget.epsilon))
-    each = sample_budget(budget, "both")  # half of it, rounded down
+    each = budget.divided(2)
     generator, source = public_generator(rng), noise_source(noise)
     sides, given = _read(x, y, z, bounds_x, bounds_y, bounds_z)
     found = _release(sides, given, degree, each, source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -142,14 +141,7 @@ def sample_budget(budget: Budget, adjacency: Adjacency, groups: int = 2) -> Budg
             "the groups, so they have to be public. For private groups use mmd_test or ipm_test."
         )
     one_of("adjacency", adjacency, ("one", "both"))
-    if adjacency == "one":
-        return budget
-    if budget.epsilon < groups * Decimal("1e-6"):
-        least = f"at least {groups * 1e-6:f} for adjacency='both'"
-        reject("epsilon", least, float(budget.epsilon))
-    epsilon, delta = budget.epsilon / groups, budget.delta / groups
-    step = Decimal("1e-18")  # a budget is rounded up to this: take it off
-    return Budget(epsilon - epsilon % step, delta - delta % step)
+    return budget if adjacency == "one" else budget.divided(groups)
 
 
 def look_at_one(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Contrast:

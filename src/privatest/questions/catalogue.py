@@ -70,8 +70,15 @@ def _rank(
     )
 
 
-def _correlation(function: str, about: str) -> Method:
-    return Method(f"independence.{function}", _same("alternative"), one_column=True, about=about)
+def _correlation(function: str, about: str, *, unbounded: bool = False) -> Method:
+    return Method(
+        f"independence.{function}",
+        _same("alternative"),
+        one_column=True,
+        unbounded=unbounded,
+        aliases=(function,),
+        about=about,
+    )
 
 
 def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
@@ -202,6 +209,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "tables.proportions.proportions_test",
             _same("alternative", "success"),
             outcomes=True,
+            aliases=("proportions_test",),
             about="shares of successes",
         ),
         "anova": Method(
@@ -210,6 +218,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             one_column=True,
             several=True,
+            aliases=("f_oneway",),
             about="means of several groups",
         ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
@@ -221,13 +230,14 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             _PERMUTED | _same("kernel", "bandwidths", "estimator", "statistics"),
             about="any dependence, by kernels and more",
         ),
-        "kendall": _correlation("kendalltau", "one column a side, by the order of pairs"),
-        "spearman": _correlation("spearmanr", "one column a side, by ranks"),
+        "kendall": _correlation("kendalltau", "one column a side, by pairs", unbounded=True),
+        "spearman": _correlation("spearmanr", "one column a side, by ranks", unbounded=True),
         "pearson": _correlation("pearsonr", "one column a side, by the covariance"),
-        "regression": _correlation("linregress", "the slope of y on x"),
+        "slope": _correlation("linregress", "of y on x, by the covariance"),
         "chi2": Method(
             "tables.contingency.chi2_contingency",
             categorical=True,
+            aliases=("chi2_contingency",),
             about="two categorical columns, with their table",
         ),
         "gcm": Method(
@@ -251,6 +261,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "means.ttest.ttest_rel",
             _same("alternative"),
             gaussian=True,
+            aliases=("t-test", "ttest_rel"),
             about="the mean; needs bounds",
         ),
     },
@@ -271,7 +282,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             picture="plots.differences.plot_means",
             about="means of numeric columns",
         ),
-        "share": Method(
+        "proportion": Method(
             "tables.binomial.private_share",
             _same("success"),
             outcomes=True,

@@ -166,15 +166,20 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         raise ParameterError("x and y must not share a column: it depends on itself.")
     if request.parts.get("given") or request.entry.part:
         return _given(request, described, names_x, names_y)
-    sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
-    both = chosen_columns(described, [*names_x, *names_y])
-    if request.entry.one_column and (len(both.columns) > 2 or both.categorical_names):
+    names, text = [*names_x, *names_y], []
+    sides: tuple[Schema | None, Schema | None] = (None, None)
+    both = None
+    if described is not None or not request.entry.unbounded:
+        sides = chosen_columns(described, names_x), chosen_columns(described, names_y)
+        both = chosen_columns(described, names)
+        text = list(both.categorical_names)
+        check_categorical(request, *sides)
+        check_statistics(request, both)
+    if request.entry.one_column and (len(names) > 2 or text):
         raise ParameterError(
             f"method {request.method} takes one numeric column on each side. "
             f"Method {usual(request.question)} takes several, and categories."
         )
-    check_categorical(request, *sides)
-    check_statistics(request, both)
     arguments: dict[str, Any] = {"bounds_x": sides[0], "bounds_y": sides[1]}
     for name, value in named_options(request).items():
         if name in ("kernel", "bandwidths"):  # the same for both sides
@@ -182,8 +187,8 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
         else:
             arguments[name] = value
     return Prepared(
-        names=[*names_x, *names_y],
-        text=[*sides[0].categorical_names, *sides[1].categorical_names],
+        names=names,
+        text=text,
         words=f"{', '.join(names_x)} and {', '.join(names_y)}",
         label="sides",
         call=lambda table: (table.select(names_x), table.select(names_y)),

@@ -25,7 +25,6 @@ from privatest.tables.contrasts import difference_interval, equivalence, ratio_e
 from privatest.tables.outcomes import Outcomes, read_outcomes
 from privatest.tables.private_shares import PrivateShares
 from privatest.tables.public_shares import PublicShares
-from privatest.tables.splitting import split_evenly
 
 __all__ = ["proportions_test", "tost_proportions"]
 
@@ -262,7 +261,7 @@ def _release(
         table = outcome_table(outcomes).ravel()
         cells = noisy_counts(table, law=law, budget=budget, rows_per_person=rows, noise=noise)
         return PrivateShares(tuple(cells.tolist()), sum(read.sizes), law)
-    each = budget if adjacency == "one" else split_evenly(budget, len(outcomes))
+    each = budget if adjacency == "one" else budget.divided(len(outcomes))
     lattice = noise_law(success_width() * rows, each, "auto")
     counts = [noisy_integer(success_count(own), law=lattice, noise=noise) for own in outcomes]
     return PublicShares(tuple(counts), tuple(read.sizes), lattice)
