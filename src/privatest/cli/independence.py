@@ -100,8 +100,8 @@ def independence(
 
     Any kind of dependence counts, not only correlation, between numbers and
     categories alike; --method kendall, spearman, pearson or regression look at
-    two columns that rise together, and estimate how much. Columns are described by --bounds or by a schema: bounds
-    found from the data would leak it.
+    two columns that rise together, and estimate how much. Columns are described
+    by --bounds or by a schema: bounds found from the data would leak it.
 
     \b
     Example:

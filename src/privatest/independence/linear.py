@@ -149,9 +149,9 @@ def linregress(
     Returns
     -------
     Outcome
-        The statistic is the private slope; ``estimates`` have "slope", "intercept" and "rvalue", and
-        the interval "lower" to "upper" of the slope in the data's own units. Its ends are infinite
-        where noise hides the variance of x.
+        The statistic is the private slope; ``estimates`` have "slope", "intercept" and "rvalue",
+        and the interval "lower" to "upper" of the slope in the data's own units. Its ends are
+        infinite where noise hides the variance of x.
 
     Notes
     -----

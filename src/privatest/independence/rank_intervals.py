@@ -1,8 +1,9 @@
 """Confidence intervals for Kendall's tau and Spearman's rho, from one noisy score.
 
 The score is the sample's correlation times a public number, plus noise of a known law. The
-sampling error is nearly normal in Fisher's scale, atanh(correlation), and its deviation is taken to
-be that of a Gaussian copula with the same correlation, made a little wider: docs/proofs/correlation.md.
+sampling error is nearly normal in Fisher's scale, atanh(correlation), and its deviation is taken
+to be that of a Gaussian copula with the same correlation, made a little wider. Derivation:
+docs/proofs/correlation.md.
 """
 
 from __future__ import annotations
