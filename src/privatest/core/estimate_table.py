@@ -76,7 +76,7 @@ def _intervals(
     middle, lower, upper = (np.atleast_1d(estimates[name]) for name in (what, "lower", "upper"))
     # a record has no number where an end is infinite
     lower, upper = (
-        np.where(np.equal(ends, None), infinite, ends).astype(np.float64)
+        np.array([infinite if end is None else end for end in ends])
         for ends, infinite in ((lower, -np.inf), (upper, np.inf))
     )
     plural = "s" * (len(middle) > 1)

@@ -52,7 +52,7 @@ def line_sensitivity(n: int, rows_per_person: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """What each row adds to a slope or a correlation, (a u + b v) (c u + d v); public numbers.
+    """What each row adds to a slope or a correlation: a quadratic form with public numbers.
 
     Attributes
     ----------

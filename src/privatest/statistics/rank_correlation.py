@@ -7,6 +7,8 @@ permutation for each column: drawn in secret, independently of the data, they ma
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -48,6 +50,7 @@ def earlier_and_smaller(permutation: NDArray[np.int64]) -> int:
     n = len(permutation)
     bits = max(n - 1, 1).bit_length()
     size = 1 << bits
+    places: NDArray[np.signedinteger[Any]]
     places = np.arange(size, dtype=np.int32 if bits < 31 else np.int64)  # filled up: see below
     places[permutation] = np.arange(n)
     found = 0
