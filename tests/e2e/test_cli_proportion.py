@@ -1,4 +1,4 @@
-"""``--method proportion`` of two samples, and ``--method share`` of means."""
+"""``--method proportion`` of two samples, and of means."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_categories_and_public_groups(cli, files):
 
 def test_a_share(cli, files):
     described = ["--schema", files[1], "--columns", "plan", "--epsilon", "1000"]
-    run = cli("mean", files[0], *described, "--method", "share", "--success", "plus")
+    run = cli("mean", files[0], *described, "--method", "proportion", "--success", "plus")
     assert run.code == 0
     assert "plan  0.38" in run.out
 
@@ -63,4 +63,4 @@ def test_refusals(cli, files, no_noise):
     refused(cli("two-sample", files[0], *unknown), "one of the declared categories")
     wide = [*COMPARE, "--groups", "a", "b", "--bounds", "bought=0:5"]
     refused(cli("two-sample", files[0], *wide), "success must be given", "--success")
-    refused(cli("mean", files[0], *described, "--epsilon", "1"), "method share")
+    refused(cli("mean", files[0], *described, "--epsilon", "1"), "method proportion")

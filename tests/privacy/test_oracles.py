@@ -141,6 +141,8 @@ def offered(question: str, method: str) -> dict[str, Any]:
     parts = parts | ({"columns": ["region"]} if method == "tv" else {})
     options = {"permutations": 19} if "permutations" in entry.options else {}
     options |= {"locations": 3} if "locations" in entry.needed else {}
+    options |= {"success": 80} if entry.outcomes else {}
+    parts = parts | ({"columns": ["visits"]} if entry.outcomes else {})
     return request(question, method, **parts, **options, epsilon=1)
 
 

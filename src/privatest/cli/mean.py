@@ -60,7 +60,7 @@ def mean(
     Columns are described by --bounds or by a schema: bounds found from the data
     would leak it, and the noise grows with them. The covariance, which the
     intervals need, is released too and is part of the JSON document. With
-    --method share: how many rows are a success, in one column of 0 and 1 or of
+    --method proportion: how many rows are a success, in one column of 0 and 1 or of
     categories.
 
     \b
@@ -68,7 +68,7 @@ def mean(
       privatest mean visits.csv --bounds visits=0:80 --bounds age=18:80 \\
         --epsilon 1
       privatest mean visits.csv --schema visits.toml --columns plan \\
-        --method share --success basic --epsilon 1
+        --method proportion --success basic --epsilon 1
     """
     from privatest.questions import Request  # noqa: PLC0415
 

@@ -313,7 +313,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             picture="plots.differences.plot_means",
             about="means of numeric columns",
         ),
-        "share": Method(
+        "proportion": Method(
             "tables.binomial.private_share",
             _same("success"),
             outcomes=True,
