@@ -4,7 +4,8 @@ Beside them the same noisy counts in the classical formulas, which ignore the no
 does, and as anyone would who has a noisy count from OpenDP), and the classical formulas without
 noise.
 
-Run: python -m benchmarks.level.proportions [--runs 1000] [--few]. Writes results/level-proportions.json.
+Run: python -m benchmarks.level.proportions [--runs 1000] [--few].
+Writes results/level-proportions.json.
 """
 
 from __future__ import annotations
