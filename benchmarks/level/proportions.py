@@ -4,7 +4,8 @@ Beside them the same noisy counts in the classical formulas, which ignore the no
 does, and as anyone would who has a noisy count from OpenDP), and the classical formulas without
 noise.
 
-Run: python -m benchmarks.level.proportions [--runs 1000]. Writes results/level-proportions.json.
+Run: python -m benchmarks.level.proportions [--runs 1000] [--few].
+Writes results/level-proportions.json.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ from privatest.tables.contrasts import difference_ends, ratio_ends
 from privatest.tables.private_shares import PrivateShares
 from privatest.tables.public_shares import PublicShares
 
-ALPHA, SIMULATIONS = 0.05, 999
+ALPHA, SIMULATIONS = 0.05, 499
 SIZES = ((5, 5), (2, 50), (20, 20), (100, 100), (20, 1000), (10_000, 10_000))
 LEVEL = [(0.005, 1.0), (0.005, 10.0), (0.1, 0.05), (0.1, 1.0), (0.5, 1.0), (0.5, 10.0)]
+HARD_SIZES, HARD = ((5, 5), (2, 50), (20, 20), (20, 1000)), ((0.005, 10.0), (0.1, 1.0), (0.5, 10.0))
 SHARES, EPSILONS = (0.01, 0.1, 0.5), (0.05, 0.1, 1.0, 10.0)
 
 Floats = NDArray[np.float64]
@@ -158,27 +160,27 @@ def coverage(
     return {name: count / runs for name, count in hits.items()} | {"width": width[0] / width[1]}
 
 
-def levels(runs: int) -> list[dict[str, Any]]:
+def levels(runs: int, *, few: bool) -> list[dict[str, Any]]:
     """Measure all cells of the level."""
     rows: list[dict[str, Any]] = []
-    for sizes in track(SIZES, description="level"):
-        for p, eps in LEVEL:
+    for sizes in track(HARD_SIZES if few else SIZES, description="level"):
+        for p, eps in HARD if few else LEVEL:
             cell = {"test": "two groups", "sizes": sizes, "p": p, "epsilon": eps, "delta": 0.0}
             rows.append(cell | public_level(sizes, p, Budget(eps), runs))
-    for sizes in ((5, 5), (100, 100), (20, 1000)):
+    for sizes in HARD_SIZES[:1] if few else ((5, 5), (100, 100), (20, 1000)):
         cell = {"test": "two groups, greater", "sizes": sizes, "p": 0.1, "epsilon": 1.0}
         rows.append(cell | public_level(sizes, 0.1, Budget(1.0), runs, "greater"))
         cell = {"test": "two groups", "sizes": sizes, "p": 0.1, "epsilon": 1.0, "delta": 1e-6}
         rows.append(cell | public_level(sizes, 0.1, Budget(1.0, "1e-6"), runs))
         cell = {"test": "four groups", "sizes": (*sizes, *sizes), "p": 0.1, "epsilon": 1.0}
         rows.append(cell | several_level((*sizes, *sizes), 0.1, Budget(1.0), runs))
-    few = max(runs // 2, 1)
-    for total in (10, 200, 2000):
+    half = max(runs // 2, 1)
+    for total in (10, 200) if few else (10, 200, 2000):
         for first, p in ((0.5, 0.1), (0.05, 0.5)):
-            for eps in (0.1, 1.0, 10.0):
+            for eps in (1.0,) if few else (0.1, 1.0, 10.0):
                 cell = {"test": "private groups", "sizes": total, "first": first, "p": p}
                 rows.append(
-                    cell | {"epsilon": eps} | private_level(total, first, p, Budget(eps), few)
+                    cell | {"epsilon": eps} | private_level(total, first, p, Budget(eps), half)
                 )
     return rows
 
@@ -204,10 +206,11 @@ def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--few", action="store_true", help="the hardest cells of the level only")
     parser.add_argument("--coverage-runs", type=int, default=2000)
     arguments = parser.parse_args()
     runs = arguments.runs
-    rows = levels(runs)
+    rows = levels(runs, few=arguments.few)
     found: dict[str, Any] = {"runs": runs, "level": rows}
     save("level-proportions", found)
     covered = coverages(arguments.coverage_runs)

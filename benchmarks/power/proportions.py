@@ -1,7 +1,7 @@
 """Power of the tests of two proportions against other private tests at the same n and epsilon.
 
 The others: the test of tests (TOT) with the classical z-test on each subset, and the private
-permutation test of total variation. "no noise" is the classical z-test of the data itself.
+permutation test of the difference of means. "no noise" is the classical z-test of the data itself.
 
 Run: python -m benchmarks.power.proportions [--runs 200]. Writes results/power-proportions.json.
 """
@@ -46,14 +46,14 @@ def run(n: int, p: float, q: float, epsilon: float, seed: int) -> dict[str, bool
     x, y = (rng.uniform(size=n) < p).astype(float), (rng.uniform(size=n) < q).astype(float)
     options: dict[str, Any] = {"epsilon": epsilon, "rng": seed, "noise": SimulatedNoise(seed)}
     private = pt.proportions_test(x, y, adjacency="row", n_simulations=499, **options)
-    tv: dict[str, Any] = options | {"distance": "total-variation", "bounds": (0, 1)}
+    tv: dict[str, Any] = options | {"distance": "mean", "bounds": (0, 1)}
     return {
         "proportions": pt.proportions_test(x, y, n_simulations=999, **options).reject,
         "TOT, z-test": pt.test_of_tests(x, y, pvalue=z_test, bounds=(0, 1), **options).reject,
-        "total variation": pt.ipm_test(x, y, release="decision", **tv).reject,
+        "mean, permuted": pt.ipm_test(x, y, release="decision", **tv).reject,
         "no noise": z_test(x, y) <= ALPHA,
         "proportions, private groups": private.reject,
-        "total variation, private groups": pt.ipm_test(
+        "mean, permuted, private groups": pt.ipm_test(
             x, y, release="decision", adjacency="row", **tv
         ).reject,
     }

@@ -1,4 +1,4 @@
-"""``--method proportion`` of two samples, and ``--method proportion`` of means."""
+"""``--method proportion`` of two samples, and of means."""
 
 from __future__ import annotations
 

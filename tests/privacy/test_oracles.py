@@ -33,6 +33,8 @@ from privatest.noise import SimulatedNoise
 from privatest.questions import METHODS, Request
 from privatest.statistics.families import BUILT_IN
 from privatest.synthetic import tables_release
+from privatest.tables import binomial
+from privatest.tables.private_shares import PrivateShares
 from tests.curators import CONFIG, opened, request, table
 
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
@@ -141,6 +143,8 @@ def offered(question: str, method: str) -> dict[str, Any]:
     parts = parts | ({"columns": ["region"]} if method == "tv" else {})
     options = {"permutations": 19} if "permutations" in entry.options else {}
     options |= {"locations": 3} if "locations" in entry.needed else {}
+    options |= {"success": 80} if entry.outcomes else {}
+    parts = parts | ({"columns": ["visits"]} if entry.outcomes else {})
     return request(question, method, **parts, **options, epsilon=1)
 
 
@@ -178,6 +182,8 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
         raise PrivacyError("all is measured: what follows sees noisy tables only")
 
     monkeypatch.setattr(tables_release, "fit_mixture", at_the_fit)
+    monkeypatch.setattr(binomial, "_interval", at_the_fit)
+    monkeypatch.setattr(PrivateShares, "pvalue", at_the_fit)
     dataset = curator.config.datasets["people"]
     admitted = admit(Request.from_dict(offered(question, method)), dataset)
     counts = []

@@ -992,6 +992,7 @@ def asked(question: str, method: str) -> Request:
     few = {"permutations": 19} if "permutations" in entry.options else {}
     few |= {"locations": 3} if "locations" in entry.needed else {}
     few |= {"points": 5} if "points" in entry.options else {}
+    few |= {"columns": ["visits"], "success": 80} if entry.outcomes else {}
     return Request.from_dict(
         {"dataset": "people", "question": question, "method": method, "epsilon": 1}
         | parts[question]
