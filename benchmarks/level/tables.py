@@ -1,7 +1,8 @@
 """Level of chi2_contingency and chisquare, and coverage of their intervals, at every size.
 
 Run: python -m benchmarks.level.tables [--runs 2000] [--coverage-runs 200]. Writes
-results/level-tables.json and results/coverage-tables.json after each cell; 0 runs leave one out.
+results/level-tables.json and results/coverage-tables.json after each cell, and goes on from there
+when it is started again with as many runs; 0 runs leave one out. Rare categories come first.
 Tables are drawn directly with their noise, and a run stops at the first scenario of the margins
 that does not reject: the decision is that of the test, with 199 simulations.
 """
@@ -9,6 +10,7 @@ that does not reject: the decision is that of the test, with 199 simulations.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -19,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from benchmarks.measure import save
+from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.mechanisms.counts import CountNoise, count_noise
@@ -99,46 +101,68 @@ def coverage(
     return {"V": covered / runs, "width": width / runs, "all cells": cells / runs}
 
 
-def measure_level(runs: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+def stored(name: str, runs: int) -> list[dict[str, Any]]:
+    """Return the cells that were measured before with as many runs."""
+    path = RESULTS / f"{name}.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    rows: list[dict[str, Any]] = found["rows"] if found.get("runs") == runs else []
+    return rows
+
+
+def missing(rows: list[dict[str, Any]], case: dict[str, Any]) -> bool:
+    """Whether a cell is still to be measured."""
+    return not any(case.items() <= row.items() for row in rows)
+
+
+def measure_level(runs: int) -> list[dict[str, Any]]:
     """Measure every cell of the grid."""
     laws = [(epsilon, "laplace", 0.0) for epsilon in EPSILONS] + list(DELTAS)
     cases = [
         (shape, kind, n, *law)
-        for shape in SHAPES
-        for kind in ("balanced", "rare")
+        for kind in ("rare", "balanced")
         for n in SIZES
+        for shape in SHAPES
         for law in laws
         if law[2] == 0 or shape == (3, 4)
     ]
-    rows = []
-    for (r, c), kind, n, epsilon, mechanism, delta in track(cases, description="level"):
+    rows = stored("level-tables", runs)
+    for place, ((r, c), kind, n, epsilon, mechanism, delta) in enumerate(track(cases)):
+        case = {"table": f"{r} x {c}", "margins": kind, "n": n, "epsilon": epsilon}
+        case |= {"noise": mechanism, "delta": delta}
+        if not missing(rows, case):
+            continue
+        rng = np.random.default_rng([16, place])
         law = count_noise(r * c, Budget(epsilon, delta), mechanism)
         p, q = margin(r, kind), margin(c, kind)
-        case = {"table": f"{r} x {c}", "margins": kind, "n": n, "epsilon": epsilon}
-        case |= {"noise": mechanism, "delta": delta, "least expected": float(n * p[-1] * q[-1])}
         found = level(np.outer(p, q), n, law, runs, rng)
         fits = [
             fit_pvalue(t, n, p, law, SIMULATIONS, rng)[1] <= ALPHA
             for t in rng.multinomial(n, p, size=runs) + law.draws((runs, r), rng)
         ]
-        rows.append(case | {"chi2_contingency": found, "chisquare": float(np.mean(fits))})
+        case |= {"least expected": float(n * p[-1] * q[-1]), "chi2_contingency": found}
+        rows.append(case | {"chisquare": float(np.mean(fits))})
         save("level-tables", {"runs": runs, "rows": rows})
     return rows
 
 
-def measure_coverage(runs: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+def measure_coverage(runs: int) -> list[dict[str, Any]]:
     """Measure intervals of V and of cells."""
-    rows = []
-    cases = [(s, k, v) for s in SHAPES[:2] for k in ("balanced", "rare") for v in STRENGTHS]
-    for (r, c), kind, strength in track(cases, description="coverage"):
-        shares = associated(margin(r, kind), margin(c, kind), strength)
-        if shares is None:
+    rows = stored("coverage-tables", runs)
+    cases = [
+        (shape, kind, v, n, epsilon)
+        for kind in ("rare", "balanced")
+        for shape in SHAPES[:2]
+        for v in STRENGTHS
+        for n, epsilon in COVERED
+    ]
+    for place, ((r, c), kind, v, n, epsilon) in enumerate(track(cases)):
+        case = {"table": f"{r} x {c}", "margins": kind, "true V": v, "n": n, "epsilon": epsilon}
+        shares = associated(margin(r, kind), margin(c, kind), v)
+        if shares is None or not missing(rows, case):
             continue
-        for n, epsilon in COVERED:
-            law = count_noise(r * c, Budget(epsilon))
-            case = {"table": f"{r} x {c}", "margins": kind, "true V": strength, "n": n}
-            rows.append(case | {"epsilon": epsilon} | coverage(shares, n, law, runs, rng))
-            save("coverage-tables", {"runs": runs, "rows": rows})
+        law, rng = count_noise(r * c, Budget(epsilon)), np.random.default_rng([17, place])
+        rows.append(case | coverage(shares, n, law, runs, rng))
+        save("coverage-tables", {"runs": runs, "rows": rows})
     return rows
 
 
@@ -148,13 +172,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--coverage-runs", type=int, default=200)
     options = parser.parse_args()
-    rng = np.random.default_rng(16)
     for name, measure, runs in (
         ("level", measure_level, options.runs),
         ("coverage", measure_coverage, options.coverage_runs),
     ):
         if runs:
-            rows = measure(runs, rng)
+            rows = measure(runs)
             print_table(name, list(rows[0]), [list(row.values()) for row in rows])
 
 

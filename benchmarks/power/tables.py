@@ -1,7 +1,7 @@
 """Power of chi2_contingency beside published private tests of independence, at equal epsilon and n.
 
 Run: python -m benchmarks.power.tables [--runs 200]. Writes results/power-tables.json and draws
-results/power-tables.png.
+results/power-tables.png. Goes on from there when it is started again with as many runs.
 
 Peers: MCIndep of Gaboardi et al. (2016) with Laplace noise (Pearson's statistic of the noisy table,
 Monte Carlo; its two-step estimate uses the nearest table in the Euclidean distance); the projected
@@ -27,7 +27,7 @@ from rich.progress import track
 from scipy.stats import chi2, chi2_contingency
 
 import privatest as pt
-from benchmarks.level.tables import ALPHA, associated, margin, rejects
+from benchmarks.level.tables import ALPHA, associated, margin, missing, rejects, stored
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
@@ -180,11 +180,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     runs = parser.parse_args().runs
     cases = [(*problem, n, e) for problem in PROBLEMS for n in SIZES for e in EPSILONS]
-    rows = []
+    rows = stored("power-tables", runs)
     for (r, c), kind, v, n, epsilon in track(cases, description="power"):
         shares = associated(margin(r, kind), margin(c, kind), v)
         assert shares is not None
         case = {"table": f"{r} x {c}", "margins": kind, "V": v, "n": n, "epsilon": epsilon}
+        if not missing(rows, case):
+            continue
         rows.append(case | measure(shares, n, epsilon, runs))
         save("power-tables", {"runs": runs, "rows": rows})
     print_table("power", list(rows[0]), [list(row.values()) for row in rows])

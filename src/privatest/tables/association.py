@@ -25,7 +25,7 @@ __all__ = ["association_ends", "association_interval", "cramers_v"]
 Floats = NDArray[np.float64]
 
 _SEED = 20160619  # public: the same released table has the same interval
-_SIMULATIONS, _PLACES = 499, 16
+_SIMULATIONS, _PLACES = 399, 16
 _BELOW, _ABOVE = 7.0, 6.0  # how far tables are looked for, in standard errors
 
 
@@ -65,20 +65,21 @@ def association_ends(
     The estimate is the V at which the released statistic is the median: neither chance nor noise
     pushes it up. If even the most dependent table goes with the statistic, the upper end is 1.
     """
-    rng = np.random.default_rng(_SEED)
     own = float(independence_statistic(table, n, law.variance))
-    tables = _more_and_more(table, n, law, own)
-    noise = law.draws((_SIMULATIONS, *table.shape), rng)
-    drawn = independence_statistic(simulate(tables, n, noise, rng), n, law.variance)
-    v = np.maximum.accumulate(np.minimum(cramers_v(tables), 1.0))
-    # a share of tables that are larger, and one of smaller, by V; monotone but for chance
-    above = np.maximum.accumulate((drawn >= own * (1 - 1e-9)).mean(axis=-1))
-    under = np.maximum.accumulate((drawn <= own * (1 + 1e-9)).mean(axis=-1)[::-1])[::-1]
-    error = (1 - level) / 2
-    low = _crossing(v, above, error)
-    middle = _crossing(v, above, 0.5)
-    high = _crossing(v, -under, -error)
-    return low, min(max(middle, low), high), high
+    error, ends = (1 - level) / 2, []
+    for turned in (1.0, -1.0):  # where a rare cell is empty, its sign is not known
+        rng = np.random.default_rng(_SEED)
+        tables = _more_and_more(table, n, law, own, turned)
+        noise = law.draws((_SIMULATIONS, *table.shape), rng)
+        drawn = independence_statistic(simulate(tables, n, noise, rng), n, law.variance)
+        v = np.maximum.accumulate(np.minimum(cramers_v(tables), 1.0))
+        # shares of tables that are larger, and smaller, by V; monotone but for chance
+        above = np.maximum.accumulate((drawn >= own * (1 - 1e-9)).mean(axis=-1))
+        under = np.maximum.accumulate((drawn <= own * (1 + 1e-9)).mean(axis=-1)[::-1])[::-1]
+        goals = ((above, error), (above, 0.5), (-under, -error))
+        ends.append([_crossing(v, values, goal) for values, goal in goals])
+    low, high = min(ends[0][0], ends[1][0]), max(ends[0][2], ends[1][2])
+    return low, min(max(ends[0][1], low), high), high
 
 
 def _crossing(v: Floats, values: Floats, goal: float) -> float:
@@ -93,8 +94,8 @@ def _crossing(v: Floats, values: Floats, goal: float) -> float:
     return float(v[reached - 1] + part * (v[reached] - v[reached - 1]))
 
 
-def _more_and_more(table: Floats, n: int, law: CountNoise, own: float) -> Floats:
-    """Return tables of shares from independence on, in the direction of the released one."""
+def _more_and_more(table: Floats, n: int, law: CountNoise, own: float, turned: float) -> Floats:
+    """Return tables of shares from independence on, towards the released one or away from it."""
     z = with_total(table, n)
     rows, columns = z.shape
     p = likely_margins(z.sum(axis=1) / n, columns * law.variance / n**2)
@@ -112,6 +113,6 @@ def _more_and_more(table: Floats, n: int, law: CountNoise, own: float) -> Floats
     root = math.sqrt(own)
     near = np.linspace(max(0.1 * root, root - _BELOW), root + _ABOVE, _PLACES - 2)
     places = np.array([0.0, *near, 2 * root + 20])
-    found = np.maximum(expected + (places / max(unit, 1e-12))[:, None, None] * away, 0.0)
+    found = np.maximum(expected + (places / max(unit, 1e-12))[:, None, None] * turned * away, 0.0)
     shares: Floats = found / found.sum(axis=(1, 2), keepdims=True)
     return shares
