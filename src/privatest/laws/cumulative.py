@@ -137,8 +137,8 @@ def noisy_tails(
     first = math.floor(first / step) * step
     size = 1 << math.ceil(math.log2((last - first) / step + 2))
     waves: Floats = np.fft.rfftfreq(size) * 2 * math.pi
-    noise: Floats = np.power(_transform(waves / step, scale), ones)
-    noise = noise * np.power(_transform(waves / (2 * step), scale), halves)
+    whole, half = (_transform(waves / each, scale) for each in (step, 2 * step))
+    noise = np.power(whole, ones) * np.power(half, halves)
     slack, error = (1e-6, _ROUNDING) if step == 0.5 else (step, _COARSE)
     tails = []
     for ends, sign in ((law.low, 1), (law.values, -1)):

@@ -137,17 +137,16 @@ def _curve(noisy: Floats, tree: Tree, scale: float, grid: Grid) -> Curve:
     """
     size, step = grid.cells, float(grid.edges[1] - grid.edges[0])
     last = 2 * size - 1
-    places: Floats = (np.arange(last + 1) - size + 0.5) * step
-    left: Floats
-    right: Floats
+    places = (np.arange(last + 1, dtype=np.float64) - size + 0.5) * np.float64(step)
     if grid.values is not None:  # single values: a difference is i - j steps and no other
         shifts = np.arange(1 - size, size)
         above = shifts + size
-        left = right = shifts * step
+        left = right = np.multiply(shifts, step, dtype=np.float64)
     else:
         shifts = np.arange(-size, size)
         above = shifts + size + 1
-        left, right = shifts * step, (shifts + 1) * step
+        left = np.multiply(shifts, step, dtype=np.float64)
+        right = np.multiply(shifts + 1, step, dtype=np.float64)
     edges = np.clip(shifts + size - 1, 0, last), np.clip(above, 0, last)
     return Curve(noisy, tree, scale, places, left, right, *edges)
 
