@@ -136,7 +136,7 @@ def noisy_tails(
         step = 0.5
     first = math.floor(first / step) * step
     size = 1 << math.ceil(math.log2((last - first) / step + 2))
-    waves: Floats = np.fft.rfftfreq(size) * 2 * math.pi
+    waves = np.fft.rfftfreq(size) * 2 * math.pi
     whole, half = (_transform(waves / each, scale) for each in (step, 2 * step))
     noise = np.power(whole, ones) * np.power(half, halves)
     slack, error = (1e-6, _ROUNDING) if step == 0.5 else (step, _COARSE)
