@@ -92,7 +92,8 @@ def regress(released: Released) -> Regressions:
     size = len(released.mean) - 2
     covariance = released.covariance
     inner, across = covariance[:size, :size], covariance[:size, size:]
-    slopes = np.linalg.solve(inner + released.ridge * np.eye(size), across)
+    solved = np.linalg.solve(inner + released.ridge * np.eye(size), across)
+    slopes = np.asarray(solved, dtype=np.float64)
     whole = np.diagonal(covariance)[size:]
     left = whole - 2 * np.sum(slopes * across, axis=0) + np.sum(slopes * (inner @ slopes), axis=0)
     # a variance that is lost in the noise is taken to be as large as the noise

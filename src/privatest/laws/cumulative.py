@@ -11,6 +11,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +74,8 @@ def _digits(tree: Tree) -> Integers:
     """Return which child the path to each edge takes at each level."""
     edges = np.arange(tree.cells + 1) % tree.base**tree.levels  # the last is taken from the total
     powers = tree.base ** np.arange(tree.levels - 1, -1, -1)
-    return (edges // powers[:, None]) % tree.base
+    digits: Integers = (edges // powers[:, None]) % tree.base
+    return digits
 
 
 def _weights(
@@ -135,9 +137,8 @@ def noisy_tails(
     first = math.floor(first / step) * step
     size = 1 << math.ceil(math.log2((last - first) / step + 2))
     waves = np.fft.rfftfreq(size) * 2 * math.pi
-    noise = (
-        _transform(waves / step, scale) ** ones * _transform(waves / (2 * step), scale) ** halves
-    )
+    whole, half = (_transform(waves / each, scale) for each in (step, 2 * step))
+    noise = np.power(whole, ones) * np.power(half, halves)
     slack, error = (1e-6, _ROUNDING) if step == 0.5 else (step, _COARSE)
     tails = []
     for ends, sign in ((law.low, 1), (law.values, -1)):
@@ -152,7 +153,7 @@ def noisy_tails(
     return tails[0], tails[1]
 
 
-def _transform(angles: Floats, scale: float) -> Floats:
+def _transform(angles: NDArray[np.floating[Any]], scale: float) -> Floats:
     """Return the characteristic function of a discrete Laplace number."""
     # (1 - p)²/(1 - 2p cos t + p²), written without differences of nearly equal numbers
     shrunk = math.sinh(0.5 / scale) if scale > 1e-3 else math.inf

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
 from privatest.core.intervals import Interval
@@ -36,6 +37,8 @@ from privatest.statistics.cumulative import (
 )
 
 __all__ = ["hodges_lehmann"]
+
+Floats = NDArray[np.float64]
 
 
 def hodges_lehmann(
@@ -126,7 +129,7 @@ def hodges_lehmann(
     return _outcome(curve, n, m, alpha, facts)
 
 
-def _curve(noisy: Any, tree: Tree, scale: float, grid: Grid) -> Curve:
+def _curve(noisy: Floats, tree: Tree, scale: float, grid: Grid) -> Curve:
     """Return the released counts, and the cells of shifts that they bound.
 
     Cells i of x and j of y hold differences between i - j - 1 and i - j + 1 steps: a shift in
@@ -134,19 +137,18 @@ def _curve(noisy: Any, tree: Tree, scale: float, grid: Grid) -> Curve:
     """
     size, step = grid.cells, float(grid.edges[1] - grid.edges[0])
     last = 2 * size - 1
+    places = (np.arange(last + 1, dtype=np.float64) - size + 0.5) * np.float64(step)
     if grid.values is not None:  # single values: a difference is i - j steps and no other
         shifts = np.arange(1 - size, size)
-        below, above = shifts + size - 1, shifts + size
-        ends, places = (shifts * step, shifts * step), (np.arange(last + 1) - size + 0.5) * step
+        above = shifts + size
+        left = right = np.multiply(shifts, step, dtype=np.float64)
     else:
         shifts = np.arange(-size, size)
-        below, above = shifts + size - 1, shifts + size + 1
-        ends, places = (
-            (shifts * step, (shifts + 1) * step),
-            (np.arange(last + 1) - size + 0.5) * step,
-        )
-    edges = np.clip(below, 0, last), np.clip(above, 0, last)
-    return Curve(noisy, tree, scale, places, *ends, *edges)
+        above = shifts + size + 1
+        left = np.multiply(shifts, step, dtype=np.float64)
+        right = np.multiply(shifts + 1, step, dtype=np.float64)
+    edges = np.clip(shifts + size - 1, 0, last), np.clip(above, 0, last)
+    return Curve(noisy, tree, scale, places, left, right, *edges)
 
 
 def _outcome(curve: Curve, n: int, m: int, alpha: float, facts: dict[str, Any]) -> Outcome:

@@ -57,7 +57,7 @@ def tree_of(cells: int) -> Tree:
     """
 
     def base(levels: int) -> int:
-        least = max(2, round(cells ** (1 / levels)) - 1)
+        least: int = max(2, round(cells ** (1 / levels)) - 1)
         while least**levels < cells:
             least += 1
         return least
