@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,6 +51,18 @@ Statistic = Annotated[
     ),
 ]
 
+Alternative = Annotated[
+    Literal["two-sided", "greater", "less"] | None,
+    typer.Option(
+        "--alternative",
+        metavar="SIDE",
+        help="For --dist and ks: two-sided; greater, as in SciPy: the distribution function of "
+        "the column lies above; or less.",
+        rich_help_panel="Test",
+        show_default="two-sided",
+    ),
+]
+
 
 def fit(
     data: options.DataFile,
@@ -65,6 +77,7 @@ def fit(
     rows_per_person: options.RowsPerPerson = None,
     alpha: options.Alpha = "0.05",
     statistic: Statistic = None,
+    alternative: Alternative = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -93,7 +106,7 @@ def fit(
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts=parts,
-        options={"statistic": statistic},
+        options={"statistic": statistic, "alternative": alternative},
     )
     described = describe(schema, bounds or [], rows_per_person)
     if described is None and rows_per_person is not None and rows_per_person > 1:
