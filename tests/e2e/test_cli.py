@@ -143,7 +143,14 @@ def test_schema_decides_membership_and_missing(cli):
     private = [*asked, "--membership", "private"]
     assert released(cli(*private, "--groups", "basic", "rest"))["sizes"] == {"N": 80}
     refused(cli(*private, "--groups", "basic", "plus"), "'plan'", "basic and rest", "--membership")
-    refused(cli(*asked), "Pass --groups", "3 categories")
+    refused(cli(*asked, "--method", "ks"), "Pass --groups", "3 categories")
+    several = {"n1": 30, "n2": 40, "n3": 10}
+    assert sorted(released(cli(*asked))["sizes"].values()) == sorted(several.values())
+    more = [*asked, "--groups", "basic", "plus", "--more-groups", "rest"]
+    assert released(cli(*more))["sizes"] == several
+    assert released(cli(*more, "--membership", "private"))["sizes"] == {"N": 80}
+    refused(cli(*more, "--method", "tv"), "list of two")
+    refused(cli(*asked, "--more-groups", "plus"), "--groups A B")
     refused(cli(*asked, "--groups", "basic", "gone"), "'gone' is not a category of column 'plan'")
     refused(cli(*asked, "--groups", "basic", "basic"), "different")
     refused(cli(*asked, "--groups", "basic", "plus", "--rows-per-person", "3"), "contradicts")

@@ -64,6 +64,11 @@ PERMUTATION: dict[str, Case] = {
         PAIRS,
         OTHER_PAIRS,
     ),
+    "mmd_test, three samples": (  # a record changes its values and its group
+        lambda d, **o: pt.mmd_test(*d, adjacency="row", bounds=(0, 1), bandwidths=1, **o),
+        (UP, ZEROS, ZEROS),
+        (UP[:-1], ZEROS, [*ZEROS, 0.0]),
+    ),
     "ipm_test": (
         lambda d, **o: pt.ipm_test(*d, distance="mean", bounds=(0, 1), **o),
         (UP, ZEROS),

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
-from privatest.means import hotelling_1samp, hotelling_test, release
+from privatest.means import hotelling_1samp, hotelling_test, release, tost_ind, ttest_rel
 from privatest.mechanisms.additive import linf_mean
 from privatest.mechanisms.covariance import covariance_ed
 from privatest.mechanisms.signed_sums import signed_sums
 from privatest.noise import SimulatedNoise
+from privatest.several_groups import f_oneway
 from tests.privacy.harness import audit
 
 PLANTED = 1e-3  # these runs have to find a bug that is known to be there
@@ -90,6 +91,29 @@ def test_whole_test(dimension, quantity):
         return float(getattr(result, quantity))
 
     assert audit(run, *neighbours(dimension), runs=100) <= 1.0
+
+
+def three_groups(rows: Floats, **options: Any) -> Any:
+    """The row that changes is in the first of three groups."""
+    others = -np.ones(3), np.zeros(4)
+    return f_oneway(rows[:, 0], *others, **options)
+
+
+def pairs(rows: Floats, **options: Any) -> Any:
+    return ttest_rel(rows[:, 0] / 2, -rows[:, 0] / 2, **options)
+
+
+def equivalence(rows: Floats, **options: Any) -> Any:
+    return tost_ind(rows[:, 0], -np.ones(3), -1, 1, **options)
+
+
+@pytest.mark.parametrize("test", [three_groups, pairs, equivalence])
+def test_whole_tests_of_one_column(test):
+    noise = SimulatedNoise(5)
+    options: dict[str, Any] = {"bounds": BOX, "epsilon": 1.0, "n_bootstrap": 19, "rng": 0}
+    for read in (lambda r: r.statistic, lambda r: np.ravel(r.estimates["lower"])[0]):
+        mechanism = lambda rows, read=read: float(read(test(rows, noise=noise, **options)))  # noqa: E731
+        assert audit(mechanism, *neighbours(1), runs=100) <= 1.0
 
 
 # --- each part by itself, and bugs planted in it ---------------------------------------------

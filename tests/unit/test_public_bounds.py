@@ -87,6 +87,7 @@ ONE: dict[str, Callable[..., Any]] = {
     "mannwhitneyu": lambda t, b, **o: pt.mannwhitneyu(t, t, bounds=b, **o),
     "median_test": lambda t, b, **o: pt.median_test(t, t, bounds=b, **o),
     "kruskal": lambda t, b, **o: pt.kruskal(t, t, bounds=b, **o),
+    "f_oneway": lambda t, b, **o: pt.f_oneway(t, t, t, bounds=b, **o),
     "symmetry_test": lambda t, b, **o: pt.symmetry_test(t, t, bounds=b, **o),
     "sign_test": lambda t, b, **o: pt.sign_test(t, bounds=b, **o),
     "wilcoxon": lambda t, b, **o: pt.wilcoxon(t, t, bounds=b, **o),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -59,6 +59,18 @@ Statistic = Annotated[
     ),
 ]
 
+Alternative = Annotated[
+    Literal["two-sided", "greater", "less"] | None,
+    typer.Option(
+        "--alternative",
+        metavar="SIDE",
+        help="For --dist and ks: two-sided; greater, as in SciPy: the distribution function of "
+        "the column lies above; or less.",
+        rich_help_panel="Test",
+        show_default="two-sided",
+    ),
+]
+
 
 def fit(
     data: options.DataFile,
@@ -74,6 +86,7 @@ def fit(
     rows_per_person: options.RowsPerPerson = None,
     alpha: options.Alpha = "0.05",
     statistic: Statistic = None,
+    alternative: Alternative = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -107,7 +120,7 @@ def fit(
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts=parts,
-        options={"statistic": statistic},
+        options={"statistic": statistic, "alternative": alternative},
     )
     described = describe(schema, bounds or [], rows_per_person)
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

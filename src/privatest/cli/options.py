@@ -52,7 +52,7 @@ MoreGroups = Annotated[
     typer.Option(
         "--more-groups",
         metavar="NAMES",
-        help=f"Further groups after A and B, with commas between; the last may be rest. For "
+        help=f"Further groups besides A and B, with commas between; the last may be rest. For "
         f"{such('two-sample', lambda m: m.several)}, which take all categories of a schema where "
         "no group is named.",
         rich_help_panel=_DATA,
@@ -273,7 +273,8 @@ TwoSampleAlternative = Annotated[
         "--alternative",
         metavar="SIDE",
         help=f"For {such('two-sample', lambda m: 'alternative' in m.options)}: two-sided; greater: "
-        "the first sample is larger; or less.",
+        "the first sample is larger (ks, as in SciPy: its distribution function lies above, so "
+        "that it is smaller); or less.",
         rich_help_panel=_SOME,
         show_default="two-sided",
     ),

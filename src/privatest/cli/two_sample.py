@@ -118,7 +118,7 @@ def _all_groups(groups: tuple[str, str] | None, more: str | None) -> tuple[str, 
     if more is None:
         return groups
     if groups is None:
-        raise ParameterError("--more-groups comes after --groups A B.")
+        raise ParameterError("--more-groups needs --groups A B: the first two.")
     return *groups, *options.read_names(more, None, "more-groups")
 
 

@@ -147,7 +147,7 @@ class Grouping:
             sides[sides == UNKNOWN] = len(self.labels) - 1
         elif self.membership == "private" and (sides == UNKNOWN).any():
             raise DataError(
-                f"column {self.column!r} has another group: where membership is private, "
+                f"column {self.column!r} has a third group or more: where membership is private, "
                 f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
             ).with_flags("Or pass --membership public.")
         return sides

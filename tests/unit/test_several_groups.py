@@ -1,0 +1,131 @@
+"""Several groups: means, ranks and whole distributions."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import privatest as pt
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Budget
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.means.samples import sample_budget
+from privatest.noise import SimulatedNoise
+from privatest.questions import result_from_dict
+
+RNG = np.random.default_rng(2)
+GROUPS = [RNG.normal(5 + shift, 1, n) for shift, n in ((0, 60), (0.1, 90), (0.3, 40))]
+
+
+def run(*samples, seed=0, test=pt.f_oneway, **options):
+    settings = {"bounds": (0, 10), "epsilon": 1.0, "rng": seed}
+    return test(*samples, noise=SimulatedNoise(seed), **(settings | options))
+
+
+def test_without_noise_it_is_the_classical_f():
+    result = run(*GROUPS, epsilon=1e6, calibration="normal", n_bootstrap=9999)
+    expected = stats.f_oneway(*GROUPS)
+    assert result.statistic == pytest.approx(expected.statistic, rel=1e-2)
+    assert result.pvalue == pytest.approx(expected.pvalue, abs=0.015)
+    np.testing.assert_allclose(result.estimates["mean"], [g.mean() for g in GROUPS], atol=1e-3)
+    shifted = [g + 2 * k for k, g in enumerate(GROUPS)]
+    assert run(*shifted, epsilon=1e6).reject == (stats.f_oneway(*shifted).pvalue <= 0.05)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_two_groups_are_the_t_test(delta):
+    f, t = run(*GROUPS[:2], delta=delta), run(*GROUPS[:2], delta=delta, test=pt.ttest_ind)
+    assert f.statistic == pytest.approx(t.statistic**2, rel=0.05)
+    assert f.pvalue == pytest.approx(t.pvalue, abs=0.06)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_intervals(equal):
+    result = pickle.loads(pickle.dumps(run(*GROUPS, equal_var=equal)))
+    interval = result.confidence_interval(0.95)
+    np.testing.assert_allclose(interval.low, result.estimates["lower"])
+    np.testing.assert_allclose(interval.high, result.estimates["upper"])
+    np.testing.assert_allclose(interval.sampling + interval.privacy, interval.high - interval.low)
+    assert np.all(result.confidence_interval(0.999).low <= interval.low)
+    assert "group 3: " in str(result)
+    read = result_from_dict(result.to_dict(), Budget(1))
+    np.testing.assert_allclose(read.confidence_interval(0.95).low, interval.low)
+    with pytest.raises(ParameterError, match="confidence_level"):
+        result.confidence_interval(0.9999999)
+
+
+def test_a_person_in_every_group_spends_a_part_in_each():
+    budget = Budget("0.1", "1e-6")
+    each = sample_budget(budget, "both", groups=3)
+    assert 3 * each.epsilon <= budget.epsilon
+    assert float(3 * each.epsilon) == pytest.approx(0.1)
+    assert 3 * each.delta <= budget.delta
+    assert sample_budget(budget, "one", groups=3) == budget
+    both, one = (run(*GROUPS, adjacency=a).confidence_interval() for a in ("both", "one"))
+    assert both.privacy.min() > one.privacy.min()
+
+
+def test_refusals():
+    with pytest.raises(ParameterError, match="two samples or more"):
+        run(GROUPS[0])
+    with pytest.raises(ParameterError, match="adjacency"):
+        run(*GROUPS, adjacency="row")
+    with pytest.raises(DataError, match="at least 2 rows"):
+        run(GROUPS[0], GROUPS[1][:1])
+    with pytest.raises(DataError, match="one column"):
+        run(np.ones((5, 2)), np.ones((5, 2)))
+    with pytest.raises(ParameterError, match="equal_var"):
+        run(*GROUPS, equal_var="yes")
+    with pytest.raises(ParameterError, match="bounds"):
+        run(*GROUPS, bounds=None)
+
+
+# --- whole distributions ---------------------------------------------------------------------
+
+
+def mmd(*samples, **options):
+    return run(*samples, test=pt.mmd_test, **({"n_permutations": 199, "epsilon": 5} | options))
+
+
+@pytest.mark.parametrize("adjacency", ["one", "row"])
+def test_kernel_test_of_several_samples(adjacency):
+    wide = [*GROUPS[:2], RNG.normal(5, 3, size=90)]
+    result = mmd(*wide, adjacency=adjacency)
+    assert result.reject
+    assert result.method == "3-sample MMD test"
+    shown = {"N": 240} if adjacency == "row" else {"n1": 60, "n2": 90, "n3": 90}
+    assert result.sizes == shown
+    assert result.adjacency == adjacency
+    alike = [RNG.normal(5, 1, size=60) for _ in range(4)]
+    assert mmd(*alike, adjacency=adjacency).pvalue > 0.05
+    decision = mmd(*wide, adjacency=adjacency, release="decision", bandwidths=0.2)
+    assert decision.reject
+    assert not hasattr(decision, "pvalue")
+
+
+def test_kernel_test_of_frames_with_categories():
+    schema = Schema(
+        {"age": NumericColumn(0, 10), "plan": CategoricalColumn(("basic", "plus"))},
+        rows_per_person=2,
+    )
+    frames = [
+        pd.DataFrame({"plan": RNG.choice(["basic", "plus"], 200, p=[1 - p, p]), "age": 5.0})
+        for p in (0.1, 0.5, 0.9)
+    ]
+    result = mmd(*frames, bounds=schema, epsilon=10)
+    assert result.reject
+    assert result.unit == "person with at most 2 rows"
+
+
+def test_refusals_of_several_samples():
+    for options in ({"adjacency": "both"}, {"method": "fourier"}, {"bin_size": 3}):
+        with pytest.raises(ParameterError, match=next(iter(options))):
+            mmd(*GROUPS, **options)
+    with pytest.raises(DataError, match="at least 2 rows"):
+        mmd(*GROUPS, [1.0])
+    with pytest.raises(DataError, match="4 rows together"):
+        mmd([1.0], [1.0], [1.0], adjacency="row")
