@@ -72,7 +72,7 @@ def spearman_law(n: int) -> Law:
     centre = n * (n + 1) ** 2 // 2
     if n <= _EXACT_SPEARMAN:
         products, masses = _products_of_ranks(n)
-        return Law(2.0 * products - centre, masses)
+        return Law(np.asarray(2.0 * products - centre, dtype=np.float64), masses)
     return _by_series(n)
 
 

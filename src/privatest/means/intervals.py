@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class MeanIntervals:
         options = self._options(alpha)
         return infer_one_column(self.contrast, 0.0, alternative=alternative, **options)
 
-    def _options(self, alpha: float) -> dict[str, object]:
+    def _options(self, alpha: float) -> dict[str, Any]:
         least = math.ceil(1 / alpha)
         return {
             "alpha": alpha,

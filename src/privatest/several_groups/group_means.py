@@ -84,8 +84,9 @@ def f_value(means: Floats, variances: Floats) -> Floats:
     """
     weights = 1 / variances
     middle = (weights * means).sum(axis=-1, keepdims=True) / weights.sum(axis=-1, keepdims=True)
-    total: Floats = (weights * np.square(means - middle)).sum(axis=-1)
-    return total / (means.shape[-1] - 1)
+    spread = (weights * np.square(means - middle)).sum(axis=-1)
+    value: Floats = spread / (means.shape[-1] - 1)
+    return value
 
 
 def infer_groups(

@@ -84,8 +84,8 @@ class PrivateShares:
 
     def ends(self, side: float) -> Shares:
         """Return shares with ends that are each missed with ``side``; they may be infinite."""
-        table = np.reshape(self.cells, (2, 2))
-        low, high = np.transpose([self._ends(*cells, side) for cells in table])
+        pairs = self.cells[:2], self.cells[2:]
+        low, high = np.transpose([self._ends(won, lost, side) for won, lost in pairs])
         return self._raw(), low, high
 
     def within(self, side: float) -> Shares:

@@ -181,7 +181,7 @@ def _private_groups(
     _, ranks = np.unique(np.concatenate([samples.x.values, samples.y.values]), return_inverse=True)
     rows = ranks.reshape(-1, 1)[order].astype(np.float64)
     labels = (order < len(samples.x)).astype(np.float64)
-    kind = "kuiper" if statistic == "kuiper" else _KINDS[alternative]
+    kind: Any = "kuiper" if statistic == "kuiper" else _KINDS[alternative]
     metric = LineMetric(np.ones((1, 1)), kind, 1.0)
     rows_per_person, epsilon = samples.rows_per_person, common["budget"].pure_epsilon
     swap = swaps_labels("auto", total, rows_per_person, epsilon, "pvalue")

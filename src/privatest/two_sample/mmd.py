@@ -207,11 +207,21 @@ def mmd_test(
     if others:
         return several_samples(
             (x, y, *others),
-            **{"epsilon": epsilon, "delta": delta, "alpha": alpha, "release": release},
-            **{"adjacency": adjacency, "bounds": bounds, "kernel": kernel, "method": method},
-            **{"bandwidths": bandwidths, "statistics": statistics, "estimator": estimator},
-            **{"n_permutations": n_permutations, "rng": rng, "noise": noise},
+            adjacency=adjacency,
+            bounds=bounds,
+            kernel=kernel,
+            bandwidths=bandwidths,
+            method=method,
             only_two={"relabel": relabel, "bin_size": bin_size},
+            epsilon=epsilon,
+            delta=delta,
+            alpha=alpha,
+            release=release,
+            statistics=statistics,
+            estimator=estimator,
+            n_permutations=n_permutations,
+            rng=rng,
+            noise=noise,
         )
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(x, y, bounds)

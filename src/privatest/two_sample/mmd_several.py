@@ -29,7 +29,7 @@ def several_samples(
     bounds: Any,
     kernel: Any,
     bandwidths: Any,
-    method: str,
+    method: Any,
     only_two: dict[str, Any],
     **options: Any,
 ) -> Decision:
