@@ -157,7 +157,7 @@ def quantile(
         kept = kept * flat(where(source.columns), source.columns)
     if kept.sum() <= 0:
         return nothing(math.nan, _HIDDEN, bounds)
-    value = _weighted_quantile(values, kept, q)
+    value = float(_weighted_quantiles(values, kept, np.array([q]))[0])
     # a condition is about another column too: all pairs of their cells are looked at
     finer = 1 if where is None else 4
     thresholds = _thresholds(values, kept, q, bounds, whole=whole, finer=finer)
@@ -201,7 +201,7 @@ def _thresholds(
     low, high = bounds or (float(values.min()), float(values.max()))
     even = np.linspace(low, high, _EVEN // finer)
     levels = np.clip(q + np.linspace(-0.3, 0.3, _CLOSE // finer), 0, 1)
-    close = [_weighted_quantile(values, weights, float(level)) for level in levels]
+    close = _weighted_quantiles(values, weights, levels)
     found = np.concatenate([even, close])
     if whole:
         if high - low < (_EVEN + _CLOSE) // finer:
@@ -210,19 +210,17 @@ def _thresholds(
     return np.unique(found)
 
 
-def _weighted_quantile(values: Floats, weights: Floats, q: float) -> float:
+def _weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     order = np.argsort(values, kind="stable")
     shares = np.cumsum(weights[order])
-    place = int(np.searchsorted(shares, q * shares[-1] - 1e-12))
-    return float(values[order][min(place, len(values) - 1)])
+    place = np.searchsorted(shares, levels * shares[-1] - 1e-12)
+    return np.asarray(values[order][np.minimum(place, len(values) - 1)], dtype=np.float64)
 
 
 def _quantile_sampling(values: Floats, weights: Floats, q: float, n: float) -> float:
     share = math.sqrt(q * (1 - q) / max(n * float(weights.sum()), 1.0))
-    ends = [
-        _weighted_quantile(values, weights, min(max(q + way * share, 0.0), 1.0)) for way in (-1, 1)
-    ]
-    return (ends[1] - ends[0]) / 2
+    ends = _weighted_quantiles(values, weights, np.clip([q - share, q + share], 0.0, 1.0))
+    return float(ends[1] - ends[0]) / 2
 
 
 def estimates_of(

@@ -85,6 +85,8 @@ class Measured:
         shape = tuple(int(group.max(initial=-1)) + 1 for group in groups)
         if counts.shape != shape or len(self.columns) != max(len(groups), 1):
             raise ValueError("counts and groups must fit the columns.")
+        if any(len(np.unique(group)) < size for group, size in zip(groups, shape, strict=True)):
+            raise ValueError("every group must have a cell.")
         if not (math.isfinite(self.sigma) and self.sigma > 0 and np.isfinite(counts).all()):
             raise ValueError("counts and sigma must be finite.")
         object.__setattr__(self, "columns", tuple(self.columns))

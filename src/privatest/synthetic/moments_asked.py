@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +96,10 @@ def regression(
     names = ["intercept", *predictors]
     k = len(names)
     parts, centre, scale = _standardised(source, predictors, asked)
+    if source.additive and asked.marks is not None:  # squares turn at the centres
+        own = asked.marks
+        turns = {n: [*own.get(n, ()), at] for n, at in zip(names, centre, strict=True)}
+        asked = replace(asked, marks={**own, **turns})
     pairs = [(i, j) for i in range(k) for j in range(i, k)]
     moments = [_product([parts[i], parts[j]], asked.where) for i, j in pairs]
     moments += [_product([part, target], asked.where) for part in parts]

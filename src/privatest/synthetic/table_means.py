@@ -19,7 +19,7 @@ from privatest.synthetic.cells import schema_cells
 from privatest.synthetic.functionals import Found, Function, honest_error
 from privatest.synthetic.measured import Measured
 from privatest.synthetic.probes import Marks
-from privatest.synthetic.table_grid import MOST_PLACES, Grid, Watched, reduced
+from privatest.synthetic.table_grid import Grid, Watched, folded
 
 __all__ = ["TableMeans"]
 
@@ -84,25 +84,24 @@ class TableMeans:
         tables = [place for place, each in enumerate(self._measured) if {*used} <= {*each.columns}]
         if not used or not tables or self._hidden(used, marks):
             return self._unknown(values)
-        grid = Grid.of(used, self._cells, self._schema, marks or {})
+        counted = [self._measured[place] for place in tables]
+        grid = Grid.of(used, self._cells, self._schema, marks, counted)
+        if grid is None:
+            return self._unknown(values)
         looked = np.asarray(function(grid.columns), dtype=np.float64)
-        looked = looked.reshape(len(grid.cells), values.shape[1])
-        held, sums = self._sums(used, values)
-        ends = grid.ends(looked)
-        parts = [self._part(place, used, (held, sums), ends) for place in tables]
+        looked = looked.reshape(-1, values.shape[1])
+        sums, ends = self._sums(used, values, grid), grid.ends(looked)
+        parts = [self._part(place, used, sums, ends, grid) for place in tables]
         if len(used) == 1 and used[0] in self._known:
-            whole = (held, sums)
-            parts += [self._leaning(place, used[0], whole, looked, grid) for place in tables]
+            parts += [self._leaning(place, used[0], sums, looked, grid) for place in tables]
         return self._best(parts, values)
 
     def _hidden(self, used: Sequence[str], marks: Marks | None) -> bool:
         """Whether a function may do more within cells than looking at some values shows.
 
-        Without ``marks`` it may jump anywhere; and there may be too many cells to look at.
+        Without ``marks`` it may jump anywhere.
         """
         own = [self._cells[name] for name in used]
-        if math.prod(map(len, own)) > MOST_PLACES:
-            return True
         return marks is None and any((cells.highest > cells.lowest).any() for cells in own)
 
     def fitted(self, table: Measured) -> Floats:
@@ -121,16 +120,20 @@ class TableMeans:
         used: Sequence[str],
         rows: tuple[Floats, Floats],
         ends: tuple[Floats, Floats],
+        grid: Grid,
     ) -> _Part:
         """Estimate from one table: sums of counts times the function's value in each group."""
         table = self._measured[place]
-        shape = tuple(table.counts.shape[table.columns.index(name)] for name in used)
-        group = _joint_groups(table, used, shape)
+        groups = grid.groups(table, used)
         low, high = (
-            reduced(end, group, math.prod(shape), how)
+            folded(end, groups, how)
             for end, how in zip(ends, (np.minimum, np.maximum), strict=True)
         )
-        middle = _middles(rows, group, low, high)
+        shape = low.shape[:-1]
+        held, sums = (folded(each, groups, np.add) for each in rows)
+        middle = np.where(held > 0, sums / np.maximum(held, 1e-300), (low + high) / 2)
+        low, high = low.reshape(-1, low.shape[-1]), high.reshape(-1, low.shape[-1])
+        middle = np.clip(middle.reshape(low.shape), low, high)
         other = tuple(i for i, name in enumerate(table.columns) if name not in used)
         counts = table.counts.sum(axis=other) if other else table.counts
         if len(used) == 2 and table.columns[0] != used[0]:
@@ -158,25 +161,28 @@ class TableMeans:
         """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
         mean, sigma = self._known[name]
         at = grid.columns[name].astype(np.float64)
-        steep = _slopes(at, looked, grid.cells)
-        own = self._sums([name], self._columns[name].astype(np.float64)[:, None])[1]
+        steep = _slopes(at, looked, grid.places[0])
+        own = self._sums([name], self._columns[name].astype(np.float64)[:, None], grid)[1]
         rest = rows[0], rows[1] - own * steep
-        part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)))
+        part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)), grid)
         start = self._size + list(self._known).index(name)
         noise = np.hypot(part.noise, np.abs(steep) * sigma)
         pieces = [*part.pieces, (start, (steep * sigma)[None, :])]
         return _Part(part.values + steep * mean, noise, part.unseen, pieces)
 
-    def _sums(self, used: Sequence[str], values: Floats) -> tuple[Floats, Floats]:
-        """Return the synthetic rows' weight in each cell, and the sums of the functions there."""
-        own = np.zeros(len(values), dtype=np.intp)
-        size = 1
-        for name in used:
-            own = own * len(self._cells[name]) + self._code(name)
-            size *= len(self._cells[name])
+    def _sums(self, used: Sequence[str], values: Floats, grid: Grid) -> tuple[Floats, Floats]:
+        """Return the synthetic rows' weight in each class, and the sums of the functions there.
+
+        Classes × 1 and classes × functions.
+        """
+        own, sizes = np.zeros(len(values), dtype=np.intp), []
+        for name, classes in zip(used, grid.classes, strict=True):
+            sizes.append(int(classes[-1]) + 1)
+            own = own * sizes[-1] + classes[self._code(name)]
+        size = math.prod(sizes)
         held = np.bincount(own, self._weights, minlength=size)
         columns = [np.bincount(own, self._weights * each, minlength=size) for each in values.T]
-        return held.astype(np.float64), np.column_stack(columns).astype(np.float64)
+        return held.reshape(*sizes, 1), np.column_stack(columns).reshape(*sizes, -1)
 
     def _code(self, name: str) -> NDArray[np.intp]:
         if name not in self._codes:
@@ -241,24 +247,6 @@ class _Part:
     unseen: Floats
     # where in all that was measured, and how the estimate moves with the noise of each number
     pieces: list[tuple[int, Floats]]
-
-
-def _joint_groups(table: Measured, used: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return the group of each cell of a column, or of each pair of cells of two."""
-    groups = [table.groups[table.columns.index(name)] for name in used]
-    if len(groups) == 1:
-        return groups[0]
-    return (groups[0][:, None] * shape[1] + groups[1]).ravel()
-
-
-def _middles(
-    rows: tuple[Floats, Floats], group: NDArray[np.intp], low: Floats, high: Floats
-) -> Floats:
-    """Return what the synthetic rows say of each group of cells; without rows the middle."""
-    held = np.bincount(group, rows[0], minlength=len(low))[:, None]
-    sums = np.column_stack([np.bincount(group, each, minlength=len(low)) for each in rows[1].T])
-    middle = np.where(held > 0, sums / np.maximum(held, 1e-300), (low + high) / 2)
-    return np.clip(middle, low, high)
 
 
 def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:
