@@ -33,6 +33,7 @@ __all__ = [
 _Z = 1.959964
 _FEW = 4.0  # a share must be this many of its errors, or nothing is known of those in it
 _EVEN, _CLOSE = 21, 41  # thresholds over the bounds, and around the quantile
+_FEWEST_STEPS = 4  # between edges in a bar: they lengthen it by one on average
 _HIDDEN = "too few rows satisfy the condition: the privacy noise hides them"
 
 Floats = NDArray[np.float64]
@@ -65,6 +66,9 @@ class Source(Protocol):
 
     def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
         """Estimate the means of a function's columns, or of several functions."""
+
+    def edges(self, column: str, where: Function | None = None) -> Floats:
+        """Return numbers up to which rows were counted, together with those of a condition."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +164,12 @@ def quantile(
     value = float(_weighted_quantiles(values, kept, np.array([q]))[0])
     # a condition is about another column too: all pairs of their cells are looked at
     finer = 1 if where is None else 4
+    edges = source.edges(column, where)
     thresholds = _thresholds(values, kept, q, bounds, whole=whole, finer=finer)
+    if source.additive:
+        thresholds = _at_edges(thresholds, edges)
+    else:
+        thresholds = np.unique(np.concatenate([thresholds, edges]))
 
     def below(columns: Columns) -> Floats:
         share: Floats = (columns[column][:, None] <= thresholds).astype(np.float64) - q
@@ -183,7 +192,11 @@ def quantile(
     value = min(max(value, low), high)
     near = int(np.argmin(np.abs(thresholds - value)))
     sampling = _quantile_sampling(values, kept, q, asked.n)
-    if found.held[max(near - 1, 0) : near + 2].all():
+    # where bins are wide the noise does not move the quantile out of them: no bar of noise
+    coarse = (
+        source.additive and not whole and high > low and _steps(edges, low, high) < _FEWEST_STEPS
+    )
+    if found.held[max(near - 1, 0) : near + 2].all() and not coarse:
         return Estimate(value, max(high - value, value - low) / _Z, sampling=sampling)
     return Estimate(value, math.nan, math.nan, sampling, (low, high), source.finest)
 
@@ -208,6 +221,24 @@ def _thresholds(
             found = np.arange(math.floor(low), math.ceil(high) + 1.0)
         found = np.floor(found)
     return np.unique(found)
+
+
+def _at_edges(thresholds: Floats, edges: Floats) -> Floats:
+    """Move numbers to the nearest up to which rows were counted, if there are any."""
+    if not len(edges):
+        return thresholds
+    above = np.searchsorted(edges, thresholds).clip(0, len(edges) - 1)
+    below = (above - 1).clip(0)
+    lower = thresholds - edges[below] < edges[above] - thresholds
+    return np.unique(np.concatenate([edges[np.where(lower, below, above)], edges[below]]))
+
+
+def _steps(edges: Floats, low: float, high: float) -> float:
+    """Return how many steps between edges there are in an interval; without edges infinitely."""
+    if not len(edges):
+        return math.inf
+    ends = np.searchsorted(edges, [low, high])
+    return float(ends[1] - ends[0])
 
 
 def _weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:

@@ -96,6 +96,27 @@ class TableMeans:
             parts += [self._leaning(place, used[0], sums, looked, grid) for place in tables]
         return self._best(parts, values)
 
+    def edges(self, column: str, where: Function | None = None) -> Floats:
+        """Return the numbers t such that rows with column <= t are whole groups of a table.
+
+        Of the finest table of the column and of those that a condition uses.
+        """
+        watched = Watched(self._columns)
+        watched.used.add(column)
+        if where is not None:
+            where(watched)
+        tables = [each for each in self._measured if watched.used <= {*each.columns}]
+        if not tables:
+            return np.empty(0)
+        groups = [table.groups[table.columns.index(column)] for table in tables]
+        cells, group = self._cells[column], max(groups, key=lambda each: int(each.max()))
+        last = np.append(np.flatnonzero(np.diff(group)), len(cells) - 1)
+        highest = cells.highest[last]
+        if not cells.whole:  # the upper end of a bin belongs to the next, but for the last
+            open_end = (cells.lowest[last] < highest) & (last < len(cells) - 1)
+            highest = np.where(open_end, np.nextafter(highest, -np.inf), highest)
+        return np.asarray(highest, dtype=np.float64)
+
     def _hidden(self, used: Sequence[str], marks: Marks | None) -> bool:
         """Whether a function may do more within cells than looking at some values shows.
 
