@@ -153,7 +153,7 @@ def test_shares_of_rounds_add_up():
 def test_rounds_are_foretold():
     made = released(400)
     told = foretell(SCHEMA, 400, Budget(1, 1e-6), "auto")
-    tables = [table for table in made.measured if not table.is_mean]
+    tables = [table for table in made.measured if table.is_table]
     assert told[1].sigma == pytest.approx(tables[0].sigma)
     assert told[2].sigma == pytest.approx(tables[-1].sigma)
     assert told[0].sigma == pytest.approx(made.measured[-2].sigma / 20)

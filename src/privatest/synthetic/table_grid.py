@@ -19,6 +19,7 @@ __all__ = ["MOST_PLACES", "Grid", "Watched", "folded"]
 
 _WITHIN = 7  # values that are looked at in a cell with many
 _WITHIN_RUN = 3  # in a run of cells, where it is known at which numbers the function may jump
+_FEW_CELLS = 16  # of a column that is not merged in runs
 MOST_PLACES = 1 << 20
 
 Floats = NDArray[np.float64]
@@ -116,7 +117,7 @@ def folded(values: Floats, groups: Sequence[Places], how: Any) -> Floats:
 
 def _runs(cells: Cells, name: str, tables: Sequence[Measured]) -> Places:
     """Return a class for each cell: neighbours that no table tells apart are alike."""
-    if not cells.ordered:
+    if not cells.ordered or len(cells) <= _FEW_CELLS:
         return np.arange(len(cells))
     groups = [table.groups[table.columns.index(name)] for table in tables]
     new = np.any([np.diff(group) != 0 for group in groups], axis=0)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic.cells import schema_cells
 from privatest.synthetic.functionals import Found, Function, honest_error
 from privatest.synthetic.measured import Measured
 from privatest.synthetic.probes import Marks
 from privatest.synthetic.table_grid import Grid, Watched, folded
+from privatest.synthetic.table_leaning import Part, bilinear, cell_slopes, slopes
 
 __all__ = ["TableMeans"]
 
@@ -49,14 +49,17 @@ class TableMeans:
     ) -> None:
         self._columns = columns
         self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
-        self._measured = tuple(table for table in measured if not table.is_mean)
+        self._measured = tuple(table for table in measured if table.is_table)
         self._schema, self._n = schema, n
         self._cells = dict(zip(schema.columns, schema_cells(schema), strict=True))
         ends = np.cumsum([0, *(table.counts.size for table in self._measured)])
         self._starts, self._size = ends[:-1], int(ends[-1])
-        # noisy means of columns, with their noise
+        # noisy means, and where they come after the counts
+        self._means = tuple(mean for mean in measured if not mean.is_table)
+        self._after = self._size + np.cumsum([0, *(mean.counts.size for mean in self._means)])
+        self._total = int(self._after[-1])
         self._known = {
-            mean.columns[0]: (float(mean.counts), mean.sigma) for mean in measured if mean.is_mean
+            mean.columns[0]: place for place, mean in enumerate(self._means) if mean.is_mean
         }
         self._codes: dict[str, NDArray[np.intp]] = {}
 
@@ -94,6 +97,8 @@ class TableMeans:
         parts = [self._part(place, used, sums, ends, grid) for place in tables]
         if len(used) == 1 and used[0] in self._known:
             parts += [self._leaning(place, used[0], sums, looked, grid) for place in tables]
+        if len(used) == 2:
+            parts += self._with_moments(tables, used, sums, looked, grid)
         return self._best(parts, values)
 
     def edges(self, column: str, where: Function | None = None) -> Floats:
@@ -142,7 +147,7 @@ class TableMeans:
         rows: tuple[Floats, Floats],
         ends: tuple[Floats, Floats],
         grid: Grid,
-    ) -> _Part:
+    ) -> Part:
         """Estimate from one table: sums of counts times the function's value in each group."""
         table = self._measured[place]
         groups = grid.groups(table, used)
@@ -169,7 +174,7 @@ class TableMeans:
         unsure = scale * np.sqrt(((ranges - ranges.mean(axis=0)) ** 2).sum(axis=0))
         unseen = np.maximum(shares @ ranges + _SURELY * unsure, 0.0) * (ranges > 0).any(axis=0)
         spread = _spread_out(level, table, used, shape) * (table.sigma / self._n)
-        return _Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
+        return Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
 
     def _leaning(
         self,
@@ -178,18 +183,90 @@ class TableMeans:
         rows: tuple[Floats, Floats],
         looked: Floats,
         grid: Grid,
-    ) -> _Part:
+    ) -> Part:
         """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
-        mean, sigma = self._known[name]
+        known = self._means[self._known[name]]
+        mean, sigma = float(known.counts), known.sigma
         at = grid.columns[name].astype(np.float64)
-        steep = _slopes(at, looked, grid.places[0])
+        steep = slopes(at, looked, grid.places[0])
         own = self._sums([name], self._columns[name].astype(np.float64)[:, None], grid)[1]
         rest = rows[0], rows[1] - own * steep
         part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)), grid)
-        start = self._size + list(self._known).index(name)
+        start = int(self._after[self._known[name]])
         noise = np.hypot(part.noise, np.abs(steep) * sigma)
         pieces = [*part.pieces, (start, (steep * sigma)[None, :])]
-        return _Part(part.values + steep * mean, noise, part.unseen, pieces)
+        return Part(part.values + steep * mean, noise, part.unseen, pieces)
+
+    def _with_moments(
+        self,
+        tables: Sequence[int],
+        used: Sequence[str],
+        rows: tuple[Floats, Floats],
+        looked: Floats,
+        grid: Grid,
+    ) -> list[Part]:
+        """Estimate functions of two columns with what was measured of both beside tables."""
+        found: list[Part] = []
+        for index, mean in enumerate(self._means):
+            if {*mean.columns} != {*used}:
+                continue
+            if mean.is_product:
+                found += self._bilinear(index, looked, grid)
+            elif mean.is_sums:
+                found += [self._summed(index, place, used, rows, looked, grid) for place in tables]
+        return found
+
+    def _summed(
+        self,
+        index: int,
+        place: int,
+        used: Sequence[str],
+        rows: tuple[Floats, Floats],
+        looked: Floats,
+        grid: Grid,
+    ) -> Part:
+        """Estimate with sums of x by the cells of g: f = c(g) (x - middle) + rest."""
+        mean = self._means[index]
+        name = mean.columns[0]
+        steep = cell_slopes(grid, used, name, looked)
+        axis = list(used).index(name)
+        at = grid.columns[name].astype(np.float64) - self._middle(name)
+        leaning = at.reshape(*map(len, grid.places), 1) * np.expand_dims(steep, axis)
+        values = self._columns[name].astype(np.float64) - self._middle(name)
+        own = self._sums(used, values[:, None], grid)[1] * np.expand_dims(steep, axis)
+        ends = grid.ends(looked - leaning.reshape(looked.shape))
+        part = self._part(place, used, (rows[0], rows[1] - own), ends, grid)
+        noise = np.hypot(part.noise, mean.sigma * np.sqrt((steep**2).sum(axis=0)))
+        pieces = [*part.pieces, (int(self._after[index]), steep * mean.sigma)]
+        return Part(part.values + mean.counts @ steep, noise, part.unseen, pieces)
+
+    def _bilinear(self, index: int, looked: Floats, grid: Grid) -> list[Part]:
+        """Estimate a + b x + c y + d xy from measured means alone."""
+        product = self._means[index]
+        if not {*product.columns} <= {*self._known}:
+            return []
+        at = [
+            grid.columns[name].astype(np.float64) - self._middle(name) for name in product.columns
+        ]
+        found = bilinear(at, looked)
+        if found is None:
+            return []
+        places = [*(self._known[name] for name in product.columns), index]
+        means = [float(self._means[place].counts) for place in places]
+        for which, name in enumerate(product.columns):
+            means[which] -= self._middle(name)
+        sigmas = np.array([self._means[place].sigma for place in places])
+        noise = np.sqrt(((found[1:] * sigmas[:, None]) ** 2).sum(axis=0))
+        pieces = [
+            (int(self._after[place]), (slope * sigma)[None, :])
+            for place, slope, sigma in zip(places, found[1:], sigmas, strict=True)
+        ]
+        return [Part(found[0] + np.array(means) @ found[1:], noise, np.zeros_like(noise), pieces)]
+
+    def _middle(self, name: str) -> float:
+        column = self._schema.columns[name]
+        assert isinstance(column, NumericColumn)
+        return (column.lower + column.upper) / 2
 
     def _sums(self, used: Sequence[str], values: Floats, grid: Grid) -> tuple[Floats, Floats]:
         """Return the synthetic rows' weight in each class, and the sums of the functions there.
@@ -216,11 +293,11 @@ class TableMeans:
 
     # --- several tables --------------------------------------------------------------------------
 
-    def _best(self, parts: Sequence[_Part], values: Floats) -> Found:
+    def _best(self, parts: Sequence[Part], values: Floats) -> Found:
         """Average tables that leave nothing open, or take the one with the shortest bar."""
         count = values.shape[1]
         found = [np.empty(count) for _ in range(3)]
-        directions = np.zeros((self._size + len(self._known), count))
+        directions = np.zeros((self._total, count))
         for column in range(count):
             noise = np.array([part.noise[column] for part in parts])
             unseen = np.array([part.unseen[column] for part in parts])
@@ -247,7 +324,7 @@ class TableMeans:
 
     def _constant(self, values: Floats) -> Found:
         nothing = np.zeros(values.shape[1])
-        zero = np.zeros((self._size + len(self._known), values.shape[1]))
+        zero = np.zeros((self._total, values.shape[1]))
         middle = self._weights @ values
         return Found(middle, nothing, nothing, nothing, zero, nothing, middle)
 
@@ -255,39 +332,10 @@ class TableMeans:
         """Return what the rows say, which nothing measured supports."""
         count = values.shape[1]
         unseen = np.full(count, np.inf)
-        zero = np.zeros((self._size + len(self._known), count))
+        zero = np.zeros((self._total, count))
         middle = self._weights @ values
         spreads = self._spreads(values)
         return Found(middle, unseen, np.zeros(count), unseen, zero, spreads, middle)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    values: Floats
-    noise: Floats
-    unseen: Floats
-    # where in all that was measured, and how the estimate moves with the noise of each number
-    pieces: list[tuple[int, Floats]]
-
-
-def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:
-    """Return the slopes of functions of a number within cells, by least squares."""
-    counts = np.bincount(cells)
-
-    def within(each: Floats) -> Floats:
-        centres = np.bincount(cells, each) / np.maximum(counts, 1)
-        return np.asarray(each - centres[cells], dtype=np.float64)
-
-    own, less = within(at), within
-    if not own.any():  # each cell holds a single value: the slope over all of them
-        less = _centred
-        own = less(at)
-    size = max(float(own @ own), 1e-300)
-    return np.array([float(own @ less(column)) / size for column in values.T])
-
-
-def _centred(each: Floats) -> Floats:
-    return np.asarray(each - each.mean(), dtype=np.float64)
 
 
 def _spread_out(
