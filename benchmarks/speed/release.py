@@ -1,6 +1,6 @@
 """Speed and memory of release (Algorithm 1, secure noise and all), and of asking releases.
 
-Run: python -m benchmarks.speed.release [--part release query] [--label now]
+Run: python -m benchmarks.speed.release [--part release query] [--label now] [--no-commands]
 Writes results/speed-release.json and results/speed-query.json; in the latter other labels stay.
 
 A question is timed as on the command line: a new process that reads the file and answers,
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 
 from benchmarks.measure import RESULTS, peak_memory, save
 from benchmarks.report import print_table
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 
@@ -71,8 +72,16 @@ def cases() -> Mapping[str, Callable[[], SyntheticData]]:
     letters = labels(tuple("abcde"))
     plane = Schema({"x": number(0, 10), "y": number(0, 10)})
     mixed = Schema({"x": number(0, 10), "y": number(0, 10), "g": letters})
-    large = {"x": number(0, 999, integer=True), "y": number(0, 999, integer=True), "g": letters}
-    many = {"x": number(0, 10), "y": labels(tuple(f"k{i}" for i in range(1000))), "g": letters}
+    large: dict[str, Column] = {
+        "x": number(0, 999, integer=True),
+        "y": number(0, 999, integer=True),
+        "g": letters,
+    }
+    many: dict[str, Column] = {
+        "x": number(0, 10),
+        "y": labels(tuple(f"k{i}" for i in range(1000))),
+        "g": letters,
+    }
     reals = dict(zip("xy", x.T, strict=True))
     common: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "noise": SimulatedNoise(1), "rng": 1}
     options: dict[str, dict[str, Any]] = {
@@ -94,7 +103,7 @@ def cases() -> Mapping[str, Callable[[], SyntheticData]]:
             "bounds": Schema(many),
         },
     }
-    return {name: lambda given=given: release(**given, **common) for name, given in options.items()}
+    return {name: partial(release, **given, **common) for name, given in options.items()}
 
 
 def questions(made: SyntheticData) -> list[list[str]]:
@@ -148,7 +157,7 @@ def python(path: Path, words: list[str]) -> None:
         getattr(made, kind)(*rest, **options)
 
 
-def querying(label: str) -> None:
+def querying(label: str, commands: bool) -> None:
     """Ask every release everything."""
     rows: list[list[object]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -157,8 +166,8 @@ def querying(label: str) -> None:
             made = make()
             made.save(path)
             for words in questions(made):
-                whole = min(command(path, words) for _ in range(2))
-                _, used, memory = timed(lambda path=path, words=words: python(path, words))
+                whole = min(command(path, words) for _ in range(2)) if commands else None
+                _, used, memory = timed(partial(python, path, words))
                 rows.append([name, " ".join(words), whole, used, memory])
     names = ["release", "question", "command", "python", "GB"]
     print_table(f"query, processor seconds ({label})", names, rows)
@@ -175,11 +184,12 @@ def main() -> None:
         "--part", nargs="+", choices=["release", "query"], default=["release", "query"]
     )
     parser.add_argument("--label", default="now", help="the name of these figures of query")
+    parser.add_argument("--no-commands", action="store_true", help="time Python only")
     options = parser.parse_args()
     if "release" in options.part:
         releasing()
     if "query" in options.part:
-        querying(options.label)
+        querying(options.label, not options.no_commands)
 
 
 if __name__ == "__main__":

@@ -196,12 +196,12 @@ def test_limits_hold_where_all_is_in_one_bin():
 
 
 def test_means_of_groups_and_correlations_have_bars_that_hold():
-    """150 runs: a coverage of .95 to .99 shows as 131 hits or more but for a chance of .0003."""
+    """120 runs: a coverage of .95 or more shows as 105 hits or more but for a chance of .0004."""
     schema = Schema(
         {"x": NumericColumn(0, 1), "y": NumericColumn(0, 1), "g": CategoricalColumn(("a", "b"))}
     )
     hits, shown = np.zeros(3), np.zeros(3)
-    for seed in range(150):
+    for seed in range(120):
         rng = np.random.default_rng([seed, 11])
         group = rng.random(6000) < 0.4
         x = rng.beta(2 + group, 4)
@@ -226,6 +226,6 @@ def test_means_of_groups_and_correlations_have_bars_that_hold():
         ]
         hits += [holds(estimate, float(truth)) for estimate, truth in asked]
         shown += [math.isfinite(estimate.error) for estimate, _ in asked]
-    assert (shown >= 140).all()
-    assert (hits >= 131).all()
-    assert (hits[[0, 2]] <= 149).all()
+    assert (shown >= 112).all()
+    assert (hits >= 105).all()
+    assert (hits[[0, 2]] <= 119).all()

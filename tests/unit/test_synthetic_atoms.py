@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,7 @@ def data(seed, n=5000):
 
 
 def released(rows, schema=WITH, **options):
-    given = {"epsilon": 1, "delta": 1e-6, "n_points": 60, "method": "subspace"}
+    given: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "n_points": 60, "method": "subspace"}
     return release(rows, bounds=schema, noise=SimulatedNoise(3), rng=1, **(given | options))
 
 

@@ -185,6 +185,7 @@ def release(
         )
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
+    atoms: tuple[Measured, ...] = ()
     if method == "features":
         points, fitted, measured = features_release(
             plan.sample,
@@ -200,7 +201,7 @@ def release(
             noise=source,
             progress=progress,
         )
-        before, atoms = None, ()
+        before = None
     else:
         atoms = _atoms(x, plan, budget, source)
         rest = 1 - ATOM_SHARE if atoms else None

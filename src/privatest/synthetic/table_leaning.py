@@ -69,9 +69,10 @@ def bilinear(at: Sequence[Floats], looked: Floats) -> Floats | None:
     square = basis.T @ basis
     if np.linalg.cond(square) > 1e10:
         return None
-    found: Floats = np.linalg.solve(square, basis.T @ looked)
+    found: Floats = np.asarray(np.linalg.solve(square, basis.T @ looked), dtype=np.float64)
     left = np.abs(looked - basis @ found).max(axis=0)
     if (left > _EXACT * np.maximum(np.abs(looked).max(axis=0), 1e-300)).any():
         return None
     sizes = [max(float(np.abs(each).max()), 1e-300) for each in at]
-    return found / np.array([1.0, sizes[0], sizes[1], sizes[0] * sizes[1]])[:, None]
+    scales = np.array([1.0, sizes[0], sizes[1], sizes[0] * sizes[1]])[:, None]
+    return np.asarray(found / scales, dtype=np.float64)

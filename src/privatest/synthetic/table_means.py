@@ -280,7 +280,8 @@ class TableMeans:
         size = math.prod(sizes)
         held = np.bincount(own, self._weights, minlength=size)
         columns = [np.bincount(own, self._weights * each, minlength=size) for each in values.T]
-        return held.reshape(*sizes, 1), np.column_stack(columns).reshape(*sizes, -1)
+        sums = np.column_stack(columns).astype(np.float64).reshape(*sizes, -1)
+        return held.astype(np.float64).reshape(*sizes, 1), sums
 
     def _code(self, name: str) -> NDArray[np.intp]:
         if name not in self._codes:

@@ -109,10 +109,10 @@ def independence_outcome(
     for name in (a, b):
         if name not in release.columns:
             raise ParameterError(f"there is no column {str(name)[:60]!r}.")
-    counted = [table for table in release.measured if table.is_table]
-    tables = [table for table in counted if {*table.columns} == {a, b} and a != b]
+    every = [table for table in release.measured if table.is_table]
+    tables = [table for table in every if {*table.columns} == {a, b} and a != b]
     if not tables:
-        pairs = [" and ".join(t.columns) for t in counted if len(t.columns) == 2]
+        pairs = [" and ".join(t.columns) for t in every if len(t.columns) == 2]
         raise ParameterError(
             f"{a} and {b} were not measured together; these were: {'; '.join(pairs) or 'none'}."
         )
