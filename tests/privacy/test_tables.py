@@ -160,7 +160,7 @@ def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
             lambda size, sens, budget, _: additive.gaussian_noise_scale(size, sens, budget),
         )
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
-    found = audit(seen(SimulatedNoise(1)), first, second, runs=2000, delta=DELTA, error=PLANTED)
+    found = audit(seen(SimulatedNoise(1)), first, second, runs=5000, delta=DELTA, error=PLANTED)
     assert found > EPSILON
 
 
