@@ -179,9 +179,9 @@ def test_categories_are_released_by_tables(cli):
     assert "Nothing was spent." in told.out
     assert not Path("t.parquet").exists()
     assert [part["share"] for part in document(cli(*asked, "--dry-run", "--json"))["rounds"]] == [
-        0.05,
+        0.1,
         0.3,
-        0.65,
+        0.6,
     ]
     run = cli(*asked)
     assert run.code == 0

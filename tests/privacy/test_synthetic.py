@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.privacy import Sensitivity
+from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel, gram
@@ -211,3 +211,40 @@ def test_the_coefficients_that_are_kept_are_the_noisy_ones(method):
     # 40 coefficients or more: the root mean square is within .6 to 1.5 of what it should be
     assert 0.6 < np.sqrt(np.mean(moved**2)) / (np.sqrt(2) * first.sigma) < 1.5
     assert np.abs(moved).min() > 0
+
+
+@pytest.mark.parametrize("person", [1, 3])
+def test_atoms_and_coefficients_together_cost_the_budget(person, monkeypatch):
+    """Worst neighbours: the squares of movement over noise add up to those of the budget."""
+    rounds, plain = [], SimulatedNoise.gaussian
+
+    def recorded(self, values, scale, grid):
+        rounds.append((values.copy(), scale))
+        return plain(self, values, scale, grid)
+
+    monkeypatch.setattr(SimulatedNoise, "gaussian", recorded)
+    described = Schema({"a": NumericColumn(0, 1, atoms=(0,))}, person)
+    budget, records = Budget(1, 1e-6), []
+    for high in (False, True):
+        rows = np.full(40, 0.5)
+        rows[:person] = float(high)
+        rounds.clear()
+        release(
+            {"a": rows},
+            bounds=described,
+            method="subspace",
+            public_points={"a": [0.0, 1.0]},
+            kernel=Kernel("gaussian", 0.2),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            noise=SimulatedNoise(0),
+            rng=0,
+        )
+        records.append([*rounds])
+    assert len(records[0]) == len(records[1]) == 2
+    loss = sum(
+        float(((one - other) ** 2).sum()) / scale**2
+        for (one, scale), (other, _) in zip(*records, strict=True)
+    )
+    most = 1 / gaussian_scale(1, budget)
+    assert most * 0.999 < math.sqrt(loss) <= most

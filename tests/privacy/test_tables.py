@@ -17,7 +17,7 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import additive
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.synthetic import measured as tables
-from privatest.synthetic import release
+from privatest.synthetic import moments, release
 from privatest.synthetic.measured import table_sensitivity
 from privatest.synthetic.tables_plan import plan_tables
 from privatest.synthetic.tables_release import measure_tables
@@ -25,6 +25,7 @@ from tests.privacy.harness import audit
 
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss
 PLANTED = 1e-3  # these runs are seeded, and have to find a bug that is known to be there
+ROWS = 400  # so many that all rounds are bought
 CANARY = 0.734629187251
 CATEGORIES = CategoricalColumn(("no", "yes"))
 
@@ -83,6 +84,29 @@ def test_all_rounds_compose_to_the_budget(columns, person, budget, monkeypatch):
     assert math.sqrt(loss) >= most * (1 - 1e-9)  # and nothing of the budget is left over
 
 
+@pytest.mark.parametrize("person", [1, 3])
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_rounds_with_sums_and_products_cost_no_more_than_the_budget(columns, person, monkeypatch):
+    """Their bound is not attained by the neighbours that move all tables, but nearly."""
+    monkeypatch.setattr(
+        "privatest.synthetic.tables_release.merged",
+        lambda counts, least, ordered: np.arange(len(counts)),
+    )
+    budget, described, records = Budget(1, 1e-6), schema(columns, person), []
+    for high in (False, True):
+        rows, noise = np.zeros((9000, columns)), Recorder(0)
+        rows[:person] = float(high)
+        found = measured(rows, described, budget, noise)
+        assert len(found.moments) > 2
+        records.append(noise.rounds)
+    loss = sum(
+        float(((one - other) ** 2).sum()) / scale**2
+        for (one, scale), (other, _) in zip(*records, strict=True)
+    )
+    most = 1 / gaussian_scale(1, budget)
+    assert 0.97 * most <= math.sqrt(loss) <= most
+
+
 @pytest.fixture
 def whole(monkeypatch):
     """No cells are merged: groups follow from noise, and could only hide a loss."""
@@ -97,7 +121,11 @@ def seen(noise):
 
     def run(rows):
         found = measured(rows, schema(2), Budget(EPSILON, DELTA), noise)
-        score = sum(found.means.values()) / len(rows) / found.mean_sigma**2
+        means, *sums, products = found.moments
+        assert len(sums) == 1  # of the number in the cells of the category
+        assert len(products) == 0
+        # a mean moves by 1/n, and sums of centred places by 1/(2n) in both cells
+        score = (means.sum() + sums[0].sum() / 2) / len(rows) / found.mean_sigma**2
         for table in found.measured:
             corner = (slice(-1, None),) * table.counts.ndim
             low, high = table.counts.flat[0], table.counts[corner].item()
@@ -109,7 +137,7 @@ def seen(noise):
 
 @pytest.mark.parametrize(("noise", "runs"), [(SimulatedNoise(1), 2000), (SecureNoise(), 40)])
 def test_tables_lose_no_more_than_their_budget(noise, runs, whole):
-    first, second = rows_of(2, 2, high=False), rows_of(2, 2, high=True)
+    first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
     assert audit(seen(noise), first, second, runs=runs, delta=DELTA) <= EPSILON
 
 
@@ -118,21 +146,21 @@ def test_half_the_noise_is_caught(monkeypatch, whole):
         return Sensitivity(table_sensitivity(*arguments).value / 2, "l2")
 
     monkeypatch.setattr("privatest.synthetic.measured.table_sensitivity", half)
-    first, second = rows_of(2, 2, high=False), rows_of(2, 2, high=True)
+    first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
     found = audit(seen(SimulatedNoise(1)), first, second, runs=2000, delta=DELTA, error=PLANTED)
     assert found > EPSILON
 
 
 def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
     """Every round with the whole budget: the loss of all of them is too large."""
-    for module in (additive, tables):
+    for module in (additive, tables, moments):
         monkeypatch.setattr(
             module,
             "gaussian_part_scale",
             lambda size, sens, budget, _: additive.gaussian_noise_scale(size, sens, budget),
         )
-    first, second = rows_of(2, 2, high=False), rows_of(2, 2, high=True)
-    found = audit(seen(SimulatedNoise(1)), first, second, runs=2000, delta=DELTA, error=PLANTED)
+    first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
+    found = audit(seen(SimulatedNoise(1)), first, second, runs=5000, delta=DELTA, error=PLANTED)
     assert found > EPSILON
 
 

@@ -6,6 +6,7 @@ fail with the probability that it states, if all is right.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +26,8 @@ from privatest.synthetic.table_tests import (
     same_law_pvalue,
     share_pvalue,
 )
+from privatest.synthetic.tables_plan import plan_tables
+from privatest.synthetic.tables_release import measure_tables
 
 SCHEMA = Schema({"x": NumericColumn(0, 40, integer=True), "g": CategoricalColumn(("a", "b"))})
 RUNS = 40
@@ -190,3 +193,39 @@ def test_limits_hold_where_all_is_in_one_bin():
         assert found.limits is not None
         hits += holds(found, float(np.mean(x > 0)))
     assert hits >= 194
+
+
+def test_means_of_groups_and_correlations_have_bars_that_hold():
+    """120 runs: a coverage of .95 or more shows as 105 hits or more but for a chance of .0004."""
+    schema = Schema(
+        {"x": NumericColumn(0, 1), "y": NumericColumn(0, 1), "g": CategoricalColumn(("a", "b"))}
+    )
+    hits, shown = np.zeros(3), np.zeros(3)
+    for seed in range(120):
+        rng = np.random.default_rng([seed, 11])
+        group = rng.random(6000) < 0.4
+        x = rng.beta(2 + group, 4)
+        y = np.where(rng.random(6000) < 0.6, x, rng.beta(2, 3, size=6000))
+        plan = plan_tables(schema, 6000, Budget(2.0, "1e-6"))
+        rows = np.column_stack([x, y, group])
+        codes = [cells.codes(rows[:, place]) for place, cells in enumerate(plan.cells)]
+        found = measure_tables(
+            np.column_stack(codes), plan.places(rows), plan, SimulatedNoise(seed)
+        )
+        means = plan.own_means(found.moments, found.mean_sigma)
+        made = {"x": rng.random(400), "y": rng.random(400), "g": rng.choice(["a", "b"], 400)}
+        facts = Facts(n=6000, spent=plan.budget, method="tables", kernel=None, schema=schema)
+        even = np.full(400, 1 / 400)
+        synthetic = SyntheticData(
+            made, even, even[:, None], facts, measured=(*found.measured, *means)
+        )
+        asked = [
+            (synthetic.mean("x", where="g == 'b'"), x[group].mean()),
+            (synthetic.by("g", "y")["a"], y[~group].mean()),
+            (synthetic.correlation("x", "y"), np.corrcoef(x, y)[0, 1]),
+        ]
+        hits += [holds(estimate, float(truth)) for estimate, truth in asked]
+        shown += [math.isfinite(estimate.error) for estimate, _ in asked]
+    assert (shown >= 112).all()
+    assert (hits >= 105).all()
+    assert (hits[[0, 2]] <= 119).all()

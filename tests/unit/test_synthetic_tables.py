@@ -14,6 +14,7 @@ from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.cells import MOST_CELLS, column_cells, schema_cells
 from privatest.synthetic.grouping import merged, on_simplex
+from privatest.synthetic.moments import Moments
 from privatest.synthetic.shapes import denoised
 from privatest.synthetic.tables_plan import foretell, plan_tables
 
@@ -153,7 +154,7 @@ def test_shares_of_rounds_add_up():
 def test_rounds_are_foretold():
     made = released(400)
     told = foretell(SCHEMA, 400, Budget(1, 1e-6), "auto")
-    tables = [table for table in made.measured if not table.is_mean]
+    tables = [table for table in made.measured if table.is_table]
     assert told[1].sigma == pytest.approx(tables[0].sigma)
     assert told[2].sigma == pytest.approx(tables[-1].sigma)
     assert told[0].sigma == pytest.approx(made.measured[-2].sigma / 20)
@@ -197,3 +198,39 @@ def test_what_tables_do_not_take(options, message):
 def test_the_number_of_rows_is_free():
     assert len(released(300, n_points=1000)) == 1000
     assert len(released(300, n_points=7)) == 7
+
+
+def test_pairs_that_would_not_be_seen_are_not_bought():
+    schema = Schema({"a": NumericColumn(0, 1), "b": CategoricalColumn((0, 1))})
+    for epsilon, least in (("1", 60), ("0.1", 510)):
+        plans = [plan_tables(schema, n, Budget(epsilon, "1e-6")) for n in (least - 1, least)]
+        assert [plan.fine > 0 for plan in plans] == [False, True]
+        assert plans[0].one_way > 2 * plans[1].one_way
+        assert plans[0].means + plans[0].one_way == 1
+    rows = {"a": np.linspace(0, 1, 30), "b": [0, 1] * 15}
+    made = release(
+        rows, bounds=schema, epsilon=1, delta=1e-6, method="tables", noise=SimulatedNoise(1), rng=1
+    )
+    assert {table.columns for table in made.measured} == {("a",), ("b",)}
+    assert "not measured together" in made.probability("a > 0.5 and b == 1").reason
+
+
+def test_sums_and_products_are_bought_where_they_say_something():
+    schema = Schema(
+        {"a": NumericColumn(0, 1), "b": CategoricalColumn((0, 1)), "c": NumericColumn(-2, 4)}
+    )
+    plans = [plan_tables(schema, n, Budget(1, "1e-6")) for n in (500, 5000)]
+    assert [plan.more for plan in plans] == [False, True]
+    assert plans[1].moments == Moments((0, 2), ((0, 1), (2, 1)), ((0, 2),))
+    rng = np.random.default_rng(0)
+    a, b = rng.random(5000), rng.integers(2, size=5000)
+    rows = {"a": a, "b": b, "c": 6 * a * b - 2}
+    made = release(
+        rows, bounds=schema, epsilon=5, delta=1e-6, n_points=300, noise=SimulatedNoise(1), rng=1
+    )
+    sums = {table.columns: table for table in made.measured if table.is_sums}
+    (product,) = [table for table in made.measured if table.is_product]
+    expected = [((rows["c"] - 1) * (b == value)).mean() for value in (0, 1)]
+    assert sums["c", "b"].counts == pytest.approx(expected, abs=5 * sums["c", "b"].sigma)
+    own = ((a - 0.5) * (rows["c"] - 1)).mean()
+    assert float(product.counts) == pytest.approx(own, abs=5 * product.sigma)

@@ -118,7 +118,7 @@ def _fit(release: SyntheticData, source: TableMeans) -> str:
     """Return how far the rows are from every table that was measured."""
     lines = []
     for table in release.measured:
-        if table.is_mean:
+        if not table.is_table:
             continue
         shares, fitted = table.counts / release.facts.n, source.fitted(table)
         noise = table.sigma / release.facts.n

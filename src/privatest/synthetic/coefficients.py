@@ -6,7 +6,7 @@ standard deviation. Estimates and their error bars are computed from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -53,6 +53,7 @@ class Coefficients:
     amplitudes: Floats
     values: Floats
     sigma: float
+    _inverses: dict[tuple[Kernel, Domain], Floats] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit, and freeze them."""
@@ -70,11 +71,18 @@ class Coefficients:
         if self.kind == "fourier":
             cosine, sine = cos_sin(angles(rows, self.places.T))
             return np.hstack([cosine * self.amplitudes, sine * self.amplitudes])
-        own = gram(kernel, self.places, self.places, domain)
-        triangle = np.linalg.cholesky(own + _JITTER * np.eye(len(own)))
-        # not scipy's solver for triangles: its import takes longer than this
-        found: Floats = np.linalg.solve(triangle, gram(kernel, self.places, rows, domain)).T
+        found: Floats = gram(kernel, rows, self.places, domain) @ self._inverse(kernel, domain).T
         return found
+
+    def _inverse(self, kernel: Kernel, domain: Domain) -> Floats:
+        """Return the inverse of the triangle T with T T' = the places' Gram matrix; once."""
+        key = (kernel, domain)
+        if key not in self._inverses:
+            own = gram(kernel, self.places, self.places, domain)
+            triangle = np.linalg.cholesky(own + _JITTER * np.eye(len(own)))
+            # not scipy's solver for triangles: its import takes longer than this
+            self._inverses[key] = np.linalg.inv(triangle)
+        return self._inverses[key]
 
 
 def of_subspace(space: Subspace, noisy: Floats, sigma: float) -> Coefficients:

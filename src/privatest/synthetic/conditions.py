@@ -206,9 +206,19 @@ def _compared(left: ast.expr, link: ast.cmpop, right: ast.expr, columns: Columns
     if kinds == {True}:
         return _COMPARISONS[type(link)](*values)
     if isinstance(link, (ast.Eq, ast.NotEq)):  # categories: 1 and "1" are the same
-        spelled = [np.vectorize(spelling, otypes=[object])(value.tolist()) for value in values]
-        return np.asarray(_COMPARISONS[type(link)](*spelled), dtype=np.bool_)
+        return _COMPARISONS[type(link)](*map(_spellings, values))
     raise ParameterError("the condition may compare strings only with ==, != and in.")
+
+
+def _spellings(values: NDArray[Any]) -> NDArray[np.object_]:
+    """Return how values are spelled; each that occurs is looked at once."""
+    flat = values.ravel().tolist()
+    if len({*map(type, flat)}) > 1:  # 1, 1.0 and True are one key
+        return np.array([spelling(value) for value in flat], dtype=object).reshape(values.shape)
+    known = {value: spelling(value) for value in {*flat}}
+    found = np.empty(len(flat), dtype=object)
+    found[:] = [known[value] for value in flat]
+    return found.reshape(values.shape)
 
 
 def _value(node: ast.expr, columns: Columns) -> Any:

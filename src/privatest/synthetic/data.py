@@ -24,6 +24,7 @@ from privatest.data.samples import encode_sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic import rows
 from privatest.synthetic.asking import Source
+from privatest.synthetic.atoms import AtomMeans
 from privatest.synthetic.coefficients import Coefficients
 from privatest.synthetic.distances import distance
 from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
@@ -71,7 +72,8 @@ class SyntheticData(Questions):
     coefficients : Coefficients or None
         What was measured, with noise of known size: estimates and their bars come from it.
     measured : tuple of Measured
-        The noisy tables that the rows were fitted to, if the method is "tables".
+        Noisy tables: those that the rows were fitted to, if the method is "tables"; for
+        "subspace" counts at the schema's atoms.
     """
 
     columns: Columns
@@ -198,14 +200,19 @@ class SyntheticData(Questions):
 
     def _look_for_source(self) -> Source | None:
         schema = self.facts.schema
-        if self.measured and schema is not None:
+        counted = schema is not None and len(self.measured) > 0
+        if schema is not None and counted and self.coefficients is None:
             return TableMeans(self.columns, self.weights, self.measured, schema, self.facts.n)
         if self.coefficients is None or self.facts.kernel is None:
             return None
         kernel, domain, points = self.embedding()
         fitted = self.nonnegative().weighting
         parts = (fitted, self.coefficients, kernel, domain, schema, list(self.columns))
-        return Engine(points, *parts)
+        engine = Engine(points, *parts)
+        if schema is None or not counted:
+            return engine
+        tables = TableMeans(engine.columns, engine.weights, self.measured, schema, self.facts.n)
+        return AtomMeans(engine, tables)
 
     def transform(self, function: Callable[[Columns], Any]) -> SyntheticData:
         """Apply a function to every row and keep the weights (kernel probabilistic programming).

@@ -23,16 +23,12 @@ __all__ = [
     "Measured",
     "Wanted",
     "count_table",
-    "mean_scale",
-    "mean_sensitivity",
     "measure",
-    "measure_means",
     "table_scale",
     "table_sensitivity",
 ]
 
 _DECIMALS = 3  # of noisy counts: finer digits hold noise only
-_UNITS = 1 << 20  # places between the bounds are rounded to so many, so that sums are exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +60,14 @@ class Measured:
     groups : tuple of ndarray
         For each column the group (0, 1, ...) of each of its public cells
         (:func:`privatest.synthetic.cells.schema_cells`): a count is of a group of cells. None
-        for a mean.
+        for a mean, and for the mean of a product of two columns; of a column and another that
+        it is added up by, that of the other.
     counts : ndarray
         Noisy numbers of private rows, one axis for each column; they may be negative. For a
-        mean one number, in the column's own units; it may lie outside the bounds.
+        mean one number, in the column's own units; it may lie outside the bounds. A product is
+        of both columns less the middles of their bounds. Where a column is added up by another,
+        one number for each group: the mean over all rows of the column less the middle of its
+        bounds, counted as 0 outside of the group.
     sigma : float
         Standard deviation of the Gaussian noise of each count, which are independent, or of
         the mean.
@@ -83,8 +83,11 @@ class Measured:
         groups = tuple(read_only(np.asarray(group, dtype=np.intp)) for group in self.groups)
         counts = read_only(np.asarray(self.counts, dtype=np.float64))
         shape = tuple(int(group.max(initial=-1)) + 1 for group in groups)
-        if counts.shape != shape or len(self.columns) != max(len(groups), 1):
+        more = len(self.columns) - len(groups)
+        if counts.shape != shape or (more not in (0, 1) and (len(self.columns), more) != (2, 2)):
             raise ValueError("counts and groups must fit the columns.")
+        if any(len(np.unique(group)) < size for group, size in zip(groups, shape, strict=True)):
+            raise ValueError("every group must have a cell.")
         if not (math.isfinite(self.sigma) and self.sigma > 0 and np.isfinite(counts).all()):
             raise ValueError("counts and sigma must be finite.")
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -92,9 +95,24 @@ class Measured:
         object.__setattr__(self, "counts", counts)
 
     @property
+    def is_table(self) -> bool:
+        """Whether these are counts."""
+        return len(self.groups) == len(self.columns)
+
+    @property
     def is_mean(self) -> bool:
-        """Whether it is a mean and not a table."""
-        return not self.groups
+        """Whether it is the mean of a column."""
+        return len(self.columns) == 1 and not self.groups
+
+    @property
+    def is_sums(self) -> bool:
+        """Whether a column was added up by the groups of another."""
+        return len(self.columns) == 2 and len(self.groups) == 1
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is the mean of a product."""
+        return len(self.columns) == 2 and not self.groups
 
     def to_dict(self) -> dict[str, Any]:
         """Return values that JSON has."""
@@ -184,46 +202,3 @@ def measure(
         )
         for table, part in zip(wanted, parts, strict=True)
     ]
-
-
-def mean_sensitivity(columns: int, rows_per_person: int = 1) -> Sensitivity:
-    """Return how far the sums of some columns' places move together between neighbours, in l2.
-
-    Notes
-    -----
-    **Sensitivity** A place lies between 0 and 2^20: sqrt(columns) times that, times the rows per
-    person; rounded up.
-    """
-    return Sensitivity(_UNITS * math.sqrt(columns) * rows_per_person * (1 + 1e-15), "l2")
-
-
-def mean_scale(columns: int, rows_per_person: int, budget: Budget, share: Fraction) -> float:
-    """Return the noise of the sum of a column whose bounds are 0 and 1; public."""
-    sensitivity = mean_sensitivity(columns, rows_per_person)
-    return gaussian_part_scale(columns, sensitivity, budget, share) / _UNITS
-
-
-def measure_means(
-    places: NDArray[np.float64],
-    *,
-    rows_per_person: int,
-    budget: Budget,
-    share: Fraction,
-    noise: NoiseSource,
-) -> tuple[NDArray[np.float64], float]:
-    """Return noisy means of columns whose bounds are 0 and 1, and their noise.
-
-    Notes
-    -----
-    **Sensitivity** :func:`mean_sensitivity`. Places are rounded to multiples of 2^-20, one row
-    at a time, and added up as integers: sums have no rounding errors.
-
-    **Privacy** As :func:`measure`. The number of rows is public.
-    """
-    whole = np.rint(places.clip(0, 1) * _UNITS).astype(np.int64)
-    sums = whole.sum(axis=0).astype(np.float64)
-    sensitivity = mean_sensitivity(places.shape[1], rows_per_person)
-    noisy = gaussian_part(sums, sensitivity=sensitivity, budget=budget, share=share, noise=noise)
-    sigma = gaussian_part_scale(sums.size, sensitivity, budget, share)
-    rows = float(_UNITS) * len(places)
-    return noisy / rows, sigma / rows

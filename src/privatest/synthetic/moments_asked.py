@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,8 @@ Floats = NDArray[np.float64]
 
 def correlation(source: Source, pair: tuple[Function, Function], asked: Question) -> Estimate:
     """Estimate the correlation of two functions of a row."""
+    # about their centres: then what is not known of means hardly matters
+    pair = (_about_centre(source, pair[0], asked), _about_centre(source, pair[1], asked))
     powers = ((), (0,), (1,), (0, 0), (1, 1), (0, 1))
     moments = [_product([pair[i] for i in power], asked.where) for power in powers]
     found = source.means(moments, asked.marks)
@@ -56,6 +59,17 @@ def correlation(source: Source, pair: tuple[Function, Function], asked: Question
             return nothing(float(_plain_correlation(found)[0]), _SPREAD, (-1.0, 1.0))
     asked = Question(asked.function, n=asked.n, reach=(-1.0, 1.0))
     return estimates_of(source, moved, np.array([value]), _plain_correlation(found), asked)[0]
+
+
+def _about_centre(source: Source, function: Function, asked: Question) -> Function:
+    """Return a function less its mean over the rows, in units of its spread."""
+    inside = np.ones(1) if asked.where is None else asked.where(source.columns)
+    kept = source.weights * flat(inside, source.columns)
+    kept = kept / max(float(kept.sum()), 1e-12)
+    values = flat(function(source.columns), source.columns)
+    centre = float(kept @ values)
+    spread = math.sqrt(max(float(kept @ (values - centre) ** 2), 0.0))
+    return _shifted(function, centre, spread if spread > 1e-9 * max(1.0, abs(centre)) else 1.0)
 
 
 def _plain_correlation(found: Found) -> Floats:
@@ -95,6 +109,10 @@ def regression(
     names = ["intercept", *predictors]
     k = len(names)
     parts, centre, scale = _standardised(source, predictors, asked)
+    if source.additive and asked.marks is not None:  # squares turn at the centres
+        own = asked.marks
+        turns = {n: [*own.get(n, ()), at] for n, at in zip(names, centre, strict=True)}
+        asked = replace(asked, marks={**own, **turns})
     pairs = [(i, j) for i in range(k) for j in range(i, k)]
     moments = [_product([parts[i], parts[j]], asked.where) for i, j in pairs]
     moments += [_product([part, target], asked.where) for part in parts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -26,11 +27,13 @@ from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
-from privatest.mechanisms.additive import gaussian
+from privatest.mechanisms.additive import gaussian, gaussian_part, gaussian_part_scale
+from privatest.synthetic.atoms import ATOM_SHARE, has_atoms, measure_atoms
 from privatest.synthetic.coefficients import Coefficients, of_subspace
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts, Weighting
 from privatest.synthetic.features_release import features_release
+from privatest.synthetic.measured import Measured
 from privatest.synthetic.points import (
     box_points,
     check_points,
@@ -101,7 +104,8 @@ def release(
         The budget. The mechanism needs delta > 0.
     method : {"auto", "tables", "subspace", "features"}
         "tables": rows that fit noisy counts of each column and of pairs of columns; the counts
-        are released too. "subspace" (Algorithm 1): public points, private weights. "features"
+        are released too. "subspace" (Algorithm 1): public points, private weights; a tenth of
+        the budget counts the schema's atoms, if there are any. "features"
         (Algorithm 2): points and weights are fitted to a noisy mean of random Fourier features.
         "auto" takes "tables" if there are categories, atoms or more than two columns and none
         of the options of "subspace" is given, else "subspace".
@@ -181,6 +185,7 @@ def release(
         )
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
+    atoms: tuple[Measured, ...] = ()
     if method == "features":
         points, fitted, measured = features_release(
             plan.sample,
@@ -198,8 +203,10 @@ def release(
         )
         before = None
     else:
+        atoms = _atoms(x, plan, budget, source)
+        rest = 1 - ATOM_SHARE if atoms else None
         points, fitted, before, measured = _subspace(
-            plan, chosen, weight_bound, tolerance, budget, generator, source
+            plan, chosen, weight_bound, tolerance, budget, rest, generator, source
         )
     facts = Facts(
         n=len(plan.sample.rows),
@@ -213,7 +220,15 @@ def release(
         simulated=source.simulated,
     )
     rows = _columns(points, plan.sample)
-    return SyntheticData(rows, fitted.weights, fitted.draws, facts, before, measured)
+    return SyntheticData(rows, fitted.weights, fitted.draws, facts, before, measured, atoms)
+
+
+def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[Measured, ...]:
+    """Count rows at atoms, in the columns' own units: scaled ones may be off by a rounding."""
+    schema = plan.sample.schema
+    if schema is None or not has_atoms(schema):
+        return ()
+    return measure_atoms(encode_sample(x, schema, units="own").rows, schema, budget, noise)
 
 
 def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
@@ -276,16 +291,26 @@ def _subspace(
     weight_bound: float,
     tolerance: float,
     budget: Budget,
+    share: Fraction | None,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> tuple[NDArray[np.float64], Weighting, Weighting | None, Coefficients]:
-    """Algorithm 1: points, their weights, the signed weights, and what was measured."""
+    """Algorithm 1: points, their weights, the signed weights, and what was measured.
+
+    ``share`` is what the coefficients take of the budget; None for all of it.
+    """
     rows, n = plan.sample.rows, len(plan.sample.rows)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
-    sigma = gaussian_scale(sensitivity.value, budget)
     exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
-    noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
+    if share is None:
+        sigma = gaussian_scale(sensitivity.value, budget)
+        noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
+    else:
+        sigma = gaussian_part_scale(exact.size, sensitivity, budget, share)
+        noisy = gaussian_part(
+            exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
+        )
     # from here on everything is post-processing
     points, coordinates = plan.points, space.coordinates
     known, *fewer = nested_moments(coordinates)

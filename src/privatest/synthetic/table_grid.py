@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,48 +12,117 @@ from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.synthetic.cells import Cells
+from privatest.synthetic.measured import Measured
 from privatest.synthetic.probes import Marks
 
-__all__ = ["MOST_PLACES", "Grid", "Watched", "reduced"]
+__all__ = ["MOST_PLACES", "Grid", "Watched", "folded"]
 
 _WITHIN = 7  # values that are looked at in a cell with many
+_WITHIN_RUN = 3  # in a run of cells, where it is known at which numbers the function may jump
+_FEW_CELLS = 16  # of a column that is not merged in runs
 MOST_PLACES = 1 << 20
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Values of one or two columns to look at, and the cell that each is in."""
+    """Values of one or two columns to look at, and the class of cells that each is in.
+
+    A class is a cell or, of two columns that are asked in words, a run of cells that no table
+    tells apart: ends and known jumps then show how far a function goes.
+
+    Attributes
+    ----------
+    columns : mapping
+        All combinations of places, one column each.
+    places : tuple of ndarray
+        For each column, the class of each of its places.
+    classes : tuple of ndarray
+        For each column, the class of each of its cells.
+    """
 
     columns: Columns
-    cells: NDArray[np.intp]
-    size: int
+    places: tuple[Places, ...]
+    classes: tuple[Places, ...]
 
     @classmethod
     def of(
-        cls, used: Sequence[str], cells: Mapping[str, Cells], schema: Schema, marks: Marks
-    ) -> Grid:
-        """Look at every cell, and at every combination of two columns' cells."""
-        within = _WITHIN
+        cls,
+        used: Sequence[str],
+        cells: Mapping[str, Cells],
+        schema: Schema,
+        marks: Marks | None,
+        tables: Sequence[Measured],
+    ) -> Grid | None:
+        """Look at every class, and at every combination of two columns' classes.
+
+        None if there are too many.
+        """
+        runs = marks is not None and len(used) > 1
+        classes = tuple(
+            _runs(cells[name], name, tables) if runs else np.arange(len(cells[name]))
+            for name in used
+        )
+        if math.prod(int(own[-1]) + 1 for own in classes) > MOST_PLACES:
+            return None
+        within = _WITHIN_RUN if runs else _WITHIN
         while True:
-            looked = [_looked(cells[name], marks.get(name, ()), within) for name in used]
-            if math.prod(len(places) for places, _ in looked) <= MOST_PLACES or within <= 2:
+            looked = [
+                _looked(cells[name], own, (marks or {}).get(name, ()), within)
+                for name, own in zip(used, classes, strict=True)
+            ]
+            if math.prod(map(len, looked)) <= MOST_PLACES or within <= 2:
                 break
             within -= 1
-        meshes = np.meshgrid(*(np.arange(len(places)) for places, _ in looked), indexing="ij")
-        columns, joint, size = {}, np.zeros(meshes[0].size, dtype=np.intp), 1
-        for name, mesh, (places, own) in zip(used, meshes, looked, strict=True):
-            columns[name] = _in_words(places, name, schema)[mesh.ravel()]
-            joint = joint * len(cells[name]) + own[mesh.ravel()]
-            size *= len(cells[name])
-        return cls(columns, joint, size)
+        meshes = np.meshgrid(*looked, indexing="ij")
+        columns = {
+            name: _in_words(mesh.ravel(), name, schema)
+            for name, mesh in zip(used, meshes, strict=True)
+        }
+        places = tuple(
+            own[cells[name].codes(values)]
+            for name, own, values in zip(used, classes, looked, strict=True)
+        )
+        return cls(columns, places, classes)
 
     def ends(self, values: Floats) -> tuple[Floats, Floats]:
-        """Return the smallest and the largest value in each cell (or pair of cells)."""
-        low = reduced(values, self.cells, self.size, np.minimum)
-        return low, reduced(values, self.cells, self.size, np.maximum)
+        """Return the smallest and the largest value in each class: classes × functions."""
+        cube = values.reshape(*map(len, self.places), -1)
+        return folded(cube, self.places, np.minimum), folded(cube, self.places, np.maximum)
+
+    def groups(self, table: Measured, used: Sequence[str]) -> list[Places]:
+        """Return for each column the table's group of each class."""
+        found = []
+        for name, classes in zip(used, self.classes, strict=True):
+            first = np.searchsorted(classes, np.arange(int(classes[-1]) + 1))
+            found.append(table.groups[table.columns.index(name)][first])
+        return found
+
+
+def folded(values: Floats, groups: Sequence[Places], how: Any) -> Floats:
+    """Reduce each of the first axes to its groups, by np.minimum, np.maximum or np.add."""
+    for axis, group in enumerate(groups):
+        size = int(group.max()) + 1
+        if size == len(group) and (group == np.arange(size)).all():
+            continue
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(size))
+        ordered = values if (np.diff(group) >= 0).all() else np.take(values, order, axis=axis)
+        values = how.reduceat(ordered, starts, axis=axis)
+    return values
+
+
+def _runs(cells: Cells, name: str, tables: Sequence[Measured]) -> Places:
+    """Return a class for each cell: neighbours that no table tells apart are alike."""
+    if not cells.ordered or len(cells) <= _FEW_CELLS:
+        return np.arange(len(cells))
+    groups = [table.groups[table.columns.index(name)] for table in tables]
+    new = np.any([np.diff(group) != 0 for group in groups], axis=0)
+    found: Places = np.concatenate([[0], np.cumsum(new)]).astype(np.intp)
+    return found
 
 
 class Watched(Mapping[str, NDArray[Any]]):
@@ -87,23 +156,24 @@ class Watched(Mapping[str, NDArray[Any]]):
         return len(next(iter(self._columns.values())))
 
 
-def _looked(cells: Cells, marks: Any, within: int) -> tuple[Floats, NDArray[np.intp]]:
-    """Return values in every cell: all of a few, else its ends, some between, and marks."""
-    found = []
-    for low, high in zip(cells.lowest, cells.highest, strict=True):
-        if low == high:
-            found.append(np.array([low]))
-        elif cells.whole:
-            found.append(np.unique(np.rint(np.linspace(low, high, within))))
-        else:
-            last = high if high == cells.highest[-1] else np.nextafter(high, low)
-            found.append(np.linspace(low, last, within))
+def _looked(cells: Cells, classes: Places, marks: Any, within: int) -> Floats:
+    """Return values in every class: all of a few, else its ends, some between, and marks."""
+    first = np.flatnonzero(np.diff(classes, prepend=-1))
+    low = cells.lowest[first]
+    high = cells.highest[np.append(first[1:] - 1, len(cells) - 1)]
+    if not cells.whole:  # the upper end of a bin belongs to the next
+        open_end = (high > low) & (np.arange(len(high)) < len(high) - 1)
+        high = np.where(open_end, np.nextafter(high, low), high)
+    found = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, within)
+    found[:, -1] = high
+    found = np.clip(np.rint(found) if cells.whole else found, low[:, None], high[:, None])
+    extra = np.empty(0)
     if cells.ordered:
-        sides = [(mark - 1, mark, mark + 1) if cells.whole else _sides(mark) for mark in marks]
+        around = {*marks} | ({0.0} if len(first) < len(cells) else set())  # squares turn at 0
+        sides = [(mark - 1, mark, mark + 1) if cells.whole else _sides(mark) for mark in around]
         extra = np.array([side for mark in sides for side in mark], dtype=np.float64)
-        found.append(extra[(extra >= cells.lowest[0]) & (extra <= cells.highest[-1])])
-    places = np.unique(np.concatenate(found))
-    return places, cells.codes(places)
+        extra = extra[(extra >= cells.lowest[0]) & (extra <= cells.highest[-1])]
+    return np.unique(np.concatenate([found.ravel(), extra]))
 
 
 def _sides(mark: float) -> tuple[float, float, float]:
@@ -117,11 +187,3 @@ def _in_words(places: Floats, name: str, schema: Schema) -> NDArray[Any]:
         dtype = None if len(kinds) == 1 and str not in kinds else object
         return np.array(column.categories, dtype=dtype)[places.astype(np.intp)]
     return places.astype(np.int64) if column.integer else places
-
-
-def reduced(values: Floats, places: NDArray[np.intp], size: int, how: Callable[..., Any]) -> Floats:
-    """Return the smallest or largest row of values at each place."""
-    order = np.argsort(places, kind="stable")
-    starts = np.searchsorted(places[order], np.arange(size))
-    reduced: Floats = how.reduceat(values[order], starts, axis=0)  # type: ignore[attr-defined]
-    return reduced

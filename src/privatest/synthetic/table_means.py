@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic.cells import schema_cells
 from privatest.synthetic.functionals import Found, Function, honest_error
 from privatest.synthetic.measured import Measured
 from privatest.synthetic.probes import Marks
-from privatest.synthetic.table_grid import MOST_PLACES, Grid, Watched, reduced
+from privatest.synthetic.table_grid import Grid, Watched, folded
+from privatest.synthetic.table_leaning import Part, bilinear, cell_slopes, slopes
 
 __all__ = ["TableMeans"]
 
@@ -49,14 +49,17 @@ class TableMeans:
     ) -> None:
         self._columns = columns
         self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
-        self._measured = tuple(table for table in measured if not table.is_mean)
+        self._measured = tuple(table for table in measured if table.is_table)
         self._schema, self._n = schema, n
         self._cells = dict(zip(schema.columns, schema_cells(schema), strict=True))
         ends = np.cumsum([0, *(table.counts.size for table in self._measured)])
         self._starts, self._size = ends[:-1], int(ends[-1])
-        # noisy means of columns, with their noise
+        # noisy means, and where they come after the counts
+        self._means = tuple(mean for mean in measured if not mean.is_table)
+        self._after = self._size + np.cumsum([0, *(mean.counts.size for mean in self._means)])
+        self._total = int(self._after[-1])
         self._known = {
-            mean.columns[0]: (float(mean.counts), mean.sigma) for mean in measured if mean.is_mean
+            mean.columns[0]: place for place, mean in enumerate(self._means) if mean.is_mean
         }
         self._codes: dict[str, NDArray[np.intp]] = {}
 
@@ -84,25 +87,47 @@ class TableMeans:
         tables = [place for place, each in enumerate(self._measured) if {*used} <= {*each.columns}]
         if not used or not tables or self._hidden(used, marks):
             return self._unknown(values)
-        grid = Grid.of(used, self._cells, self._schema, marks or {})
+        counted = [self._measured[place] for place in tables]
+        grid = Grid.of(used, self._cells, self._schema, marks, counted)
+        if grid is None:
+            return self._unknown(values)
         looked = np.asarray(function(grid.columns), dtype=np.float64)
-        looked = looked.reshape(len(grid.cells), values.shape[1])
-        held, sums = self._sums(used, values)
-        ends = grid.ends(looked)
-        parts = [self._part(place, used, (held, sums), ends) for place in tables]
+        looked = looked.reshape(-1, values.shape[1])
+        sums, ends = self._sums(used, values, grid), grid.ends(looked)
+        parts = [self._part(place, used, sums, ends, grid) for place in tables]
         if len(used) == 1 and used[0] in self._known:
-            whole = (held, sums)
-            parts += [self._leaning(place, used[0], whole, looked, grid) for place in tables]
+            parts += [self._leaning(place, used[0], sums, looked, grid) for place in tables]
+        if len(used) == 2:
+            parts += self._with_moments(tables, used, sums, looked, grid)
         return self._best(parts, values)
+
+    def edges(self, column: str, where: Function | None = None) -> Floats:
+        """Return the numbers t such that rows with column <= t are whole groups of a table.
+
+        Of the finest table of the column and of those that a condition uses.
+        """
+        watched = Watched(self._columns)
+        watched.used.add(column)
+        if where is not None:
+            where(watched)
+        tables = [each for each in self._measured if watched.used <= {*each.columns}]
+        if not tables:
+            return np.empty(0)
+        groups = [table.groups[table.columns.index(column)] for table in tables]
+        cells, group = self._cells[column], max(groups, key=lambda each: int(each.max()))
+        last = np.append(np.flatnonzero(np.diff(group)), len(cells) - 1)
+        highest = cells.highest[last]
+        if not cells.whole:  # the upper end of a bin belongs to the next, but for the last
+            open_end = (cells.lowest[last] < highest) & (last < len(cells) - 1)
+            highest = np.where(open_end, np.nextafter(highest, -np.inf), highest)
+        return np.asarray(highest, dtype=np.float64)
 
     def _hidden(self, used: Sequence[str], marks: Marks | None) -> bool:
         """Whether a function may do more within cells than looking at some values shows.
 
-        Without ``marks`` it may jump anywhere; and there may be too many cells to look at.
+        Without ``marks`` it may jump anywhere.
         """
         own = [self._cells[name] for name in used]
-        if math.prod(map(len, own)) > MOST_PLACES:
-            return True
         return marks is None and any((cells.highest > cells.lowest).any() for cells in own)
 
     def fitted(self, table: Measured) -> Floats:
@@ -121,16 +146,20 @@ class TableMeans:
         used: Sequence[str],
         rows: tuple[Floats, Floats],
         ends: tuple[Floats, Floats],
-    ) -> _Part:
+        grid: Grid,
+    ) -> Part:
         """Estimate from one table: sums of counts times the function's value in each group."""
         table = self._measured[place]
-        shape = tuple(table.counts.shape[table.columns.index(name)] for name in used)
-        group = _joint_groups(table, used, shape)
+        groups = grid.groups(table, used)
         low, high = (
-            reduced(end, group, math.prod(shape), how)
+            folded(end, groups, how)
             for end, how in zip(ends, (np.minimum, np.maximum), strict=True)
         )
-        middle = _middles(rows, group, low, high)
+        shape = low.shape[:-1]
+        held, sums = (folded(each, groups, np.add) for each in rows)
+        middle = np.where(held > 0, sums / np.maximum(held, 1e-300), (low + high) / 2)
+        low, high = low.reshape(-1, low.shape[-1]), high.reshape(-1, low.shape[-1])
+        middle = np.clip(middle.reshape(low.shape), low, high)
         other = tuple(i for i, name in enumerate(table.columns) if name not in used)
         counts = table.counts.sum(axis=other) if other else table.counts
         if len(used) == 2 and table.columns[0] != used[0]:
@@ -145,7 +174,7 @@ class TableMeans:
         unsure = scale * np.sqrt(((ranges - ranges.mean(axis=0)) ** 2).sum(axis=0))
         unseen = np.maximum(shares @ ranges + _SURELY * unsure, 0.0) * (ranges > 0).any(axis=0)
         spread = _spread_out(level, table, used, shape) * (table.sigma / self._n)
-        return _Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
+        return Part(shares @ middle, noise, unseen, [(int(self._starts[place]), spread)])
 
     def _leaning(
         self,
@@ -154,29 +183,105 @@ class TableMeans:
         rows: tuple[Floats, Floats],
         looked: Floats,
         grid: Grid,
-    ) -> _Part:
+    ) -> Part:
         """Estimate with the column's own mean: f = c x + rest, c as f leans within cells."""
-        mean, sigma = self._known[name]
+        known = self._means[self._known[name]]
+        mean, sigma = float(known.counts), known.sigma
         at = grid.columns[name].astype(np.float64)
-        steep = _slopes(at, looked, grid.cells)
-        own = self._sums([name], self._columns[name].astype(np.float64)[:, None])[1]
+        steep = slopes(at, looked, grid.places[0])
+        own = self._sums([name], self._columns[name].astype(np.float64)[:, None], grid)[1]
         rest = rows[0], rows[1] - own * steep
-        part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)))
-        start = self._size + list(self._known).index(name)
+        part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)), grid)
+        start = int(self._after[self._known[name]])
         noise = np.hypot(part.noise, np.abs(steep) * sigma)
         pieces = [*part.pieces, (start, (steep * sigma)[None, :])]
-        return _Part(part.values + steep * mean, noise, part.unseen, pieces)
+        return Part(part.values + steep * mean, noise, part.unseen, pieces)
 
-    def _sums(self, used: Sequence[str], values: Floats) -> tuple[Floats, Floats]:
-        """Return the synthetic rows' weight in each cell, and the sums of the functions there."""
-        own = np.zeros(len(values), dtype=np.intp)
-        size = 1
-        for name in used:
-            own = own * len(self._cells[name]) + self._code(name)
-            size *= len(self._cells[name])
+    def _with_moments(
+        self,
+        tables: Sequence[int],
+        used: Sequence[str],
+        rows: tuple[Floats, Floats],
+        looked: Floats,
+        grid: Grid,
+    ) -> list[Part]:
+        """Estimate functions of two columns with what was measured of both beside tables."""
+        found: list[Part] = []
+        for index, mean in enumerate(self._means):
+            if {*mean.columns} != {*used}:
+                continue
+            if mean.is_product:
+                found += self._bilinear(index, looked, grid)
+            elif mean.is_sums:
+                found += [self._summed(index, place, used, rows, looked, grid) for place in tables]
+        return found
+
+    def _summed(
+        self,
+        index: int,
+        place: int,
+        used: Sequence[str],
+        rows: tuple[Floats, Floats],
+        looked: Floats,
+        grid: Grid,
+    ) -> Part:
+        """Estimate with sums of x by the cells of g: f = c(g) (x - middle) + rest."""
+        mean = self._means[index]
+        name = mean.columns[0]
+        steep = cell_slopes(grid, used, name, looked)
+        axis = list(used).index(name)
+        at = grid.columns[name].astype(np.float64) - self._middle(name)
+        leaning = at.reshape(*map(len, grid.places), 1) * np.expand_dims(steep, axis)
+        values = self._columns[name].astype(np.float64) - self._middle(name)
+        own = self._sums(used, values[:, None], grid)[1] * np.expand_dims(steep, axis)
+        ends = grid.ends(looked - leaning.reshape(looked.shape))
+        part = self._part(place, used, (rows[0], rows[1] - own), ends, grid)
+        noise = np.hypot(part.noise, mean.sigma * np.sqrt((steep**2).sum(axis=0)))
+        pieces = [*part.pieces, (int(self._after[index]), steep * mean.sigma)]
+        return Part(part.values + mean.counts @ steep, noise, part.unseen, pieces)
+
+    def _bilinear(self, index: int, looked: Floats, grid: Grid) -> list[Part]:
+        """Estimate a + b x + c y + d xy from measured means alone."""
+        product = self._means[index]
+        if not {*product.columns} <= {*self._known}:
+            return []
+        at = [
+            grid.columns[name].astype(np.float64) - self._middle(name) for name in product.columns
+        ]
+        found = bilinear(at, looked)
+        if found is None:
+            return []
+        places = [*(self._known[name] for name in product.columns), index]
+        means = [float(self._means[place].counts) for place in places]
+        for which, name in enumerate(product.columns):
+            means[which] -= self._middle(name)
+        sigmas = np.array([self._means[place].sigma for place in places])
+        noise = np.sqrt(((found[1:] * sigmas[:, None]) ** 2).sum(axis=0))
+        pieces = [
+            (int(self._after[place]), (slope * sigma)[None, :])
+            for place, slope, sigma in zip(places, found[1:], sigmas, strict=True)
+        ]
+        return [Part(found[0] + np.array(means) @ found[1:], noise, np.zeros_like(noise), pieces)]
+
+    def _middle(self, name: str) -> float:
+        column = self._schema.columns[name]
+        assert isinstance(column, NumericColumn)
+        return (column.lower + column.upper) / 2
+
+    def _sums(self, used: Sequence[str], values: Floats, grid: Grid) -> tuple[Floats, Floats]:
+        """Return the synthetic rows' weight in each class, and the sums of the functions there.
+
+        Classes × 1 and classes × functions.
+        """
+        own, sizes = np.zeros(len(values), dtype=np.intp), []
+        for name, classes in zip(used, grid.classes, strict=True):
+            sizes.append(int(classes[-1]) + 1)
+            own = own * sizes[-1] + classes[self._code(name)]
+        size = math.prod(sizes)
         held = np.bincount(own, self._weights, minlength=size)
         columns = [np.bincount(own, self._weights * each, minlength=size) for each in values.T]
-        return held.astype(np.float64), np.column_stack(columns).astype(np.float64)
+        sums = np.column_stack(columns).astype(np.float64).reshape(*sizes, -1)
+        return held.astype(np.float64).reshape(*sizes, 1), sums
 
     def _code(self, name: str) -> NDArray[np.intp]:
         if name not in self._codes:
@@ -189,11 +294,11 @@ class TableMeans:
 
     # --- several tables --------------------------------------------------------------------------
 
-    def _best(self, parts: Sequence[_Part], values: Floats) -> Found:
+    def _best(self, parts: Sequence[Part], values: Floats) -> Found:
         """Average tables that leave nothing open, or take the one with the shortest bar."""
         count = values.shape[1]
         found = [np.empty(count) for _ in range(3)]
-        directions = np.zeros((self._size + len(self._known), count))
+        directions = np.zeros((self._total, count))
         for column in range(count):
             noise = np.array([part.noise[column] for part in parts])
             unseen = np.array([part.unseen[column] for part in parts])
@@ -220,7 +325,7 @@ class TableMeans:
 
     def _constant(self, values: Floats) -> Found:
         nothing = np.zeros(values.shape[1])
-        zero = np.zeros((self._size + len(self._known), values.shape[1]))
+        zero = np.zeros((self._total, values.shape[1]))
         middle = self._weights @ values
         return Found(middle, nothing, nothing, nothing, zero, nothing, middle)
 
@@ -228,57 +333,10 @@ class TableMeans:
         """Return what the rows say, which nothing measured supports."""
         count = values.shape[1]
         unseen = np.full(count, np.inf)
-        zero = np.zeros((self._size + len(self._known), count))
+        zero = np.zeros((self._total, count))
         middle = self._weights @ values
         spreads = self._spreads(values)
         return Found(middle, unseen, np.zeros(count), unseen, zero, spreads, middle)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    values: Floats
-    noise: Floats
-    unseen: Floats
-    # where in all that was measured, and how the estimate moves with the noise of each number
-    pieces: list[tuple[int, Floats]]
-
-
-def _joint_groups(table: Measured, used: Sequence[str], shape: tuple[int, ...]) -> NDArray[np.intp]:
-    """Return the group of each cell of a column, or of each pair of cells of two."""
-    groups = [table.groups[table.columns.index(name)] for name in used]
-    if len(groups) == 1:
-        return groups[0]
-    return (groups[0][:, None] * shape[1] + groups[1]).ravel()
-
-
-def _middles(
-    rows: tuple[Floats, Floats], group: NDArray[np.intp], low: Floats, high: Floats
-) -> Floats:
-    """Return what the synthetic rows say of each group of cells; without rows the middle."""
-    held = np.bincount(group, rows[0], minlength=len(low))[:, None]
-    sums = np.column_stack([np.bincount(group, each, minlength=len(low)) for each in rows[1].T])
-    middle = np.where(held > 0, sums / np.maximum(held, 1e-300), (low + high) / 2)
-    return np.clip(middle, low, high)
-
-
-def _slopes(at: Floats, values: Floats, cells: NDArray[np.intp]) -> Floats:
-    """Return the slopes of functions of a number within cells, by least squares."""
-    counts = np.bincount(cells)
-
-    def within(each: Floats) -> Floats:
-        centres = np.bincount(cells, each) / np.maximum(counts, 1)
-        return np.asarray(each - centres[cells], dtype=np.float64)
-
-    own, less = within(at), within
-    if not own.any():  # each cell holds a single value: the slope over all of them
-        less = _centred
-        own = less(at)
-    size = max(float(own @ own), 1e-300)
-    return np.array([float(own @ less(column)) / size for column in values.T])
-
-
-def _centred(each: Floats) -> Floats:
-    return np.asarray(each - each.mean(), dtype=np.float64)
 
 
 def _spread_out(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,7 +20,8 @@ from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.tables import read_data
 from privatest.synthetic.cells import Cells, schema_cells
-from privatest.synthetic.measured import Measured, mean_scale, table_scale
+from privatest.synthetic.measured import Measured, table_scale
+from privatest.synthetic.moments import Moments, moment_scale
 
 __all__ = [
     "Round",
@@ -30,11 +31,17 @@ __all__ = [
     "plan_tables",
     "suits_tables",
     "tables_of",
+    "wanted_moments",
 ]
 
 _FEW_PAIRS = 6  # all of them are measured in fine groups at once
 # shares of the budget; what they leave is for fine tables of pairs, or of one column
 _ONE_WAY, _MEANS, _COARSE = Fraction(3, 10), Fraction(1, 20), Fraction(1, 5)
+_MORE_MEANS = Fraction(1, 10)  # where sums by cells and products are measured as well
+_MEANS_ALONE = Fraction(1, 5)  # where pairs would not be seen
+_FEW_CELLS = 16  # of a column that others are added up by
+_AFFORDED = 0.02  # noise of sums and products, in parts of the bounds; with more they say little
+_SEEN = 8  # pairs are seen if n is so many times the noise of a count: one in a quarter is then two
 _MEAN_CELLS = 8  # with more of them a mean is known better by itself than from counts
 COARSE_GROUPS = 8  # a group of a coarse table holds about an eighth of the rows, or more
 _FEWEST, _MOST = 8, 64  # fine groups
@@ -84,6 +91,8 @@ class TablesPlan:
         The number of private rows.
     budget : Budget
         What all rounds cost together.
+    more : bool
+        Whether sums by cells and products are measured with the means.
     means, one_way, coarse, fine : Fraction
         Shares of the budget for means of numeric columns, tables of single columns, coarse
         tables of all pairs, and fine tables of pairs (those chosen by the coarse ones, or all
@@ -94,6 +103,7 @@ class TablesPlan:
     cells: tuple[Cells, ...]
     n: int
     budget: Budget
+    more: bool
     means: Fraction
     one_way: Fraction
     coarse: Fraction
@@ -121,9 +131,9 @@ class TablesPlan:
         return {name: float(part) for name, part in parts.items() if part}
 
     @property
-    def averaged(self) -> list[int]:
-        """The columns whose means are measured, by position."""
-        return [place for place, cells in enumerate(self.cells) if _has_mean(cells)]
+    def moments(self) -> Moments:
+        """The means that are measured."""
+        return wanted_moments(self.cells, more=self.more)
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -142,9 +152,10 @@ class TablesPlan:
         """What would be measured, and with how much noise."""
         columns, found = len(self.names), []
         if self.means:
-            count, person = len(self.averaged), self.rows_per_person
-            noise = mean_scale(count, person, self.budget, self.means) / self.n
-            found.append(Round("means", count, 0, float(self.means), noise))
+            wanted = self.moments
+            noise = moment_scale(wanted, self.rows_per_person, self.budget, self.means) / self.n
+            what = "means, also of groups and products" if self.more else "means"
+            found.append(Round(what, len(wanted), 0, float(self.means), noise))
         cells = max(map(len, self.cells))
         rounds = [("tables of one column", columns, cells, self.one_way)]
         if self.coarse:
@@ -177,18 +188,29 @@ class TablesPlan:
         places: NDArray[np.float64] = ((values - box.lower) / box.width).clip(0, 1)
         return places
 
-    def own_means(self, means: Mapping[int, float], sigma: float) -> list[Measured]:
-        """Return noisy means in the columns' own units."""
-        box = self.schema.box
-        return [
+    def own_means(self, moments: Sequence[NDArray[np.float64]], sigma: float) -> list[Measured]:
+        """Return noisy means in the columns' own units: as measured where bounds are 0 and 1."""
+        box, names, wanted = self.schema.box, self.names, self.moments
+        means, *sums, products = moments
+        found = [
             Measured(
-                (self.names[place],),
+                (names[place],),
                 (),
                 np.array(box.lower[place] + mean * box.width[place]),
                 float(sigma * box.width[place]),
             )
-            for place, mean in means.items()
+            for place, mean in zip(wanted.means, means, strict=True)
         ]
+        for (place, other), values in zip(wanted.sums, sums, strict=True):
+            width, groups = float(box.width[place]), np.arange(len(self.cells[other]))
+            pair = names[place], names[other]
+            found.append(Measured(pair, (groups,), values * width, sigma * width))
+        for (one, other), value in zip(wanted.products, products, strict=True):
+            width = float(box.width[one] * box.width[other])
+            found.append(
+                Measured((names[one], names[other]), (), np.array(value * width), sigma * width)
+            )
+        return found
 
     def sigma(self, tables: int, share: Fraction) -> float:
         """Return the noise of a count if ``tables`` share a round."""
@@ -207,6 +229,20 @@ def _has_mean(cells: Cells) -> bool:
     return cells.ordered and len(cells) > _MEAN_CELLS
 
 
+def wanted_moments(cells: Sequence[Cells], *, more: bool) -> Moments:
+    """Return the means of columns with many cells; sums by columns with few, and products."""
+    means = tuple(place for place, own in enumerate(cells) if _has_mean(own))
+    if not more:
+        return Moments(means)
+    few = [place for place, own in enumerate(cells) if _has_few(own)]
+    sums = tuple((place, other) for place in means for other in few if place != other)
+    return Moments(means, sums, tuple(itertools.combinations(means, 2)))
+
+
+def _has_few(cells: Cells) -> bool:
+    return len(cells) <= _FEW_CELLS and bool((cells.lowest == cells.highest).all())
+
+
 def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
     """Return the rounds for a schema; refuse one that is too large."""
     columns = len(schema.columns)
@@ -216,12 +252,26 @@ def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
             "pair of them takes noise: release fewer."
         )
     cells = schema_cells(schema)
-    pairs = columns * (columns - 1) // 2
-    means = _MEANS if any(map(_has_mean, cells)) else Fraction(0)
-    one_way = 1 - means if pairs == 0 else _ONE_WAY
-    coarse = Fraction(0) if pairs <= _FEW_PAIRS else _COARSE
-    fine = 1 - means - one_way - coarse
-    return TablesPlan(schema, cells, n, budget, means, one_way, coarse, fine)
+    pairs, person = columns * (columns - 1) // 2, schema.rows_per_person
+    few = pairs <= _FEW_PAIRS
+    coarse = Fraction(0) if few else _COARSE
+    share = 1 - _ONE_WAY - _MEANS if few else coarse
+    seen = pairs > 0 and n >= _SEEN * table_scale(pairs, 1, person, budget, share)
+    wanted = wanted_moments(cells, more=True)
+    noise = moment_scale(wanted, person, budget, _MORE_MEANS) / n if len(wanted) else math.inf
+    more = seen and few and noise <= _AFFORDED and len(wanted) > len(wanted.means)
+    if not wanted.means:
+        means = Fraction(0)
+    elif pairs and not seen:
+        means = _MEANS_ALONE
+    else:
+        means = _MORE_MEANS if more else _MEANS
+    if not seen:
+        return TablesPlan(
+            schema, cells, n, budget, more, means, 1 - means, Fraction(0), Fraction(0)
+        )
+    fine = 1 - means - _ONE_WAY - coarse
+    return TablesPlan(schema, cells, n, budget, more, means, _ONE_WAY, coarse, fine)
 
 
 def suits_tables(bounds: Bounds, x: object) -> bool:

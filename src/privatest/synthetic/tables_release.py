@@ -5,7 +5,7 @@ Proof: docs/proofs/tables.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,8 +17,9 @@ from privatest.data.samples import Sample
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.estimates import Facts
 from privatest.synthetic.grouping import grouped, merged, on_simplex, useful_pairs
-from privatest.synthetic.measured import Measured, Wanted, measure, measure_means
+from privatest.synthetic.measured import Measured, Wanted, measure
 from privatest.synthetic.mixture import Target, fit_mixture
+from privatest.synthetic.moments import measure_moments
 from privatest.synthetic.shapes import Column
 from privatest.synthetic.table_rows import cell_codes, group_codes, row_values
 from privatest.synthetic.tables_plan import COARSE_GROUPS, TablesPlan
@@ -43,8 +44,8 @@ class Tables:
         For each column the fine group of each cell.
     coarse : tuple of ndarray or None
         For each column the coarse group of each fine group, if coarse tables were measured.
-    means : mapping of int to float
-        Noisy means by position, where bounds are 0 and 1.
+    moments : list of ndarray
+        Noisy means, where bounds are 0 and 1, as :func:`moments.measure_moments` has them.
     mean_sigma : float
         Their noise.
     """
@@ -52,7 +53,7 @@ class Tables:
     measured: list[Measured]
     fine: Groups
     coarse: Groups | None
-    means: Mapping[int, float]
+    moments: list[NDArray[np.float64]]
     mean_sigma: float
 
     @property
@@ -62,6 +63,7 @@ class Tables:
 
     def columns(self, plan: TablesPlan) -> list[Column]:
         """Return what was measured of each column alone."""
+        means = dict(zip(plan.moments.means, self.moments[0].tolist(), strict=True))
         return [
             Column(
                 cells,
@@ -69,7 +71,7 @@ class Tables:
                 table.counts,
                 table.sigma,
                 plan.n,
-                self.means.get(place),
+                means.get(place),
                 self.mean_sigma,
             )
             for place, (cells, group, table) in enumerate(
@@ -102,7 +104,7 @@ def measure_tables(
     Notes
     -----
     **Sensitivity** Each round: :func:`privatest.synthetic.measured.table_sensitivity`, and
-    :func:`privatest.synthetic.measured.mean_sensitivity`.
+    :meth:`privatest.synthetic.moments.Moments.sensitivity`.
 
     **Privacy** Shares of the rounds add up to 1. Groups of cells and the pairs of the last
     round are chosen from noisy tables of earlier rounds: post-processing, and adaptive
@@ -120,23 +122,24 @@ def measure_tables(
             noise=noise,
         )
 
-    averaged = plan.averaged
-    means, mean_sigma = np.empty(0), 0.0
+    means, mean_sigma = [np.empty(0)], 0.0
     if plan.means:
-        means, mean_sigma = measure_means(
-            places[:, averaged],
+        means, mean_sigma = measure_moments(
+            places,
+            codes,
+            [len(cells) for cells in plan.cells],
+            plan.moments,
             rows_per_person=plan.rows_per_person,
             budget=plan.budget,
             share=plan.means,
             noise=noise,
         )
-    known = dict(zip(averaged, means.tolist(), strict=True))
     alone = [Wanted((i,), (np.arange(len(c)),)) for i, c in enumerate(plan.cells)]
     single = buy(alone, plan.one_way)
     shares = [on_simplex(table.counts, plan.n) for table in single]
     fine = _merged(shares, plan, max(plan.n / plan.fine_groups, _CELL * single[0].sigma))
     if not plan.fine:
-        return Tables(single, fine, None, known, mean_sigma)
+        return Tables(single, fine, None, means, mean_sigma)
     sums = [grouped(counts, group) for counts, group in zip(shares, fine, strict=True)]
     pairs, bought, coarse = plan.pairs, [], None
     if plan.coarse:
@@ -150,7 +153,7 @@ def measure_tables(
         chosen = useful_pairs(bought, rough, pairs, sizes, plan.sigma(1, plan.fine), plan.n)
         pairs = [pairs[place] for place in chosen]
     bought += buy([Wanted(pair, (fine[pair[0]], fine[pair[1]])) for pair in pairs], plan.fine)
-    return Tables([*single, *bought], fine, coarse, known, mean_sigma)
+    return Tables([*single, *bought], fine, coarse, means, mean_sigma)
 
 
 def _merged(counts: Sequence[NDArray[np.float64]], plan: TablesPlan, least: float) -> Groups:
@@ -231,7 +234,7 @@ def tables_release(
         },
         simulated=noise.simulated,
     )
-    means = plan.own_means(tables.means, tables.mean_sigma)
+    means = plan.own_means(tables.moments, tables.mean_sigma) if plan.means else []
     weights = np.full(n_rows, 1 / n_rows)
     # no draws: bars come from what was measured, and refitted rows were seen not to cover
     draws = np.empty((n_rows, 0))

@@ -109,9 +109,10 @@ def independence_outcome(
     for name in (a, b):
         if name not in release.columns:
             raise ParameterError(f"there is no column {str(name)[:60]!r}.")
-    tables = [table for table in release.measured if {*table.columns} == {a, b} and a != b]
+    every = [table for table in release.measured if table.is_table]
+    tables = [table for table in every if {*table.columns} == {a, b} and a != b]
     if not tables:
-        pairs = [" and ".join(t.columns) for t in release.measured if len(t.columns) == 2]
+        pairs = [" and ".join(t.columns) for t in every if len(t.columns) == 2]
         raise ParameterError(
             f"{a} and {b} were not measured together; these were: {'; '.join(pairs) or 'none'}."
         )
@@ -238,7 +239,7 @@ def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[Counted, Coun
     found: dict[str, tuple[Counted, Counted]] = {}
     for first in a.measured:
         for second in b.measured:
-            if first.columns != second.columns or first.is_mean or second.is_mean:
+            if first.columns != second.columns or not (first.is_table and second.is_table):
                 continue
             both = zip(first.groups, second.groups, strict=True)
             groups = tuple(common_groups(*pair) for pair in both)

@@ -1,0 +1,131 @@
+"""Atoms of a release by points: values with mass, which no smooth kernel tells from numbers near.
+
+The rows at each atom, and between atoms, are counted in tables of their own, with Gaussian noise
+for a share of the budget. Proof: docs/proofs/synthetic.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Budget
+from privatest.data.schema import NumericColumn, Schema
+from privatest.synthetic.cells import Cells, schema_cells
+from privatest.synthetic.functionals import Engine, Found, Function
+from privatest.synthetic.measured import Measured, Wanted, measure
+
+if TYPE_CHECKING:
+    from privatest.synthetic.probes import Marks
+    from privatest.synthetic.table_means import TableMeans
+
+__all__ = ["ATOM_SHARE", "AtomMeans", "has_atoms", "measure_atoms"]
+
+ATOM_SHARE = Fraction(1, 10)  # of the budget; the noise of what else is measured grows by 5%
+
+Floats = NDArray[np.float64]
+
+
+def has_atoms(schema: Schema | None) -> bool:
+    """Whether a column has values that are to be counted on their own."""
+    columns = () if schema is None else schema.columns.values()
+    return any(isinstance(column, NumericColumn) and column.atoms for column in columns)
+
+
+def measure_atoms(
+    rows: Floats, schema: Schema, budget: Budget, noise: NoiseSource
+) -> tuple[Measured, ...]:
+    """Count the rows at atoms and between them, for :data:`ATOM_SHARE` of the budget.
+
+    Parameters
+    ----------
+    rows : ndarray
+        Private rows in the columns' own units.
+    schema : Schema
+        Their public description.
+    budget : Budget
+        That of the whole release.
+    noise : NoiseSource
+        The secret randomness.
+
+    Notes
+    -----
+    **Sensitivity** One table for each column with atoms: a row is in one group of each
+    (:func:`privatest.synthetic.measured.table_sensitivity`).
+
+    **Privacy** Gaussian noise for a share of the budget; the coefficients take the rest.
+    """
+    cells = schema_cells(schema)
+    wanted = [
+        Wanted((place,), (_groups(own, column.atoms),))
+        for place, (own, column) in enumerate(zip(cells, schema.columns.values(), strict=True))
+        if isinstance(column, NumericColumn) and column.atoms
+    ]
+    codes = [own.codes(rows[:, place]) for place, own in enumerate(cells)]
+    return tuple(
+        measure(
+            np.column_stack(codes),
+            wanted,
+            [*schema.columns],
+            rows_per_person=schema.rows_per_person,
+            budget=budget,
+            share=ATOM_SHARE,
+            noise=noise,
+        )
+    )
+
+
+def _groups(cells: Cells, atoms: Sequence[float]) -> NDArray[np.intp]:
+    """Return a group for each cell: atoms stand alone, all cells between two of them together."""
+    alone = np.isin(cells.lowest, atoms) & (cells.lowest == cells.highest)
+    after = np.concatenate([[False], alone[:-1]])
+    return (np.cumsum(alone | after) - int(alone[0])).astype(np.intp)
+
+
+def _squared(function: Function | Sequence[Function]) -> Function | list[Function]:
+    if callable(function):
+        return lambda columns: np.square(np.asarray(function(columns), dtype=np.float64))
+    return [lambda columns, each=each: np.square(each(columns)) for each in function]  # type: ignore[misc]
+
+
+class AtomMeans:
+    """Estimates means from coefficients or, where they say more, from counts at atoms."""
+
+    finest, unmeasured, additive = Engine.finest, Engine.unmeasured, Engine.additive
+
+    def __init__(self, points: Engine, tables: TableMeans) -> None:
+        self._points, self._tables = points, tables
+
+    @property
+    def columns(self) -> Any:
+        """The synthetic rows that have weight."""
+        return self._points.columns
+
+    @property
+    def weights(self) -> Floats:
+        """Their weights, which add up to 1."""
+        return self._points.weights
+
+    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
+        """Estimate the means of functions, each by what gives it the shorter bar."""
+        smooth, counted = (each.means(function, marks) for each in (self._points, self._tables))
+        better = counted.errors < smooth.errors
+        names = ("values", "errors", "noise", "unseen", "spreads", "plain")
+        parts = {
+            name: np.where(better, getattr(counted, name), getattr(smooth, name)) for name in names
+        }
+        if better.any():  # few rows may be at atoms, or none: their spread is not that of people
+            squares = self._tables.means(_squared(function), marks).values
+            spreads = np.sqrt(np.maximum(squares - counted.values**2, 0.0))
+            parts["spreads"] = np.where(better, spreads, smooth.spreads)
+        directions = [smooth.directions * ~better, counted.directions * better]
+        return Found(**parts, directions=np.vstack(directions))
+
+    def edges(self, column: str, where: Function | None = None) -> Floats:
+        """Return the numbers up to which shares of a column were counted."""
+        return self._tables.edges(column, where)
