@@ -434,6 +434,22 @@ def test_starts_quickly(code, arguments):
     assert min(seconds) < 1
 
 
+def test_public_names_are_found_where_type_checkers_find_them():
+    package = importlib.import_module("privatest")
+    source = (SOURCE / "__init__.py").read_text(encoding="utf-8")
+    told = {
+        alias.name: node.module
+        for node in walked(source)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("privatest.")
+        for alias in node.names
+    }
+    assert told == {name: f"privatest.{module}" for name, module in package._HOMES.items()}
+    assert sorted(told) == sorted(package.__all__)
+    assert {*package.__all__} <= {*dir(package)}
+    with pytest.raises(AttributeError, match="no attribute 'gone'"):
+        _ = package.gone
+
+
 @pytest.mark.e2e
 def test_the_slow_import_check_can_fail():
     command = [sys.executable, "-c", f"import scipy.stats\n{REPORT}"]

@@ -1,71 +1,78 @@
-"""Differentially private hypothesis tests: the answer, and a proof that it hides each person."""
+"""Differentially private hypothesis tests: the answer, and a proof that it hides each person.
 
-from privatest.any_test import sarrm_test, test_of_tests
-from privatest.core.adjusting import adjust
-from privatest.core.errors import (
-    BudgetError,
-    DataError,
-    LedgerError,
-    ParameterError,
-    PrivacyError,
-    PrivatestError,
-)
-from privatest.core.intervals import Interval
-from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
-from privatest.core.results import Decision, Outcome
-from privatest.custom import permutation_test
-from privatest.data.schema import Schema
-from privatest.goodness_of_fit.family import ks_family
-from privatest.goodness_of_fit.ks import ks_1samp
-from privatest.independence.conditional import conditional_independence_test
-from privatest.independence.hsic import hsic_test
-from privatest.independence.linear import linregress, pearsonr
-from privatest.independence.rank_correlation import kendalltau, spearmanr
-from privatest.means import (
-    CovarianceEstimate,
-    MeanEstimate,
-    hotelling_1samp,
-    hotelling_test,
-    private_covariance,
-    private_mean,
-    tost_ind,
-    tost_rel,
-    ttest_1samp,
-    ttest_ind,
-    ttest_rel,
-)
-from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
-from privatest.quantiles import (
-    QuantileEstimate,
-    hodges_lehmann,
-    private_median,
-    private_quantile,
-)
-from privatest.several_groups import f_oneway, kruskal
-from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
-from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
-from privatest.tables.binomial import binom_test, private_share
-from privatest.tables.contingency import chi2_contingency
-from privatest.tables.fit import chisquare
-from privatest.tables.proportions import proportions_test, tost_proportions
-from privatest.two_sample import (
-    MomentsRelease,
-    PrivateChoice,
-    StatisticRelease,
-    distinguishing_features,
-    ipm_test,
-    ks_2samp,
-    mannwhitneyu,
-    me_permutation_test,
-    me_test,
-    median_test,
-    mmd_test,
-    optimise_frequencies,
-    optimise_locations,
-    scf_permutation_test,
-    scf_test,
-    speaking_features,
-)
+Modules are loaded when a name is first used, so that ``privatest --help`` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privatest.any_test import sarrm_test, test_of_tests
+    from privatest.core.adjusting import adjust
+    from privatest.core.errors import (
+        BudgetError,
+        DataError,
+        LedgerError,
+        ParameterError,
+        PrivacyError,
+        PrivatestError,
+    )
+    from privatest.core.intervals import Interval
+    from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
+    from privatest.core.results import Decision, Outcome
+    from privatest.custom import permutation_test
+    from privatest.data.schema import Schema
+    from privatest.goodness_of_fit.family import ks_family
+    from privatest.goodness_of_fit.ks import ks_1samp
+    from privatest.independence.conditional import conditional_independence_test
+    from privatest.independence.hsic import hsic_test
+    from privatest.independence.linear import linregress, pearsonr
+    from privatest.independence.rank_correlation import kendalltau, spearmanr
+    from privatest.means import (
+        CovarianceEstimate,
+        MeanEstimate,
+        hotelling_1samp,
+        hotelling_test,
+        private_covariance,
+        private_mean,
+        tost_ind,
+        tost_rel,
+        ttest_1samp,
+        ttest_ind,
+        ttest_rel,
+    )
+    from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
+    from privatest.quantiles import (
+        QuantileEstimate,
+        hodges_lehmann,
+        private_median,
+        private_quantile,
+    )
+    from privatest.several_groups import f_oneway, kruskal
+    from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
+    from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
+    from privatest.tables.binomial import binom_test, private_share
+    from privatest.tables.contingency import chi2_contingency
+    from privatest.tables.fit import chisquare
+    from privatest.tables.proportions import proportions_test, tost_proportions
+    from privatest.two_sample import (
+        MomentsRelease,
+        PrivateChoice,
+        StatisticRelease,
+        distinguishing_features,
+        ipm_test,
+        ks_2samp,
+        mannwhitneyu,
+        me_permutation_test,
+        me_test,
+        median_test,
+        mmd_test,
+        optimise_frequencies,
+        optimise_locations,
+        scf_permutation_test,
+        scf_test,
+        speaking_features,
+    )
 
 __version__ = "0.1.0"
 
@@ -148,3 +155,84 @@ __all__ = [
     "ttest_rel",
     "wilcoxon",
 ]
+
+# Where each public name is defined; the imports above say the same to type checkers.
+_HOMES = {
+    name: module
+    for module, names in {
+        "any_test": ("sarrm_test", "test_of_tests"),
+        "core.adjusting": ("adjust",),
+        "core.errors": (
+            "BudgetError",
+            "DataError",
+            "LedgerError",
+            "ParameterError",
+            "PrivacyError",
+            "PrivatestError",
+        ),
+        "core.intervals": ("Interval",),
+        "core.privacy": ("Adjacency", "Budget", "PermutationSensitivity"),
+        "core.results": ("Decision", "Outcome"),
+        "custom": ("permutation_test",),
+        "data.schema": ("Schema",),
+        "goodness_of_fit.family": ("ks_family",),
+        "goodness_of_fit.ks": ("ks_1samp",),
+        "independence.conditional": ("conditional_independence_test",),
+        "independence.hsic": ("hsic_test",),
+        "independence.linear": ("linregress", "pearsonr"),
+        "independence.rank_correlation": ("kendalltau", "spearmanr"),
+        "means": (
+            "CovarianceEstimate",
+            "MeanEstimate",
+            "hotelling_1samp",
+            "hotelling_test",
+            "private_covariance",
+            "private_mean",
+            "tost_ind",
+            "tost_rel",
+            "ttest_1samp",
+            "ttest_ind",
+            "ttest_rel",
+        ),
+        "paired.signed": ("sign_test", "symmetry_test", "wilcoxon"),
+        "quantiles": ("QuantileEstimate", "hodges_lehmann", "private_median", "private_quantile"),
+        "several_groups": ("f_oneway", "kruskal"),
+        "shares": ("Share", "SharePlan", "compare", "compare_all", "plan_share", "share"),
+        "synthetic": ("Estimate", "SyntheticData", "compare_releases", "release"),
+        "tables.binomial": ("binom_test", "private_share"),
+        "tables.contingency": ("chi2_contingency",),
+        "tables.fit": ("chisquare",),
+        "tables.proportions": ("proportions_test", "tost_proportions"),
+        "two_sample": (
+            "MomentsRelease",
+            "PrivateChoice",
+            "StatisticRelease",
+            "distinguishing_features",
+            "ipm_test",
+            "ks_2samp",
+            "mannwhitneyu",
+            "me_permutation_test",
+            "me_test",
+            "median_test",
+            "mmd_test",
+            "optimise_frequencies",
+            "optimise_locations",
+            "scf_permutation_test",
+            "scf_test",
+            "speaking_features",
+        ),
+    }.items()
+    for name in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value  # found at once from here on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
