@@ -27,14 +27,14 @@ from scipy import stats
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.synthetic.table_tests import (
+from privatest.synthetic.embedding.weights import to_simplex
+from privatest.synthetic.tables.null_tests import (
     Counted,
     independence_pvalue,
     normal_pvalue,
     same_law_pvalue,
     share_pvalue,
 )
-from privatest.synthetic.weights import to_simplex
 
 SIZES, EPSILONS, DELTA = (50, 200, 2_000, 20_000), (0.1, 1.0, 5.0), "1e-6"
 LEVEL = 0.05

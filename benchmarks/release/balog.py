@@ -32,15 +32,15 @@ from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.distances import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.shrinkage import denoise, nested_moments, signed_weights
-from privatest.synthetic.subspace import (
+from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
+from privatest.synthetic.embedding.shrinkage import denoise, nested_moments, signed_weights
+from privatest.synthetic.embedding.subspace import (
     coefficient_sensitivity,
     coefficients,
     kernel_sums,
     span,
 )
-from privatest.synthetic.weights import best_points
+from privatest.synthetic.embedding.weights import best_points
 
 PUBLISHED = Path(__file__).parent.parent / "published"
 DOMAIN = Domain((0, 0), bounded=False)

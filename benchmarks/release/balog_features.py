@@ -28,8 +28,12 @@ from privatest.kernels.fourier import FourierMap, kernel_map
 from privatest.kernels.kernels import Kernel, gram
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.fourier import NoisyFeatures, mean_features, mean_features_sensitivity
-from privatest.synthetic.reduced_set import reduced_set
+from privatest.synthetic.embedding.fourier import (
+    NoisyFeatures,
+    mean_features,
+    mean_features_sensitivity,
+)
+from privatest.synthetic.embedding.reduced_set import reduced_set
 
 BOX = 1500.0
 KERNEL = Kernel("gaussian", 1 / math.sqrt(1e-4 / 2) / (2 * BOX))

@@ -32,7 +32,7 @@ from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.noise import SimulatedNoise
 from privatest.questions import METHODS, Request
 from privatest.statistics.families import BUILT_IN
-from privatest.synthetic import tables_release
+from privatest.synthetic.tables import measuring as tables_release
 from privatest.tables import binomial
 from privatest.tables.private_shares import PrivateShares
 from tests.curators import CONFIG, opened, request, table

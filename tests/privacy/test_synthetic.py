@@ -21,8 +21,8 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.shrinkage import Denoised
-from privatest.synthetic.subspace import coefficient_sensitivity
+from privatest.synthetic.embedding.shrinkage import Denoised
+from privatest.synthetic.embedding.subspace import coefficient_sensitivity
 from tests.privacy.harness import audit
 
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss

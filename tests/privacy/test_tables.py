@@ -16,11 +16,12 @@ from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import additive
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.synthetic import measured as tables
-from privatest.synthetic import moments, release
-from privatest.synthetic.measured import table_sensitivity
-from privatest.synthetic.tables_plan import plan_tables
-from privatest.synthetic.tables_release import measure_tables
+from privatest.synthetic import release
+from privatest.synthetic.tables import measured as tables
+from privatest.synthetic.tables import moments
+from privatest.synthetic.tables.measured import table_sensitivity
+from privatest.synthetic.tables.measuring import measure_tables
+from privatest.synthetic.tables.plan import plan_tables
 from tests.privacy.harness import audit
 
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss
@@ -66,7 +67,7 @@ class Recorder(SimulatedNoise):
 def test_all_rounds_compose_to_the_budget(columns, person, budget, monkeypatch):
     """The squares of movement over noise, of the worst neighbours, add up to those of one."""
     # the same groups and pairs for both, so that vectors can be compared
-    place = "privatest.synthetic.tables_release."
+    place = "privatest.synthetic.tables.measuring."
     monkeypatch.setattr(f"{place}merged", lambda counts, least, ordered: np.arange(len(counts)))
     monkeypatch.setattr(f"{place}useful_pairs", lambda *_: [0, 3, 4])
     described, records = schema(columns, person), []
@@ -89,7 +90,7 @@ def test_all_rounds_compose_to_the_budget(columns, person, budget, monkeypatch):
 def test_rounds_with_sums_and_products_cost_no_more_than_the_budget(columns, person, monkeypatch):
     """Their bound is not attained by the neighbours that move all tables, but nearly."""
     monkeypatch.setattr(
-        "privatest.synthetic.tables_release.merged",
+        "privatest.synthetic.tables.measuring.merged",
         lambda counts, least, ordered: np.arange(len(counts)),
     )
     budget, described, records = Budget(1, 1e-6), schema(columns, person), []
@@ -111,7 +112,7 @@ def test_rounds_with_sums_and_products_cost_no_more_than_the_budget(columns, per
 def whole(monkeypatch):
     """No cells are merged: groups follow from noise, and could only hide a loss."""
     monkeypatch.setattr(
-        "privatest.synthetic.tables_release.merged",
+        "privatest.synthetic.tables.measuring.merged",
         lambda counts, least, ordered: np.arange(len(counts)),
     )
 
@@ -145,7 +146,7 @@ def test_half_the_noise_is_caught(monkeypatch, whole):
     def half(*arguments):
         return Sensitivity(table_sensitivity(*arguments).value / 2, "l2")
 
-    monkeypatch.setattr("privatest.synthetic.measured.table_sensitivity", half)
+    monkeypatch.setattr("privatest.synthetic.tables.measured.table_sensitivity", half)
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
     found = audit(seen(SimulatedNoise(1)), first, second, runs=2000, delta=DELTA, error=PLANTED)
     assert found > EPSILON

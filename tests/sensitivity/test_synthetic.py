@@ -11,7 +11,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic.subspace import (
+from privatest.synthetic.embedding.subspace import (
     coefficient_sensitivity,
     coefficients,
     kernel_sums,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.synthetic.cells import schema_cells
-from privatest.synthetic.measured import Wanted, count_table, table_sensitivity
-from privatest.synthetic.moments import Moments, exact_sums
+from privatest.synthetic.tables.cells import schema_cells
+from privatest.synthetic.tables.measured import Wanted, count_table, table_sensitivity
+from privatest.synthetic.tables.moments import Moments, exact_sums
 
 SCHEMA = Schema(
     {

@@ -17,17 +17,17 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release
-from privatest.synthetic.cells import schema_cells
-from privatest.synthetic.estimates import Estimate
-from privatest.synthetic.measured import Wanted, measure
-from privatest.synthetic.table_tests import (
+from privatest.synthetic.answering.estimates import Estimate
+from privatest.synthetic.tables.cells import schema_cells
+from privatest.synthetic.tables.measured import Wanted, measure
+from privatest.synthetic.tables.measuring import measure_tables
+from privatest.synthetic.tables.null_tests import (
     Counted,
     independence_pvalue,
     same_law_pvalue,
     share_pvalue,
 )
-from privatest.synthetic.tables_plan import plan_tables
-from privatest.synthetic.tables_release import measure_tables
+from privatest.synthetic.tables.plan import plan_tables
 
 SCHEMA = Schema({"x": NumericColumn(0, 40, integer=True), "g": CategoricalColumn(("a", "b"))})
 RUNS = 40

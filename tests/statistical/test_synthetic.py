@@ -16,9 +16,9 @@ from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import release
-from privatest.synthetic.distances import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.shrinkage import denoise, moments
-from privatest.synthetic.subspace import coefficients, kernel_sums, span
+from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
+from privatest.synthetic.embedding.shrinkage import denoise, moments
+from privatest.synthetic.embedding.subspace import coefficients, kernel_sums, span
 
 PLANE = Domain((0, 0), bounded=False)
 KERNEL = Kernel("gaussian", 1.0)

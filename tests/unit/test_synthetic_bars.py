@@ -12,9 +12,9 @@ from privatest.core.errors import ParameterError
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, SyntheticData, release
-from privatest.synthetic.functionals import honest_error, normal_maximum
-from privatest.synthetic.probes import leaders, nearest, probe_places
-from privatest.synthetic.table_grid import Watched
+from privatest.synthetic.answering.functionals import honest_error, normal_maximum
+from privatest.synthetic.answering.probes import leaders, nearest, probe_places
+from privatest.synthetic.tables.grid import Watched
 
 SCHEMA = Schema(
     {

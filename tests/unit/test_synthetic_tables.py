@@ -12,11 +12,11 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.cells import MOST_CELLS, column_cells, schema_cells
-from privatest.synthetic.grouping import merged, on_simplex
-from privatest.synthetic.moments import Moments
-from privatest.synthetic.shapes import denoised
-from privatest.synthetic.tables_plan import foretell, plan_tables
+from privatest.synthetic.tables.cells import MOST_CELLS, column_cells, schema_cells
+from privatest.synthetic.tables.grouping import merged, on_simplex
+from privatest.synthetic.tables.moments import Moments
+from privatest.synthetic.tables.plan import foretell, plan_tables
+from privatest.synthetic.tables.shapes import denoised
 
 SCHEMA = Schema(
     {

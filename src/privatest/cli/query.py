@@ -233,7 +233,7 @@ def _check(
 ) -> None:
     """Refuse what cannot be answered before anything is computed."""
     from privatest.data.sources import check_columns  # noqa: PLC0415
-    from privatest.synthetic.conditions import (  # noqa: PLC0415
+    from privatest.synthetic.answering.conditions import (  # noqa: PLC0415
         column_values,
         number_column,
         selected,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.estimates import Estimate, Weighting, mean_estimate
+from privatest.synthetic.answering.estimates import Estimate, Weighting, mean_estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.plots.marginals import Marginal, marginals, plot_marginals, shown_places
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.table_means import TableMeans
+from privatest.synthetic.tables.means import TableMeans
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -144,8 +144,8 @@ def _synthetic(
         caution=caution,
         steps=steps,
         picture="plots.marginals.plot_marginals",
-        foretold="synthetic.tables_plan.foretell" if tables else "",
-        work="synthetic.tables_plan.count_steps" if tables else "",
+        foretold="synthetic.tables.plan.foretell" if tables else "",
+        work="synthetic.tables.plan.count_steps" if tables else "",
         sized=tables,
         about=about,
     )

@@ -1,7 +1,7 @@
 """Private synthetic databases through kernel mean embeddings, and what one can do with them."""
 
+from privatest.synthetic.answering.estimates import Estimate, Facts
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.estimates import Estimate, Facts
 from privatest.synthetic.releasing import release
 from privatest.synthetic.testing import compare_releases
 

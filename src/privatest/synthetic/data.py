@@ -23,17 +23,17 @@ from privatest.data.domain import Domain
 from privatest.data.samples import encode_sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic import rows
-from privatest.synthetic.asking import Source
-from privatest.synthetic.atoms import AtomMeans
-from privatest.synthetic.coefficients import Coefficients
-from privatest.synthetic.distances import distance
-from privatest.synthetic.estimates import Estimate, Facts, Progress, Weighting
-from privatest.synthetic.functionals import Engine
-from privatest.synthetic.measured import Measured
-from privatest.synthetic.questions import Questions
-from privatest.synthetic.subspace import span
-from privatest.synthetic.table_means import TableMeans
-from privatest.synthetic.weights import nonnegative_weights
+from privatest.synthetic.answering.asking import Source
+from privatest.synthetic.answering.estimates import Estimate, Facts, Progress, Weighting
+from privatest.synthetic.answering.functionals import Engine
+from privatest.synthetic.answering.questions import Questions
+from privatest.synthetic.embedding.atoms import AtomMeans
+from privatest.synthetic.embedding.coefficients import Coefficients
+from privatest.synthetic.embedding.distances import distance
+from privatest.synthetic.embedding.subspace import span
+from privatest.synthetic.embedding.weights import nonnegative_weights
+from privatest.synthetic.tables.means import TableMeans
+from privatest.synthetic.tables.measured import Measured
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,29 +28,29 @@ from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.mechanisms.additive import gaussian, gaussian_part, gaussian_part_scale
-from privatest.synthetic.atoms import ATOM_SHARE, has_atoms, measure_atoms
-from privatest.synthetic.coefficients import Coefficients, of_subspace
+from privatest.synthetic.answering.estimates import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.estimates import Facts, Weighting
-from privatest.synthetic.features_release import features_release
-from privatest.synthetic.measured import Measured
-from privatest.synthetic.points import (
+from privatest.synthetic.embedding.atoms import ATOM_SHARE, has_atoms, measure_atoms
+from privatest.synthetic.embedding.coefficients import Coefficients, of_subspace
+from privatest.synthetic.embedding.features import features_release
+from privatest.synthetic.embedding.points import (
     box_points,
     check_points,
     check_size,
     snapping,
 )
-from privatest.synthetic.shrinkage import Denoised, denoise, nested_moments
-from privatest.synthetic.subspace import (
+from privatest.synthetic.embedding.shrinkage import Denoised, denoise, nested_moments
+from privatest.synthetic.embedding.subspace import (
     coefficient_sensitivity,
     coefficients,
     kernel_sums,
     span,
     usual_tolerance,
 )
-from privatest.synthetic.tables_plan import suits_tables, tables_of
-from privatest.synthetic.tables_release import tables_release
-from privatest.synthetic.weights import Weights, best_points, weighted
+from privatest.synthetic.embedding.weights import Weights, best_points, weighted
+from privatest.synthetic.tables.measured import Measured
+from privatest.synthetic.tables.measuring import tables_release
+from privatest.synthetic.tables.plan import suits_tables, tables_of
 
 __all__ = ["release"]
 

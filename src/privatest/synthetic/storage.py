@@ -19,10 +19,10 @@ from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, KernelFamily
-from privatest.synthetic.coefficients import Coefficients
+from privatest.synthetic.answering.estimates import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.estimates import Facts, Weighting
-from privatest.synthetic.measured import Measured
+from privatest.synthetic.embedding.coefficients import Coefficients
+from privatest.synthetic.tables.measured import Measured
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,9 +13,9 @@ from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.synthetic.asking import flat
-from privatest.synthetic.measured import Measured
-from privatest.synthetic.table_tests import (
+from privatest.synthetic.answering.asking import flat
+from privatest.synthetic.tables.measured import Measured
+from privatest.synthetic.tables.null_tests import (
     Counted,
     coarsened,
     common_groups,
@@ -26,7 +26,7 @@ from privatest.synthetic.table_tests import (
 )
 
 if TYPE_CHECKING:
-    from privatest.synthetic.answers import Words
+    from privatest.synthetic.answering.answers import Words
     from privatest.synthetic.data import SyntheticData
 
 __all__ = ["compare_releases", "independence_outcome", "value_outcome"]
@@ -84,7 +84,7 @@ def value_outcome(
 
 def _estimated(release: SyntheticData, what: Words, share: bool) -> tuple[float, float, float]:
     """Return an estimate, its noise, and the bound on what else it may miss."""
-    from privatest.synthetic.conditions import known_jumps, selected  # noqa: PLC0415
+    from privatest.synthetic.answering.conditions import known_jumps, selected  # noqa: PLC0415
 
     source = release.source
     assert source is not None

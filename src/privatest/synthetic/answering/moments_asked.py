@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.synthetic.asking import (
+from privatest.synthetic.answering.asking import (
     Columns,
     Function,
     Question,
@@ -23,8 +23,8 @@ from privatest.synthetic.asking import (
     flat,
     nothing,
 )
-from privatest.synthetic.estimates import Estimate
-from privatest.synthetic.functionals import Found, honest_error
+from privatest.synthetic.answering.estimates import Estimate
+from privatest.synthetic.answering.functionals import Found, honest_error
 
 __all__ = ["correlation", "regression"]
 

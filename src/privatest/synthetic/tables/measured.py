@@ -59,8 +59,8 @@ class Measured:
         One or two columns.
     groups : tuple of ndarray
         For each column the group (0, 1, ...) of each of its public cells
-        (:func:`privatest.synthetic.cells.schema_cells`): a count is of a group of cells. None
-        for a mean, and for the mean of a product of two columns; of a column and another that
+        (:func:`privatest.synthetic.tables.cells.schema_cells`): a count is of a group of cells.
+        None for a mean, and for the mean of a product of two columns; of a column and another that
         it is added up by, that of the other.
     counts : ndarray
         Noisy numbers of private rows, one axis for each column; they may be negative. For a

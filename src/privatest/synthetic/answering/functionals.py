@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from privatest.data.domain import Domain
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic.coefficients import Coefficients
-from privatest.synthetic.conditions import row_count
-from privatest.synthetic.estimates import Weighting
-from privatest.synthetic.probes import Marks, leaders, nearest, probe_places
+from privatest.synthetic.answering.conditions import row_count
+from privatest.synthetic.answering.estimates import Weighting
+from privatest.synthetic.answering.probes import Marks, leaders, nearest, probe_places
+from privatest.synthetic.embedding.coefficients import Coefficients
 
 __all__ = ["Engine", "Found", "honest_error", "normal_maximum"]
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.cells import Cells
-from privatest.synthetic.mixture import Mixture
-from privatest.synthetic.shapes import Column, cell_shares
+from privatest.synthetic.tables.cells import Cells
+from privatest.synthetic.tables.mixture import Mixture
+from privatest.synthetic.tables.shapes import Column, cell_shares
 
 __all__ = ["cell_codes", "group_codes", "row_values"]
 

@@ -11,13 +11,13 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic.coefficients import Coefficients, of_features
-from privatest.synthetic.estimates import Weighting
-from privatest.synthetic.fourier import NoisyFeatures, noisy_features
-from privatest.synthetic.reduced_set import Constraint, reduced_set
-from privatest.synthetic.shrinkage import Denoised, moments, signed_weights
-from privatest.synthetic.subspace import Subspace, span
-from privatest.synthetic.weights import Weights, nonnegative_weights
+from privatest.synthetic.answering.estimates import Weighting
+from privatest.synthetic.embedding.coefficients import Coefficients, of_features
+from privatest.synthetic.embedding.fourier import NoisyFeatures, noisy_features
+from privatest.synthetic.embedding.reduced_set import Constraint, reduced_set
+from privatest.synthetic.embedding.shrinkage import Denoised, moments, signed_weights
+from privatest.synthetic.embedding.subspace import Subspace, span
+from privatest.synthetic.embedding.weights import Weights, nonnegative_weights
 
 __all__ = ["features_release"]
 

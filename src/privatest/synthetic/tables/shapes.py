@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.cells import Cells
-from privatest.synthetic.grouping import on_simplex
+from privatest.synthetic.tables.cells import Cells
+from privatest.synthetic.tables.grouping import on_simplex
 
 __all__ = ["Column", "cell_shares", "denoised"]
 

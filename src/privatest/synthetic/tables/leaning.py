@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.table_grid import Grid
+from privatest.synthetic.tables.grid import Grid
 
 __all__ = ["Part", "bilinear", "cell_slopes", "slopes"]
 

@@ -118,7 +118,8 @@ def measure_moments(
     **Sensitivity** :meth:`Moments.sensitivity`. Every row adds integers that depend on it alone:
     sums have no rounding errors.
 
-    **Privacy** As :func:`privatest.synthetic.measured.measure`. The number of rows is public.
+    **Privacy** As :func:`privatest.synthetic.tables.measured.measure`; the number of rows is
+    public.
     """
     exact = exact_sums(places, codes, sizes, wanted)
     together = np.concatenate(exact).astype(np.float64)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng
-from privatest.synthetic import answers, testing
-from privatest.synthetic.answers import Words
-from privatest.synthetic.estimates import Estimate
+from privatest.synthetic import testing
+from privatest.synthetic.answering import answers
+from privatest.synthetic.answering.answers import Words
+from privatest.synthetic.answering.estimates import Estimate
 
 if TYPE_CHECKING:
     from privatest.synthetic.data import SyntheticData
@@ -47,9 +48,9 @@ class Questions:
         Parameters
         ----------
         region : str or callable
-            A condition such as ``"visits > 10 and idp == 1"``
-            (:func:`privatest.synthetic.conditions.selected` has the grammar), or a function
-            of the columns that returns true or false for each row.
+            A condition such as ``"visits > 10 and idp == 1"``, with the grammar of
+            :func:`privatest.synthetic.answering.conditions.selected`, or a function of the columns
+            that returns true or false for each row.
         where : str or callable, optional
             Another condition: the share among the rows that satisfy it.
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.synthetic.cells import schema_cells
-from privatest.synthetic.functionals import Found, Function, honest_error
-from privatest.synthetic.measured import Measured
-from privatest.synthetic.probes import Marks
-from privatest.synthetic.table_grid import Grid, Watched, folded
-from privatest.synthetic.table_leaning import Part, bilinear, cell_slopes, slopes
+from privatest.synthetic.answering.functionals import Found, Function, honest_error
+from privatest.synthetic.answering.probes import Marks
+from privatest.synthetic.tables.cells import schema_cells
+from privatest.synthetic.tables.grid import Grid, Watched, folded
+from privatest.synthetic.tables.leaning import Part, bilinear, cell_slopes, slopes
+from privatest.synthetic.tables.measured import Measured
 
 __all__ = ["TableMeans"]
 

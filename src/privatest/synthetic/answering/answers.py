@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.synthetic import asking, moments_asked
-from privatest.synthetic.asking import Question, Source
-from privatest.synthetic.conditions import (
+from privatest.synthetic.answering import asking, moments_asked
+from privatest.synthetic.answering.asking import Question, Source
+from privatest.synthetic.answering.conditions import (
     column_values,
     known_jumps,
     number_column,
     selected,
 )
-from privatest.synthetic.estimates import (
+from privatest.synthetic.answering.estimates import (
     Estimate,
     Weighting,
     check_total,
@@ -33,7 +33,7 @@ from privatest.synthetic.estimates import (
     quantile_estimate,
     root_mean_square,
 )
-from privatest.synthetic.functionals import Found
+from privatest.synthetic.answering.functionals import Found
 
 if TYPE_CHECKING:
     from privatest.synthetic.data import SyntheticData

@@ -25,7 +25,7 @@ from privatest.core.validation import (
 from privatest.data.domain import Domain
 from privatest.kernels.fourier import angles
 from privatest.kernels.kernels import gram
-from privatest.synthetic.fourier import NoisyFeatures
+from privatest.synthetic.embedding.fourier import NoisyFeatures
 
 __all__ = ["Constraint", "reduced_set"]
 
@@ -61,7 +61,7 @@ def reduced_set(
     Parameters
     ----------
     noisy : NoisyFeatures
-        From :func:`privatest.synthetic.fourier.noisy_features`.
+        From :func:`privatest.synthetic.embedding.fourier.noisy_features`.
     domain : Domain
         The box that points stay in.
     n_points : int

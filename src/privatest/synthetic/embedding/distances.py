@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel, gram
 from privatest.statistics.bins import parallel
-from privatest.synthetic.estimates import Estimate, Progress, Weighting, beyond
+from privatest.synthetic.answering.estimates import Estimate, Progress, Weighting, beyond
 
 __all__ = ["distance", "embedding_distance", "mean_kernel", "point_means"]
 

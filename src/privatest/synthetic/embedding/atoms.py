@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.schema import NumericColumn, Schema
-from privatest.synthetic.cells import Cells, schema_cells
-from privatest.synthetic.functionals import Engine, Found, Function
-from privatest.synthetic.measured import Measured, Wanted, measure
+from privatest.synthetic.answering.functionals import Engine, Found, Function
+from privatest.synthetic.tables.cells import Cells, schema_cells
+from privatest.synthetic.tables.measured import Measured, Wanted, measure
 
 if TYPE_CHECKING:
-    from privatest.synthetic.probes import Marks
-    from privatest.synthetic.table_means import TableMeans
+    from privatest.synthetic.answering.probes import Marks
+    from privatest.synthetic.tables.means import TableMeans
 
 __all__ = ["ATOM_SHARE", "AtomMeans", "has_atoms", "measure_atoms"]
 
@@ -56,7 +56,7 @@ def measure_atoms(
     Notes
     -----
     **Sensitivity** One table for each column with atoms: a row is in one group of each
-    (:func:`privatest.synthetic.measured.table_sensitivity`).
+    (:func:`privatest.synthetic.tables.measured.table_sensitivity`).
 
     **Privacy** Gaussian noise for a share of the budget; the coefficients take the rest.
     """

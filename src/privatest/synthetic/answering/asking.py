@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.conditions import row_count
-from privatest.synthetic.estimates import Estimate
-from privatest.synthetic.functionals import Found, normal_maximum
-from privatest.synthetic.probes import Marks
+from privatest.synthetic.answering.conditions import row_count
+from privatest.synthetic.answering.estimates import Estimate
+from privatest.synthetic.answering.functionals import Found, normal_maximum
+from privatest.synthetic.answering.probes import Marks
 
 __all__ = [
     "Question",

@@ -17,8 +17,8 @@ from privatest.core.results import read_only
 from privatest.data.domain import Domain
 from privatest.kernels.fourier import angles, cos_sin
 from privatest.kernels.kernels import Kernel, gram
-from privatest.synthetic.fourier import NoisyFeatures
-from privatest.synthetic.subspace import Subspace
+from privatest.synthetic.embedding.fourier import NoisyFeatures
+from privatest.synthetic.embedding.subspace import Subspace
 
 __all__ = ["Coefficients", "of_features", "of_subspace"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.weights import to_simplex
+from privatest.synthetic.embedding.weights import to_simplex
 
 __all__ = ["Counted", "coarsened", "common_groups", "independence_pvalue", "same_law_pvalue"]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.measured import Measured
+from privatest.synthetic.tables.measured import Measured
 
 __all__ = ["grouped", "merged", "on_simplex", "useful_pairs"]
 

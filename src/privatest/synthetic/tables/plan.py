@@ -19,9 +19,9 @@ from privatest.data.bounds import Bounds, schema_of
 from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.tables import read_data
-from privatest.synthetic.cells import Cells, schema_cells
-from privatest.synthetic.measured import Measured, table_scale
-from privatest.synthetic.moments import Moments, moment_scale
+from privatest.synthetic.tables.cells import Cells, schema_cells
+from privatest.synthetic.tables.measured import Measured, table_scale
+from privatest.synthetic.tables.moments import Moments, moment_scale
 
 __all__ = [
     "Round",

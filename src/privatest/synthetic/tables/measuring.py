@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.data.samples import Sample
+from privatest.synthetic.answering.estimates import Facts
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.estimates import Facts
-from privatest.synthetic.grouping import grouped, merged, on_simplex, useful_pairs
-from privatest.synthetic.measured import Measured, Wanted, measure
-from privatest.synthetic.mixture import Target, fit_mixture
-from privatest.synthetic.moments import measure_moments
-from privatest.synthetic.shapes import Column
-from privatest.synthetic.table_rows import cell_codes, group_codes, row_values
-from privatest.synthetic.tables_plan import COARSE_GROUPS, TablesPlan
+from privatest.synthetic.tables.grouping import grouped, merged, on_simplex, useful_pairs
+from privatest.synthetic.tables.measured import Measured, Wanted, measure
+from privatest.synthetic.tables.mixture import Target, fit_mixture
+from privatest.synthetic.tables.moments import measure_moments
+from privatest.synthetic.tables.plan import COARSE_GROUPS, TablesPlan
+from privatest.synthetic.tables.rows import cell_codes, group_codes, row_values
+from privatest.synthetic.tables.shapes import Column
 
 __all__ = ["Tables", "measure_tables", "tables_release"]
 
@@ -103,8 +103,8 @@ def measure_tables(
 
     Notes
     -----
-    **Sensitivity** Each round: :func:`privatest.synthetic.measured.table_sensitivity`, and
-    :meth:`privatest.synthetic.moments.Moments.sensitivity`.
+    **Sensitivity** Each round: :func:`privatest.synthetic.tables.measured.table_sensitivity`, and
+    :meth:`privatest.synthetic.tables.moments.Moments.sensitivity`.
 
     **Privacy** Shares of the rounds add up to 1. Groups of cells and the pairs of the last
     round are chosen from noisy tables of earlier rounds: post-processing, and adaptive

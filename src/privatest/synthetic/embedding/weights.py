@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.estimates import Weighting
-from privatest.synthetic.shrinkage import Denoised, Moments, signed_weights
+from privatest.synthetic.answering.estimates import Weighting
+from privatest.synthetic.embedding.shrinkage import Denoised, Moments, signed_weights
 
 __all__ = [
     "Weights",

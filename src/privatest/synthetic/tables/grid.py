@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.synthetic.cells import Cells
-from privatest.synthetic.measured import Measured
-from privatest.synthetic.probes import Marks
+from privatest.synthetic.answering.probes import Marks
+from privatest.synthetic.tables.cells import Cells
+from privatest.synthetic.tables.measured import Measured
 
 __all__ = ["MOST_PLACES", "Grid", "Watched", "folded"]
 

@@ -1,0 +1,1 @@
+"""Releases by points: coefficients of the mean embedding, points and their weights."""
