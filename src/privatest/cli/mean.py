@@ -69,8 +69,9 @@ def mean(
     Columns are described by --bounds or by a schema: bounds found from the data
     would leak it, and the noise grows with them. The covariance, which the
     intervals need, is released too and is part of the JSON document. With
-    --method proportion: how many rows are a success, in one column of 0 and 1 or of
-    categories.
+    --method proportion: how many rows are a success, in one column. --success says
+    what one is, if the column is not of integers between 0 and 1 (integer = true in
+    the schema).
 
     With --q a quantile of one column is estimated instead, the median for 0.5,
     with an interval that holds for every distribution.
@@ -88,7 +89,7 @@ def mean(
     described = describe(schema, bounds or [], rows_per_person)
     request = Request(
         "mean",
-        _method(method, q),
+        _method(method, q=q, success=success),
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={"columns": None if columns is None else options.read_names(columns, described)},
@@ -98,6 +99,6 @@ def mean(
     answer(request, [data], described, purse, as_json=as_json, plot=plot)
 
 
-def _method(method: str | None, q: float | None) -> str:
+def _method(method: str | None, **chosen: object) -> str:
     """Return the method that was named, or the one that the options choose."""
-    return find("mean", method, () if q is None else ("q",))[0]
+    return find("mean", method, [name for name, value in chosen.items() if value is not None])[0]
