@@ -27,7 +27,7 @@ from privatest.independence import line, rank_intervals
 from privatest.noise import SimulatedNoise
 from privatest.statistics.rank_correlation import kendall_score, spearman_score
 
-BOX = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
+BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
 TESTS: dict[str, Any] = {
     "kendall": pt.kendalltau,
     "spearman": pt.spearmanr,

@@ -14,6 +14,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,7 @@ def cell(test: str, law: str, n: int, epsilon: float, delta: float, runs: int) -
     for seed in range(runs):
         rng = np.random.default_rng([seed, n])
         options = {"epsilon": epsilon, "delta": delta, "rng": seed, "noise": SimulatedNoise(seed)}
-        result, truth = TESTS[test](
-            lambda size, rng=rng: LAWS[law](rng, size), n, MEANS[law], **options
-        )
+        result, truth = TESTS[test](partial(LAWS[law], rng), n, MEANS[law], **options)
         rejected += result.reject
         if truth is not None:
             intervals += 1

@@ -24,7 +24,7 @@ from rich.progress import track
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.mechanisms.counts import CountNoise, count_noise
+from privatest.mechanisms.counts import CountMechanism, CountNoise, count_noise
 from privatest.tables.association import association_ends, cramers_v
 from privatest.tables.cells import cell_intervals
 from privatest.tables.fit import fit_pvalue
@@ -37,7 +37,8 @@ SHAPES = ((2, 2), (3, 4), (6, 5))
 SIZES, EPSILONS = (5, 20, 50, 200, 1000, 10_000), (0.05, 0.2, 1.0, 10.0)
 STRENGTHS = (0.0, 0.1, 0.3, 0.6)
 COVERED = ((20, 1.0), (200, 0.2), (200, 10.0), (1000, 0.5))
-DELTAS = ((1.0, "laplace", 1e-6), (1.0, "gaussian", 1e-6))
+Law = tuple[float, CountMechanism, float]
+DELTAS: tuple[Law, ...] = ((1.0, "laplace", 1e-6), (1.0, "gaussian", 1e-6))
 
 
 def margin(size: int, kind: str) -> Floats:
@@ -116,7 +117,7 @@ def missing(rows: list[dict[str, Any]], case: dict[str, Any]) -> bool:
 
 def measure_level(runs: int) -> list[dict[str, Any]]:
     """Measure every cell of the grid."""
-    laws = [(epsilon, "laplace", 0.0) for epsilon in EPSILONS] + list(DELTAS)
+    laws: list[Law] = [*((epsilon, "laplace", 0.0) for epsilon in EPSILONS), *DELTAS]
     cases = [
         (shape, kind, n, *law)
         for kind in ("rare", "balanced")

@@ -14,6 +14,7 @@ import argparse
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,11 @@ def main() -> None:
                 rng = np.random.default_rng([seed, n])
                 drawn = rng.normal(np.array(means)[:, None], SPREAD, size=(GROUPS, n))
                 groups = np.clip(drawn, 0, 1)
-                options = {"epsilon": epsilon, "rng": seed, "noise": SimulatedNoise(seed)}
+                options: dict[str, Any] = {
+                    "epsilon": epsilon,
+                    "rng": seed,
+                    "noise": SimulatedNoise(seed),
+                }
                 found = {
                     "f_oneway": pt.f_oneway(*groups, bounds=(0, 1), **options).pvalue,
                     "kruskal": pt.kruskal(*groups, n_resamples=999, **options).pvalue,

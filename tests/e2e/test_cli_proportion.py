@@ -20,6 +20,10 @@ categories = ["a", "b"]
 [columns.plan]
 type = "categorical"
 categories = ["basic", "plus"]
+[columns.bought]
+type = "numeric"
+bounds = [0, 1]
+integer = true
 """
 
 
@@ -30,9 +34,11 @@ def files(tmp_path):
     return write("a.csv", pa.table(ROWS)), str(schema)
 
 
-def test_numbers_and_private_groups(cli, files):
-    bounds = ["--groups", "a", "b", "--columns", "bought", "--bounds", "bought=0:1"]
-    document = released(cli("two-sample", files[0], *COMPARE, *bounds))
+@pytest.mark.parametrize("integers", [True, False])
+def test_numbers_and_private_groups(cli, files, integers):
+    bounds = ["--groups", "a", "b", "--bounds", "bought=0:1", "--success", "1"]
+    described = ["--schema", files[1]] if integers else bounds
+    document = released(cli("two-sample", files[0], *COMPARE, "--columns", "bought", *described))
     assert document["reject"] is True
     assert document["adjacency"] == "row"
     assert document["sizes"] == {"N": 120}
@@ -61,6 +67,7 @@ def test_refusals(cli, files, no_noise):
     refused(cli("two-sample", files[0], *COMPARE, *described), "success must be given")
     unknown = [*COMPARE, *described, "--success", "gold"]
     refused(cli("two-sample", files[0], *unknown), "one of the declared categories")
-    wide = [*COMPARE, "--groups", "a", "b", "--bounds", "bought=0:5"]
-    refused(cli("two-sample", files[0], *wide), "success must be given", "--success")
+    for bounds in ("0:5", "0:1"):  # which may hold .5, and to fail then would tell of it
+        numbers = [*COMPARE, "--groups", "a", "b", "--bounds", f"bought={bounds}"]
+        refused(cli("two-sample", files[0], *numbers), "success must be given", "--success")
     refused(cli("mean", files[0], *described, "--epsilon", "1"), "method proportion")

@@ -42,7 +42,7 @@ def squares(test: Callable[..., Any]) -> Callable[[Any], float]:
 
     def smaller(data: Any) -> float:
         found = test(*map(np.array, data), epsilon=EPSILON, noise=noise, **BOX).intervals.line
-        return min(found.xx, found.yy)
+        return float(min(found.xx, found.yy))
 
     return smaller
 

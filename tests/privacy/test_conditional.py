@@ -5,6 +5,8 @@ Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ import privatest as pt
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit
 
-BOUNDS = {f"bounds_{name}": (-1, 1) for name in "xyz"}
+BOUNDS: dict[str, Any] = {f"bounds_{name}": (-1, 1) for name in "xyz"}
 FIRST = (np.ones(10), np.ones(10), np.zeros(10))
 SECOND = tuple(np.concatenate([side[:-1], [-1.0]]) for side in FIRST)
 

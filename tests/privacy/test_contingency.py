@@ -5,6 +5,8 @@ Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -56,11 +58,12 @@ def test_whole_test_of_independence(field, monkeypatch):
     """Intervals are left out: they take long, and follow from the noisy table."""
     monkeypatch.setattr(contingency, "association_ends", lambda *_: (0.0, 0.0, 1.0))
     monkeypatch.setattr(contingency, "cell_intervals", lambda *_: Interval(0.0, 1.0, 0.95))
-    noise, named = SimulatedNoise(2), {"categories_x": ["a", "b"], "categories_y": ["a", "b"]}
+    noise, both = SimulatedNoise(2), ["a", "b"]
+    named: dict[str, Any] = {"categories_x": both, "categories_y": both}
 
     def mechanism(data):
-        given = {"epsilon": EPSILON, "n_simulations": 1, "rng": 0, "noise": noise}
-        result = pt.chi2_contingency(*data, **named, **given)
+        given: dict[str, Any] = {"epsilon": EPSILON, "n_simulations": 1, "rng": 0, "noise": noise}
+        result = pt.chi2_contingency(data[0], data[1], **named, **given)
         if field == "statistic":
             return result.statistic
         return float(result.estimates["counts"][0, 0] - result.estimates["counts"][1, 1])
@@ -73,7 +76,7 @@ def test_whole_test_of_shares(monkeypatch):
     noise = SimulatedNoise(3)
 
     def mechanism(x):
-        given = {"epsilon": EPSILON, "n_simulations": 1, "rng": 0, "noise": noise}
+        given: dict[str, Any] = {"epsilon": EPSILON, "n_simulations": 1, "rng": 0, "noise": noise}
         result = pt.chisquare(x, categories=["a", "b"], **given)
         return float(np.diff(result.estimates["counts"])[0])
 

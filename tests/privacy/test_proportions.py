@@ -11,6 +11,7 @@ import pytest
 import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.noise import SimulatedNoise
+from privatest.tables.private_shares import PrivateShares
 from privatest.tables.proportions import _read, _release
 from tests.privacy.harness import audit
 
@@ -30,7 +31,7 @@ def released(adjacency, weights, noise):
     def run(data):
         read = _read(data, None, None, adjacency)
         found = _release(read, Budget(EPSILON), adjacency, noise)
-        values = found.cells if adjacency == "row" else found.counts
+        values = found.cells if isinstance(found, PrivateShares) else found.counts
         return float(np.dot(weights, values))
 
     return run

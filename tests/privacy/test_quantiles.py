@@ -5,6 +5,9 @@ Runs are seeded. Unseeded, an audit would fail by chance with probability 1e-6.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 import privatest as pt
@@ -23,6 +26,7 @@ def quantile(noise):
 
     def run(x):
         found = pt.private_quantile(x, bounds=(0, 1), epsilon=EPSILON, cells=2, noise=noise)
+        assert found.curve is not None
         return found.curve.counts[1]
 
     return run
@@ -30,8 +34,10 @@ def quantile(noise):
 
 def shift(noise):
     def run(pair):
-        options = {"bounds": (0, 1), "epsilon": EPSILON, "cells": 4, "noise": noise}
-        return pt.hodges_lehmann(*pair, **options).intervals.args[0].counts[1]
+        options: dict[str, Any] = {"bounds": (0, 1), "epsilon": EPSILON, "cells": 4, "noise": noise}
+        intervals = pt.hodges_lehmann(*pair, **options).intervals
+        assert isinstance(intervals, partial)
+        return intervals.args[0].counts[1]
 
     return run
 

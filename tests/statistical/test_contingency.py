@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -64,7 +66,7 @@ def test_power():
     rng = np.random.default_rng(2)
     x = rng.integers(3, size=500)
     y = np.where(rng.uniform(size=500) < 0.4, x, rng.integers(3, size=500))
-    given = {"categories_x": range(3), "categories_y": range(3)}
+    given: dict[str, Any] = {"categories_x": range(3), "categories_y": range(3)}
     for seed in range(5):
         noise = SimulatedNoise(seed)
         assert pt.chi2_contingency(x, y, **given, epsilon=0.5, noise=noise).reject

@@ -6,6 +6,8 @@ standard errors).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
@@ -21,7 +23,7 @@ from privatest.tables.public_shares import PublicShares
 
 
 def most(share: float, runs: int) -> float:
-    return share + 3 * (share * (1 - share) / runs) ** 0.5
+    return share + 3 * math.sqrt(share * (1 - share) / runs)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])

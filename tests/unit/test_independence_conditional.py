@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from privatest.noise import SimulatedNoise
 from privatest.questions import Request
 from privatest.questions.preparing import prepare
 
-BOUNDS = {f"bounds_{name}": (-1, 1) for name in "xyz"}
+BOUNDS: dict[str, Any] = {f"bounds_{name}": (-1, 1) for name in "xyz"}
 
 
 def draw(n=4000, effect=0.0, seed=0):
@@ -28,7 +29,7 @@ def draw(n=4000, effect=0.0, seed=0):
     return 0.2 * (z + errors[0]), 0.2 * (z**2 + z + errors[1] + effect * errors[0]), z
 
 
-def run(x, y, z, epsilon=100.0, delta=1e-6, seed=0, **more):
+def run(x, y, z, *, epsilon=100.0, delta=1e-6, seed=0, **more):
     noise = SimulatedNoise(seed)
     options = BOUNDS | {"n_bootstrap": 199, "rng": seed} | more
     return pt.conditional_independence_test(
@@ -131,7 +132,9 @@ def test_requests():
     request = Request.from_dict(asked | {"given": ["c"]})
     assert request.method == "gcm"
     table = pa.table(dict(zip("abc", draw(effect=1.0), strict=True)))
-    assert prepare(request, schema).run(table, noise=SimulatedNoise(0)).reject
+    found = prepare(request, schema).run(table, noise=SimulatedNoise(0))
+    assert isinstance(found, pt.Outcome)
+    assert found.reject
     with pytest.raises(ParameterError, match="given does not go with method hsic"):
         prepare(Request.from_dict(asked | {"given": ["c"], "method": "hsic"}), schema)
     for given in ([], ["a"]):

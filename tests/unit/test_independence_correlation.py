@@ -6,6 +6,8 @@ import itertools
 import json
 import math
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from privatest.data.schema import NumericColumn
 from privatest.independence import line as lines
 from privatest.independence import rank_intervals
 from privatest.independence.line import Line, line_pvalue
-from privatest.independence.rank_intervals import kendall_deviation
+from privatest.independence.rank_intervals import RankInterval, kendall_deviation
 from privatest.laws import rank_correlation as laws
 from privatest.laws.law import ALTERNATIVES
 from privatest.laws.ranks import by_fourier
@@ -28,9 +30,15 @@ from privatest.statistics.rank_correlation import (
     spearman_score,
 )
 
-BOX = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
-RANKED = {"kendalltau": pt.kendalltau, "spearmanr": pt.spearmanr}
-BOUNDED = {"pearsonr": pt.pearsonr, "linregress": pt.linregress}
+BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
+RANKED: dict[str, Callable[..., pt.Outcome]] = {
+    "kendalltau": pt.kendalltau,
+    "spearmanr": pt.spearmanr,
+}
+BOUNDED: dict[str, Callable[..., pt.Outcome]] = {
+    "pearsonr": pt.pearsonr,
+    "linregress": pt.linregress,
+}
 
 
 def pairs(n, slope=0.5, seed=0):
@@ -137,6 +145,8 @@ def test_rank_intervals(name):
     wider = two.confidence_interval(0.99)
     assert wider.low < low
     assert wider.high > high
+    assert wider.sampling is not None
+    assert wider.privacy is not None
     assert wider.sampling + wider.privacy == pytest.approx(wider.high - wider.low)
     assert pickle.loads(pickle.dumps(two)).confidence_interval(0.9).low > low
     assert f"private {'Kendall' if key == 'tau' else 'Spearman'}'s {key}" in str(two)
@@ -167,6 +177,7 @@ def test_persons_with_several_rows_cost_more_noise(name):
             pt.Schema({name: NumericColumn(-4, 4)}, rows_per_person=rows) for name in "xy"
         )
         found = RANKED[name](x, y, epsilon=1, bounds_x=described, bounds_y=other)
+        assert isinstance(found.intervals, RankInterval)
         assert found.intervals.noise.width == rows * widths_of(name, 200)
 
 
@@ -206,7 +217,7 @@ def test_intervals_at_tiny_noise_are_the_classical_ones():
 
 def test_slopes_are_in_the_units_of_the_data():
     x, y = pairs(5000)
-    far = {"bounds_x": (-400, 400), "bounds_y": (5, 13)}
+    far: dict[str, Any] = {"bounds_x": (-400, 400), "bounds_y": (5, 13)}
     one = pt.linregress(x, y, **BOX, epsilon=1, noise=SimulatedNoise(3), rng=0)
     two = pt.linregress(100 * x, y + 9, **far, epsilon=1, noise=SimulatedNoise(3), rng=0)
     for name in ("slope", "lower", "upper"):
@@ -273,7 +284,7 @@ def test_heavy_tails_widen_the_intervals():
     n = 20_000
     spread = np.sqrt(3 / rng.chisquare(3, size=n))  # errors of y are large where x is
     x, y = np.clip(rng.normal(size=(2, n)) * spread, -16, 16)
-    far = {"bounds_x": (-16, 16), "bounds_y": (-16, 16)}
+    far: dict[str, Any] = {"bounds_x": (-16, 16), "bounds_y": (-16, 16)}
     for test in BOUNDED.values():
         heavy = test(x, y, **far, epsilon=50, noise=SimulatedNoise(1))
         light = test(*pairs(n, 0.0), **BOX, epsilon=50, noise=SimulatedNoise(1))

@@ -54,6 +54,7 @@ def test_recorded_interval_is_the_one_of_its_level(name, delta):
     width = np.asarray(interval.high) - interval.low
     np.testing.assert_allclose(interval.sampling + interval.privacy, width)
     read = result_from_dict(result.to_dict(), Budget(1, delta))
+    assert isinstance(read, pt.Outcome)
     np.testing.assert_allclose(read.confidence_interval(level).low, interval.low)
     with pytest.raises(ParameterError, match="confidence_level"):
         read.confidence_interval(0.8)
@@ -94,6 +95,7 @@ def test_estimates_of_means_have_intervals_of_every_level():
     assert np.all(estimate.confidence_interval(0.5).low > estimate.lower)
     assert "intervals" not in estimate.to_dict()
     read = MeanEstimate.from_dict(estimate.to_dict(), Budget(1))
+    assert isinstance(read, pt.Outcome)
     np.testing.assert_allclose(read.confidence_interval(0.95).high, estimate.upper)
     with pytest.raises(ParameterError, match=r"0\.95"):
         read.confidence_interval(0.9)

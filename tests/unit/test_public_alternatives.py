@@ -170,7 +170,12 @@ def test_private_groups_have_the_same_sides(alternative, relabel_below, monkeypa
     """Labels permuted, or swapped in pairs."""
     monkeypatch.setattr(common, "_EQUAL_POWER", {"pvalue": relabel_below, "decision": 0})
     x, y = drawn(1.0, False)
-    options = {"adjacency": "row", "epsilon": 50, "noise": SimulatedNoise(0), "rng": 0}
+    options: dict[str, Any] = {
+        "adjacency": "row",
+        "epsilon": 50,
+        "noise": SimulatedNoise(0),
+        "rng": 0,
+    }
     found = pt.ks_2samp(x, y, alternative=alternative, **options)
     expected = stats.ks_2samp(x, y, alternative=alternative).pvalue
     assert (found.pvalue < 0.05) == (expected < 0.05)

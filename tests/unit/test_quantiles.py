@@ -143,6 +143,7 @@ def test_results_are_written_and_read():
     found = quantile(epsilon=1)
     document = json.loads(found.to_json())
     again = result_from_dict(document, found.spent)
+    assert isinstance(again, type(found))
     assert again.to_dict() == found.to_dict()
     assert again.confidence_interval(0.95).low == found.lower
     with pytest.raises(ParameterError, match="confidence_level must be"):

@@ -53,6 +53,7 @@ def test_intervals(equal):
     assert np.all(result.confidence_interval(0.999).low <= interval.low)
     assert "group 3: " in str(result)
     read = result_from_dict(result.to_dict(), Budget(1))
+    assert isinstance(read, pt.Outcome)
     np.testing.assert_allclose(read.confidence_interval(0.95).low, interval.low)
     with pytest.raises(ParameterError, match="confidence_level"):
         result.confidence_interval(0.9999999)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,10 @@ def columns(table):
 
 def asked(table, epsilon, **options):
     x, y = columns(table)
-    given = {"categories_x": range(table.shape[0]), "categories_y": range(table.shape[1])}
+    given: dict[str, Any] = {
+        "categories_x": range(table.shape[0]),
+        "categories_y": range(table.shape[1]),
+    }
     common = {"noise": SimulatedNoise(1), "rng": 2, "epsilon": epsilon}
     return pt.chi2_contingency(x, y, **(given | common | options))
 
@@ -137,7 +141,7 @@ def test_a_table_of_noise_says_nothing_of_v():
 def test_intervals_of_cells_are_those_of_clopper_and_pearson_without_noise():
     law = count_noise(2, Budget(300))
     found = cell_intervals(np.array([7.0, 13.0, 0.0]), 20, law, 0.95)
-    for count, low, high in zip((7, 13, 0), found.low, found.high, strict=True):
+    for count, low, high in zip((7, 13, 0), *map(np.ravel, (found.low, found.high)), strict=True):
         exact = stats.binomtest(count, 20).proportion_ci(1 - 0.05 / 3)
         assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-6)
 
@@ -159,7 +163,11 @@ def test_gaussian_noise_and_several_rows_a_person():
     assert result.parameters["mechanism"] == "gaussian"
     schema = pt.Schema({"x": CategoricalColumn(tuple(range(4)))}, rows_per_person=3)
     x, y = columns(table)
-    given = {"bounds_x": schema, "categories_y": range(3), "noise": SimulatedNoise(1)}
+    given: dict[str, Any] = {
+        "bounds_x": schema,
+        "categories_y": range(3),
+        "noise": SimulatedNoise(1),
+    }
     several = pt.chi2_contingency(x, y, epsilon=1, **given)
     assert "3 rows" in several.unit
     one = asked(table, 1)
@@ -182,7 +190,12 @@ def test_gaussian_noise_and_several_rows_a_person():
     ],
 )
 def test_refusals(options, error, words):
-    given = {"x": ["a", "b"], "y": ["c", "a"], "categories_x": AB, "categories_y": ABC}
+    given: dict[str, Any] = {
+        "x": ["a", "b"],
+        "y": ["c", "a"],
+        "categories_x": AB,
+        "categories_y": ABC,
+    }
     with pytest.raises(error, match=words):
         pt.chi2_contingency(**(given | options), epsilon=1)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,12 @@ ABC = ("a", "b", "c")
 
 
 def asked(f_exp=None, epsilon=300, **options):
-    given = {"categories": ABC, "noise": SimulatedNoise(1), "rng": 1, "epsilon": epsilon}
+    given: dict[str, Any] = {
+        "categories": ABC,
+        "noise": SimulatedNoise(1),
+        "rng": 1,
+        "epsilon": epsilon,
+    }
     return pt.chisquare(X, f_exp, **(given | options))
 
 
@@ -70,7 +77,7 @@ def test_frames_and_schemas():
     schema = pt.Schema({"arm": CategoricalColumn(ABC)})
     plain = asked().statistic
     for data in (frame, series, {"arm": X}):
-        common = {"epsilon": 300, "noise": SimulatedNoise(1)}
+        common: dict[str, Any] = {"epsilon": 300, "noise": SimulatedNoise(1)}
         assert pt.chisquare(data, bounds=schema, **common).statistic == plain
         assert pt.chisquare(data, categories=ABC, **common).statistic == plain
     with pytest.raises(pt.DataError, match="one column"):

@@ -69,8 +69,9 @@ def mean(
     Columns are described by --bounds or by a schema: bounds found from the data
     would leak it, and the noise grows with them. The covariance, which the
     intervals need, is released too and is part of the JSON document. With
-    --success: how many rows have that value, in one column of numbers or of
-    categories.
+    --method proportion: how many rows are a success, in one column. --success says
+    what one is, if the column is not of integers between 0 and 1 (integer = true in
+    the schema).
 
     With --q a quantile of one column is estimated instead, the median for 0.5,
     with an interval that holds for every distribution.
@@ -98,6 +99,6 @@ def mean(
     answer(request, [data], described, purse, as_json=as_json, plot=plot)
 
 
-def _method(method: str | None, **given: object) -> str:
+def _method(method: str | None, **chosen: object) -> str:
     """Return the method that was named, or the one that the options choose."""
-    return find("mean", method, [name for name, value in given.items() if value is not None])[0]
+    return find("mean", method, [name for name, value in chosen.items() if value is not None])[0]

@@ -314,7 +314,7 @@ Success = Annotated[
         metavar="VALUE",
         help="For shares of successes: the value that is one; all others are failures.",
         rich_help_panel=_SOME,
-        show_default="1 or true",
+        show_default="true, or 1 of integers between 0 and 1",
     ),
 ]
 Json = Annotated[

@@ -288,6 +288,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             outcomes=True,
             picture="plots.differences.plot_means",
             about="share of successes in one column",
+            part="success",
         ),
         "quantiles": Method(
             "quantiles.private_quantile",
