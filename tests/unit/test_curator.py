@@ -989,8 +989,9 @@ def asked(question: str, method: str) -> Request:
         "release": {"columns": ["visits", "plan"], "delta": 1e-6},
     }
     target = {"distribution": {"dist": "norm(40, 10)"}, "family": {"family": "norm"}}
-    few = {"permutations": 19} if "permutations" in entry.options else {}
+    few: dict[str, Any] = {"permutations": 19} if "permutations" in entry.options else {}
     few |= {"locations": 3} if "locations" in entry.needed else {}
+    few |= {"low": -1, "high": 1} if "low" in entry.needed else {}
     few |= {"points": 5} if "points" in entry.options else {}
     few |= {"columns": ["visits"], "success": 80} if entry.outcomes else {}
     return Request.from_dict(
