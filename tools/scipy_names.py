@@ -227,7 +227,7 @@ PEERS: list[Peer] = [
     Peer(
         "kendalltau",
         "kendalltau",
-        "ties are broken at random, in secret",
+        "ties are broken at random, in secret: tau-a, not tau-b",
         data="sides",
         keywords=("alternative",),
         sided=True,
@@ -244,7 +244,8 @@ PEERS: list[Peer] = [
     Peer(
         "linregress",
         "linregress",
-        "needs `bounds_x` and `bounds_y`; the statistic is the slope; no intercept",
+        "needs `bounds_x` and `bounds_y`; the statistic is the slope; `estimates` have `intercept` "
+        "and `rvalue`",
         data="sides",
         keywords=("alternative",),
         sided=True,
