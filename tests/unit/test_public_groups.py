@@ -39,7 +39,7 @@ PUBLIC = Schema(
     dict(SCHEMA.columns) | {"arm": CategoricalColumn(("a", "b"), membership="public")},
 )
 
-FEW = {"n_permutations": 19}
+FEW: dict[str, Any] = {"n_permutations": 19}
 Test = tuple[Callable[..., Any], str, dict[str, Any]]
 PRIVATE: dict[str, Test] = {
     "mmd_test": (pt.mmd_test, "age", FEW),
@@ -66,8 +66,9 @@ def run(name: str, *data: Any, **options: Any) -> Any:
     return test(*data, **{"epsilon": 1, "bounds": SCHEMA} | usual | seeded | options)
 
 
-def halves(column: str) -> list[dict[str, Any]]:
-    return [{column: COLUMNS[column][COLUMNS["arm"] == label]} for label in ("a", "b")]
+def halves(column: str) -> tuple[Any, Any]:
+    first = COLUMNS["arm"] == "a"
+    return {column: COLUMNS[column][first]}, {column: COLUMNS[column][~first]}
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -131,7 +132,7 @@ def test_the_data_does_not_say_whether_a_label_is_mistyped(name):
 
 
 def test_more_than_two_groups():
-    three = {"group": "site", "noise": SimulatedNoise(0)}
+    three: dict[str, Any] = {"group": "site", "noise": SimulatedNoise(0)}
     assert dict(run("mmd_test", COLUMNS, **three).sizes) == {"N": N}
     for name in ("mmd_test", "kruskal", "f_oneway", "proportions_test"):
         sizes = dict(run(name, COLUMNS, adjacency="one", **three).sizes)
@@ -148,7 +149,7 @@ def test_more_than_two_groups():
 @pytest.mark.parametrize("labels", [(0, 1), (np.int64(0), np.int64(1)), ("0", "1"), (0.0, 1.0)])
 def test_groups_that_are_numbers(labels):
     frame = COLUMNS | {"arm": np.tile([0, 1], N // 2)}
-    options = {"groups": labels, "bounds": (0, 100), "noise": SimulatedNoise(1)}
+    options: dict[str, Any] = {"groups": labels, "bounds": (0, 100), "noise": SimulatedNoise(1)}
     assert run("ks_2samp", frame, group="arm", **options).sizes["N"] == N
     truth = COLUMNS | {"arm": np.tile([False, True], N // 2)}
     options["groups"] = (np.False_, True)
@@ -156,7 +157,8 @@ def test_groups_that_are_numbers(labels):
 
 
 def test_columns_are_those_that_bounds_describe_or_that_are_named():
-    frame, common = pd.DataFrame(COLUMNS), {"group": "arm", "groups": ("a", "b"), "epsilon": 1}
+    frame = pd.DataFrame(COLUMNS)
+    common: dict[str, Any] = {"group": "arm", "groups": ("a", "b"), "epsilon": 1}
     by_name = {"age": (0, 100), "visits": (0, 20)}
     two = pt.mmd_test(frame, bounds=by_name, n_permutations=19, **common)
     named = pt.mmd_test(
@@ -191,29 +193,34 @@ def test_mistakes(options, data, message):
         run("mmd_test", *data, **options)
 
 
-ROWS = [COLUMNS["age"][:40], COLUMNS["age"][40:] + 0.5]
-PLACES = {"bounds": (0, 101), "epsilon": 1}
+ROWS: tuple[Any, Any] = (COLUMNS["age"][:40], COLUMNS["age"][40:] + 0.5)
+PLACES: dict[str, Any] = {"bounds": (0, 101), "epsilon": 1}
+CALLED: Any = pt
 # tests whose groups are always arrays: what the default adjacency leaves public
 OTHERS: dict[str, Callable[[], Any]] = {
-    "hodges_lehmann": lambda: pt.hodges_lehmann(*ROWS, **PLACES),
-    "me_test": lambda: pt.me_test(*ROWS, locations=[[30]], delta=1e-6, **PLACES),
-    "scf_test": lambda: pt.scf_test(*ROWS, frequencies=[[0.1]], delta=1e-6, **PLACES),
-    "me_permutation_test": lambda: pt.me_permutation_test(*ROWS, locations=[[30]], **FEW, **PLACES),
-    "scf_permutation_test": lambda: pt.scf_permutation_test(
+    "hodges_lehmann": lambda: CALLED.hodges_lehmann(*ROWS, **PLACES),
+    "me_test": lambda: CALLED.me_test(*ROWS, locations=[[30]], delta=1e-6, **PLACES),
+    "scf_test": lambda: CALLED.scf_test(*ROWS, frequencies=[[0.1]], delta=1e-6, **PLACES),
+    "me_permutation_test": lambda: CALLED.me_permutation_test(
+        *ROWS, locations=[[30]], **FEW, **PLACES
+    ),
+    "scf_permutation_test": lambda: CALLED.scf_permutation_test(
         *ROWS, frequencies=[[0.1]], **FEW, **PLACES
     ),
-    "permutation_test": lambda: pt.permutation_test(
-        tuple(ROWS),
+    "permutation_test": lambda: CALLED.permutation_test(
+        ROWS,
         lambda x, y: abs(x.mean() - y.mean()),
         sensitivity=101 / 40,
         check_sensitivity=False,
         **FEW,
         **PLACES,
     ),
-    "test_of_tests": lambda: pt.test_of_tests(*ROWS, pvalue="mmd", n_subsets=3, **FEW, **PLACES),
-    "sarrm_test": lambda: pt.sarrm_test(*ROWS, pvalue="mmd", **FEW, **PLACES | {"epsilon": 40}),
-    "tost_ind": lambda: pt.tost_ind(*ROWS, -5, 5, n_bootstrap=19, **PLACES),
-    "tost_proportions": lambda: pt.tost_proportions(*halves("won"), -0.5, 0.5, epsilon=1),
+    "test_of_tests": lambda: CALLED.test_of_tests(
+        *ROWS, pvalue="mmd", n_subsets=3, **FEW, **PLACES
+    ),
+    "sarrm_test": lambda: CALLED.sarrm_test(*ROWS, pvalue="mmd", **FEW, **PLACES | {"epsilon": 40}),
+    "tost_ind": lambda: CALLED.tost_ind(*ROWS, -5, 5, n_bootstrap=19, **PLACES),
+    "tost_proportions": lambda: CALLED.tost_proportions(*halves("won"), -0.5, 0.5, epsilon=1),
 }
 
 

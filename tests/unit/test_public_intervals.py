@@ -15,39 +15,40 @@ from privatest.data.schema import CategoricalColumn, Schema
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(0, 8, 120), RNG.uniform(1, 9, 100)
-WON = [RNG.integers(0, 2, 120), RNG.integers(0, 2, 100)]
+WON: tuple[Any, Any] = (RNG.integers(0, 2, 120), RNG.integers(0, 2, 100))
 KIND = RNG.integers(0, 3, 120)
 THREE = Schema({"kind": CategoricalColumn((0, 1, 2))})
-ONE = {"epsilon": 5, "bounds": (0, 10)}
-SIDES = {"epsilon": 5, "bounds_x": (0, 10), "bounds_y": (0, 10)}
-PAIRS = X, np.resize(Y, 120)
+ONE: dict[str, Any] = {"epsilon": 5, "bounds": (0, 10)}
+SIDES: dict[str, Any] = {"epsilon": 5, "bounds_x": (0, 10), "bounds_y": (0, 10)}
+PAIRS: tuple[Any, Any] = X, np.resize(Y, 120)
 
+CALLED: Any = pt  # whose arguments are unpacked
 ESTIMATING: dict[str, Callable[..., Any]] = {
-    "ttest_ind": lambda **o: pt.ttest_ind(X, Y, **ONE, **o),
-    "ttest_1samp": lambda **o: pt.ttest_1samp(X, 4, **ONE, **o),
-    "ttest_rel": lambda **o: pt.ttest_rel(*PAIRS, **ONE, **o),
-    "tost_ind": lambda **o: pt.tost_ind(X, Y, -1, 1, **ONE, **o),
-    "tost_rel": lambda **o: pt.tost_rel(*PAIRS, -1, 1, **ONE, **o),
-    "hotelling_test": lambda **o: pt.hotelling_test(X, Y, **ONE, **o),
-    "hotelling_1samp": lambda **o: pt.hotelling_1samp(X, 4, **ONE, **o),
-    "f_oneway": lambda **o: pt.f_oneway(X, Y, Y, **ONE, **o),
-    "private_mean": lambda **o: pt.private_mean(X, **ONE, **o),
-    "private_median": lambda **o: pt.private_median(X, **ONE, **o),
-    "private_quantile": lambda **o: pt.private_quantile(X, 0.3, **ONE, **o),
-    "private_share": lambda **o: pt.private_share(WON[0], epsilon=5, **o),
-    "hodges_lehmann": lambda **o: pt.hodges_lehmann(X, Y, cells=64, **ONE, **o),
-    "binom_test": lambda **o: pt.binom_test(WON[0], 0.5, epsilon=5, **o),
-    "proportions_test": lambda **o: pt.proportions_test(*WON, epsilon=5, n_simulations=99, **o),
-    "tost_proportions": lambda **o: pt.tost_proportions(*WON, -0.5, 0.5, epsilon=5, **o),
-    "pearsonr": lambda **o: pt.pearsonr(*PAIRS, **SIDES, **o),
-    "linregress": lambda **o: pt.linregress(*PAIRS, **SIDES, **o),
-    "spearmanr": lambda **o: pt.spearmanr(*PAIRS, epsilon=5, **o),
-    "kendalltau": lambda **o: pt.kendalltau(*PAIRS, epsilon=5, **o),
-    "chi2_contingency": lambda **o: pt.chi2_contingency(
+    "ttest_ind": lambda **o: CALLED.ttest_ind(X, Y, **ONE, **o),
+    "ttest_1samp": lambda **o: CALLED.ttest_1samp(X, 4, **ONE, **o),
+    "ttest_rel": lambda **o: CALLED.ttest_rel(*PAIRS, **ONE, **o),
+    "tost_ind": lambda **o: CALLED.tost_ind(X, Y, -1, 1, **ONE, **o),
+    "tost_rel": lambda **o: CALLED.tost_rel(*PAIRS, -1, 1, **ONE, **o),
+    "hotelling_test": lambda **o: CALLED.hotelling_test(X, Y, **ONE, **o),
+    "hotelling_1samp": lambda **o: CALLED.hotelling_1samp(X, 4, **ONE, **o),
+    "f_oneway": lambda **o: CALLED.f_oneway(X, Y, Y, **ONE, **o),
+    "private_mean": lambda **o: CALLED.private_mean(X, **ONE, **o),
+    "private_median": lambda **o: CALLED.private_median(X, **ONE, **o),
+    "private_quantile": lambda **o: CALLED.private_quantile(X, 0.3, **ONE, **o),
+    "private_share": lambda **o: CALLED.private_share(WON[0], epsilon=5, **o),
+    "hodges_lehmann": lambda **o: CALLED.hodges_lehmann(X, Y, cells=64, **ONE, **o),
+    "binom_test": lambda **o: CALLED.binom_test(WON[0], 0.5, epsilon=5, **o),
+    "proportions_test": lambda **o: CALLED.proportions_test(*WON, epsilon=5, n_simulations=99, **o),
+    "tost_proportions": lambda **o: CALLED.tost_proportions(*WON, -0.5, 0.5, epsilon=5, **o),
+    "pearsonr": lambda **o: CALLED.pearsonr(*PAIRS, **SIDES, **o),
+    "linregress": lambda **o: CALLED.linregress(*PAIRS, **SIDES, **o),
+    "spearmanr": lambda **o: CALLED.spearmanr(*PAIRS, epsilon=5, **o),
+    "kendalltau": lambda **o: CALLED.kendalltau(*PAIRS, epsilon=5, **o),
+    "chi2_contingency": lambda **o: CALLED.chi2_contingency(
         {"kind": KIND}, {"kind": KIND}, epsilon=5, bounds_x=THREE, bounds_y=THREE, **o
     ),
-    "chisquare": lambda **o: pt.chisquare({"kind": KIND}, epsilon=5, bounds=THREE, **o),
-    "conditional_independence_test": lambda **o: pt.conditional_independence_test(
+    "chisquare": lambda **o: CALLED.chisquare({"kind": KIND}, epsilon=5, bounds=THREE, **o),
+    "conditional_independence_test": lambda **o: CALLED.conditional_independence_test(
         *PAIRS, X[::-1], epsilon=5, bounds_x=(0, 10), bounds_y=(0, 10), bounds_z=(0, 10), **o
     ),
 }
