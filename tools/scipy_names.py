@@ -26,7 +26,7 @@ class Peer:
         Names in scipy.stats and in privatest.
     differs : str
         What a user of SciPy has to know.
-    data : {"two", "paired", "one", "categories", "labels"}
+    data : {"two", "three", "paired", "sides", "one", "coins", "labels"}
         Which made-up rows both get.
     statistic : str
         "same": ours is SciPy's statistic but for noise, one-sided and two-sided; "same, one-sided"
@@ -59,7 +59,39 @@ class Peer:
 _BOUNDS = {"bounds": (-9.0, 9.0)}
 _SIDES = {"bounds_x": (-9.0, 9.0), "bounds_y": (-9.0, 9.0)}
 _NORMAL = _BOUNDS | {"calibration": "normal", "rng": 0}
+_ALTERNATIVES: tuple[Any, ...] = ("two-sided", "greater", "less")
 _NEEDS_BOUNDS = "needs `bounds`; the p-value is a parametric bootstrap of the noisy moments"
+
+
+@dataclass(frozen=True, slots=True)
+class _Adjusted:
+    """Adjusted p-values, as a result has its own."""
+
+    pvalue: Any
+    statistic: None = None
+
+
+def _adjusted_results(test: Callable[..., Any], x: Any, y: Any, **options: Any) -> _Adjusted:
+    import privatest as pt  # noqa: PLC0415 - not needed for the page
+
+    results = [pt.mannwhitneyu(x, y, alternative=side, **options) for side in _ALTERNATIVES]
+    return _Adjusted([each.pvalue for each in test(results, method="bh")])
+
+
+def _sides(x: Any, y: Any) -> list[float]:
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - slow, and not needed for the page
+
+    return [float(mannwhitneyu(x, y, alternative=side).pvalue) for side in _ALTERNATIVES]
+
+
+def _counts(*columns: Any) -> Any:
+    """Return how many rows have each code, or each pair of codes."""
+    import numpy as np  # noqa: PLC0415 - not needed for the page
+
+    table = np.zeros([int(column.max()) + 1 for column in columns])
+    np.add.at(table, columns, 1)
+    return table
+
 
 PEERS: list[Peer] = [
     Peer(
@@ -111,6 +143,122 @@ PEERS: list[Peer] = [
         "group sizes are public; the statistic is the largest distance of mean ranks, not H",
         statistic="its own",
         tolerance=0.05,
+    ),
+    Peer(
+        "ttest_rel",
+        "ttest_rel",
+        f"{_NEEDS_BOUNDS} of the differences",
+        data="paired",
+        keywords=("alternative",),
+        sided=True,
+        options=_NORMAL,
+        tolerance=0.05,
+    ),
+    Peer(
+        "ttest_1samp",
+        "ttest_1samp",
+        _NEEDS_BOUNDS,
+        data="one",
+        keywords=("popmean", "alternative"),
+        sided=True,
+        call=lambda test, x, **o: test(x, popmean=0.1, **o),
+        peer=lambda test, x, **o: test(x, popmean=0.1, **o),
+        options=_NORMAL,
+        tolerance=0.05,
+    ),
+    Peer(
+        "f_oneway",
+        "f_oneway",
+        f"{_NEEDS_BOUNDS}; group sizes are public",
+        data="three",
+        keywords=("equal_var",),
+        options=_NORMAL,
+        tolerance=0.05,
+    ),
+    Peer(
+        "median_test",
+        "median_test",
+        "two samples; an exact law instead of chi-squared, without `correction`; has a side",
+        statistic="its own",
+        peer=lambda test, *data: test(*data, correction=False),
+        tolerance=0.05,
+    ),
+    Peer(
+        "binomtest",
+        "binom_test",
+        "takes the rows, not `k` and `n`; two-sided is twice the smaller side",
+        data="coins",
+        statistic="`k` with noise",
+        keywords=("p", "alternative"),
+        sided=True,
+        call=lambda test, x, **o: test(x, p=0.5, **o),
+        peer=lambda test, x, **o: test(int(x.sum()), len(x), p=0.5, **o),
+        tolerance=0.08,
+    ),
+    Peer(
+        "chisquare",
+        "chisquare",
+        "takes the rows and their `categories`, not counts; `f_exp` are shares; p-values are "
+        "simulated with the noise",
+        data="labels",
+        call=lambda test, x, _, **o: test(x, [0.3, 0.35, 0.35], **o),
+        peer=lambda test, x, _: test(_counts(x), [0.3 * len(x), 0.35 * len(x), 0.35 * len(x)]),
+        options={"categories": (0, 1, 2), "rng": 0},
+        tolerance=0.05,
+    ),
+    Peer(
+        "chi2_contingency",
+        "chi2_contingency",
+        "takes the two columns and their categories, not a table; as with `correction=False`; "
+        "p-values are simulated with the noise",
+        data="labels",
+        peer=lambda test, x, y: test(_counts(x, y), correction=False),
+        options={"categories_x": (0, 1, 2), "categories_y": (0, 1), "rng": 0},
+        tolerance=0.05,
+    ),
+    Peer(
+        "spearmanr",
+        "spearmanr",
+        "ties are broken at random, in secret",
+        data="sides",
+        keywords=("alternative",),
+        sided=True,
+    ),
+    Peer(
+        "kendalltau",
+        "kendalltau",
+        "ties are broken at random, in secret: tau-a, not tau-b",
+        data="sides",
+        keywords=("alternative",),
+        sided=True,
+    ),
+    Peer(
+        "pearsonr",
+        "pearsonr",
+        "needs `bounds_x` and `bounds_y`; p-values are simulated with the noise",
+        data="sides",
+        keywords=("alternative",),
+        sided=True,
+        options=_SIDES | {"rng": 0},
+    ),
+    Peer(
+        "linregress",
+        "linregress",
+        "needs `bounds_x` and `bounds_y`; the statistic is the slope; `estimates` have `intercept` "
+        "and `rvalue`",
+        data="sides",
+        keywords=("alternative",),
+        sided=True,
+        options=_SIDES | {"rng": 0},
+    ),
+    Peer(
+        "false_discovery_control",
+        "adjust",
+        "takes results, not p-values; as with `method='bh'`, by default Holm's",
+        statistic="none",
+        call=_adjusted_results,
+        peer=lambda test, x, y: _Adjusted(test(_sides(x, y))),
+        tolerance=0.02,
     ),
 ]
 

@@ -44,6 +44,16 @@ def test_ttest_takes_a_side(cli):
     refused(many, "column")
 
 
+def test_equivalence_of_means(cli):
+    tost = ["--method", "tost", "--epsilon", "1000", "--json"]
+    wide = released(cli(*asked(*ONE, *tost, "--low", "-70", "--high", "70")))
+    near = released(cli(*asked(*ONE, *tost, "--low", "-1", "--high", "1")))
+    assert (wide["reject"], near["reject"]) == (True, False)
+    assert wide["parameters"]["interval_level"] == pytest.approx(0.9)
+    refused(cli(*asked(*ONE, *tost, "--low", "-1")), "--high")
+    refused(cli(*asked(*ONE, *tost, "--low", "1", "--high", "-1")), "low must be below high")
+
+
 @pytest.mark.parametrize("method", ["me", "scf", "me-permutation", "scf-permutation"])
 def test_embedding_methods(cli, method):
     run = cli(*asked(*ONE, "--method", method, "--draw-locations", "3", "--epsilon", "1000"))
@@ -91,10 +101,11 @@ def test_mistakes_are_found_before_noise(cli, no_noise, arguments, fragments):
     refused(cli(*asked(*ONE, *arguments)), *fragments)
 
 
-@pytest.mark.parametrize("method", ["hotelling", "me", "scf", "ttest"])
+@pytest.mark.parametrize("method", ["hotelling", "me", "scf", "ttest", "tost"])
 def test_private_membership_is_refused_with_the_reason(cli, no_noise, method):
     private = ["--group", "plan", "--groups", "basic", "plus", "--bounds", "visits=0:80"]
     more = ["--draw-locations", "3"] if method in ("me", "scf") else []
+    more += ["--low", "-1", "--high", "1"] if method == "tost" else []
     refused(cli(*asked(*private, "--method", method, *more, "--epsilon", "1")), "group sizes")
 
 

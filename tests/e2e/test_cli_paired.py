@@ -37,6 +37,16 @@ def test_a_clear_change(cli, name, method):
     assert document["reject"] is True
 
 
+def test_equivalence(cli):
+    path = write("a.csv", measurements(second=[v + v % 2 for v in range(40)]))
+    bounds = ["--bounds", "first=0:50", "--bounds", "second=0:50", "--method", "tost"]
+    run = cli("paired", path, *PAIRS, *bounds, "--low", "-25", "--high", "25")
+    assert "We reject the hypothesis that the difference of means is at most -25 or at" in run.out
+    run = cli("paired", path, *PAIRS, *bounds, "--low", "-0.1", "--high", "0.1")
+    assert "We do not reject" in run.out
+    refused(cli("paired", path, *PAIRS, *bounds, "--high", "2"), "needs low", "--low")
+
+
 def test_bounds_and_rows_per_person(cli):
     path = write("a.csv", measurements())
     bounds = ["--bounds", "first=0:50", "--bounds", "second=0:60", "--rows-per-person", "2"]

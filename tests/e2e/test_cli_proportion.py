@@ -55,6 +55,17 @@ def test_categories_and_public_groups(cli, files):
     assert document["estimates"]["lower"] == -1
 
 
+def test_equivalence(cli, files):
+    arguments = ["--groups", "a", "b", "--columns", "bought", "--bounds", "bought=0:1"]
+    arguments += ["--group", "arm", "--method", "tost-proportion", "--epsilon", "1000", "--json"]
+    arguments += ["--success", "1"]
+    wide = released(cli("two-sample", files[0], *arguments, "--low", "-0.9", "--high", "0.9"))
+    near = released(cli("two-sample", files[0], *arguments, "--low", "-0.1", "--high", "0.1"))
+    assert (wide["reject"], near["reject"]) == (True, False)
+    assert wide["adjacency"] == "row"
+    assert wide["parameters"]["low"] == -0.9
+
+
 def test_a_share(cli, files):
     described = ["--schema", files[1], "--columns", "plan", "--epsilon", "1000"]
     run = cli("mean", files[0], *described, "--method", "proportion", "--success", "plus")

@@ -143,6 +143,7 @@ def offered(question: str, method: str) -> dict[str, Any]:
     parts = parts | ({"columns": ["region"]} if method == "tv" else {})
     options = {"permutations": 19} if "permutations" in entry.options else {}
     options |= {"locations": 3} if "locations" in entry.needed else {}
+    options |= {"low": -1, "high": 1} if "low" in entry.needed else {}
     options |= {"success": 80} if entry.outcomes else {}
     parts = parts | ({"columns": ["visits"]} if entry.outcomes else {})
     return request(question, method, **parts, **options, epsilon=1)

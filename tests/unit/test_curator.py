@@ -991,6 +991,7 @@ def asked(question: str, method: str) -> Request:
     target = {"distribution": {"dist": "norm(40, 10)"}, "family": {"family": "norm"}}
     few: dict[str, Any] = {"permutations": 19} if "permutations" in entry.options else {}
     few |= {"locations": 3} if "locations" in entry.needed else {}
+    few |= {"low": -1, "high": 1} if "low" in entry.needed else {}
     few |= {"points": 5} if "points" in entry.options else {}
     few |= {"columns": ["visits"], "success": 80} if entry.outcomes else {}
     return Request.from_dict(

@@ -10,8 +10,8 @@ import pytest
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.categories import MISSING, UNKNOWN, Categories, label_spelling
+from privatest.data.grouping import Grouping
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.questions.grouping import Grouping
 
 ONE = [1, 1.0, Decimal("1.00"), "1"]  # what 1 means everywhere
 OTHER_SPELLINGS = ["01", "+1", " 1", "1 ", "1e0", "1.", "1E+0"]
@@ -72,7 +72,7 @@ def test_labels_that_mean_the_same():
     assert label_spelling("1.0") == label_spelling("1") == "1"
     assert label_spelling("-0") == label_spelling("0.0")
     assert label_spelling("01") == "01"
-    with pytest.raises(ParameterError, match="two different values"):
+    with pytest.raises(ParameterError, match="must be different values"):
         Grouping.ask("g", None, ("1", "1.0"), None)
 
 

@@ -72,6 +72,21 @@ def test_kept_keywords_are_those_of_scipy(peer):
     assert ("alternative" in peer.keywords) == peer.sided
 
 
+@pytest.mark.parametrize("name", ["ttest_ind", "f_oneway"])
+def test_unequal_variances_mean_the_same(name):
+    peer = next(peer for peer in PEERS if peer.ours == name)
+    data, secret = rows(peer.data), {"epsilon": 1e6, "noise": SimulatedNoise(0)}
+    ours = getattr(pt, name)(*data, equal_var=False, **secret, **peer.options)
+    scipys = getattr(stats, name)(*data, equal_var=False)
+    assert ours.pvalue == pytest.approx(scipys.pvalue, abs=peer.tolerance)
+    assert ours.statistic == pytest.approx(scipys.statistic, rel=0.02)
+
+
+def test_the_binomial_statistic_is_the_number_of_successes():
+    peer = next(peer for peer in PEERS if peer.ours == "binom_test")
+    assert run(peer, "greater")[0].statistic == pytest.approx(rows("coins")[0].sum(), abs=1)
+
+
 def test_the_check_can_fail():
     """A test that looked the other way would be seen: the two sides are far apart here."""
     peer = next(peer for peer in PEERS if peer.ours == "mannwhitneyu")

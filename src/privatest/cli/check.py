@@ -16,8 +16,8 @@ from privatest.core.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from privatest.data.grouping import Grouping
     from privatest.data.schema import Schema
-    from privatest.questions.grouping import Grouping
 
 __all__ = ["check"]
 
@@ -48,9 +48,9 @@ def check(
       privatest check visits.csv --group plan --groups basic rest \\
         --bounds visits=0:80
     """
+    from privatest.data.grouping import Grouping  # noqa: PLC0415
     from privatest.data.sources import read_table  # noqa: PLC0415
     from privatest.questions.columns import chosen_columns  # noqa: PLC0415
-    from privatest.questions.grouping import Grouping  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
     split = None if group is None else Grouping.ask(group, described, groups, membership)

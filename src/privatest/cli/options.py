@@ -317,6 +317,15 @@ Success = Annotated[
         show_default="true, or 1 of integers between 0 and 1",
     ),
 ]
+
+
+def _limit(name: str, side: str, example: int) -> Any:
+    words = f"For tost: equivalent are differences {side} this, such as {example}."
+    return typer.Option(f"--{name}", metavar="NUMBER", help=words, rich_help_panel=_SOME)
+
+
+Low = Annotated[float | None, _limit("low", "above", -1)]
+High = Annotated[float | None, _limit("high", "below", 1)]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document instead.", rich_help_panel=_OUTPUT),

@@ -59,6 +59,8 @@ def paired(
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
     as_json: options.Json = False,
+    low: options.Low = None,
+    high: options.High = None,
 ) -> None:
     """Test whether something changed between two measurements of the same rows.
 
@@ -79,7 +81,7 @@ def paired(
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={"before": before, "after": after},
-        options={"alternative": alternative},
+        options={"alternative": alternative, "low": low, "high": high},
     )
     described = describe(schema, bounds or [], rows_per_person)
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

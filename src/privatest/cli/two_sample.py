@@ -57,6 +57,8 @@ def two_sample(
     subtest: options.Subtest = None,
     success: options.Success = None,
     cells: options.Cells = None,
+    low: options.Low = None,
+    high: options.High = None,
 ) -> None:
     """Test whether two samples come from the same distribution.
 
@@ -104,6 +106,8 @@ def two_sample(
             "subtest": subtest,
             "success": success,
             "cells": cells,
+            "low": low,
+            "high": high,
         },
     )
     files = [data] if other is None else [data, other]

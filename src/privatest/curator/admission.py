@@ -94,10 +94,10 @@ def _splitting(prepared: Prepared) -> Callable[..., tuple[Any, ...]]:
     grouping = prepared.grouping
     assert grouping is not None
     assert grouping.described is not None
-    described, column = grouping.described, grouping.column
+    column = grouping.column
 
     def split(table: pa.Table) -> tuple[pa.Table, ...]:
-        sides = grouping.sides(described.encode(table.select([column]))[:, 0])
+        sides = grouping.sides_of(table.column(column))
         # in one piece: how many pieces have a row of a private group would show in the time
         rows = table.drop_columns([column]).combine_chunks()
         return tuple(rows.filter(sides == place) for place in range(len(grouping.labels)))

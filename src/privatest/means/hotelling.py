@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import read_samples
+from privatest.data.categories import Category
 from privatest.data.samples import Sample
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import (
@@ -25,6 +28,7 @@ from privatest.means.inference import (
 )
 from privatest.means.intervals import MeanIntervals
 from privatest.means.samples import (
+    BY_SIZES,
     compare_two,
     look_at_one,
     numeric_sample,
@@ -37,8 +41,11 @@ __all__ = ["hotelling_1samp", "hotelling_test"]
 
 def hotelling_test(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     bounds: Bounds,
     epsilon: Amount,
     delta: Amount = 0.0,
@@ -46,7 +53,7 @@ def hotelling_test(
     equal_covariance: bool = True,
     calibration: Calibration = "bootstrap",
     n_bootstrap: int = 999,
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -56,6 +63,8 @@ def hotelling_test(
     ----------
     x, y : array, data frame or Arrow table
         The two samples; a row is a record, a 1-D array is one column.
+    group, groups, columns
+        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns; values outside are clipped. Tighter bounds need less noise.
     epsilon, delta : float, int, str or Decimal
@@ -72,9 +81,10 @@ def hotelling_test(
         is the chi-square law, for comparison: its level is off where noise is large.
     n_bootstrap : int
         Number of bootstrap replicates, at least 1/alpha - 1.
-    adjacency : {"one", "both"}
+    adjacency : {"one", "both"}, optional
         What is hidden: one record within its group, or one in each group; each sample then gets
-        half of the budget. Group sizes are public.
+        half of the budget. Group sizes are public. By default "one"; for a frame it must be
+        passed, or be what the schema says.
     rng : None, int or Generator
         Public randomness for the bootstrap.
     noise : NoiseSource, optional
@@ -117,9 +127,18 @@ def hotelling_test(
     """
     budget = Budget(epsilon, delta)
     options = checked_options(alpha, calibration, n_bootstrap, rng)
+    data, bounds, adjacency = read_samples(
+        (x, y),
+        bounds,
+        adjacency,
+        public_groups=BY_SIZES,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    samples = numeric_samples(x, y, bounds)
+    samples = numeric_samples(data[0], data[1], bounds)
     contrast = compare_two(samples, each, source, equal_covariance=equal_covariance)
     facts: dict[str, Any] = {
         "spent": budget,

@@ -25,6 +25,7 @@ from privatest.means.bootstrap import Contrast
 from privatest.means.release import Released, plan_release, release_sample
 
 __all__ = [
+    "BY_SIZES",
     "CALIBRATIONS",
     "check_bootstrap",
     "check_one_column",
@@ -40,6 +41,7 @@ __all__ = [
     "shown_columns",
 ]
 
+BY_SIZES = "the noise and the statistic need the group sizes"
 CALIBRATIONS = ("bootstrap", "normal", "asymptotic")
 _LARGEST = 1e150  # of a bound: squares have to stay finite
 

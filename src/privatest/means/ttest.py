@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from privatest.core.noise import NoiseSource, noise_source
@@ -10,6 +11,8 @@ from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, one_of
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import read_samples
+from privatest.data.categories import Category
 from privatest.data.samples import Sample
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.means.bootstrap import Contrast
@@ -23,6 +26,7 @@ from privatest.means.inference import (
 )
 from privatest.means.intervals import MeanIntervals
 from privatest.means.samples import (
+    BY_SIZES,
     check_one_column,
     compare_two,
     difference_sample,
@@ -45,8 +49,11 @@ _ONE_MEAN = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
 def ttest_ind(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     bounds: Bounds,
     epsilon: Amount,
     delta: Amount = 0.0,
@@ -55,7 +62,7 @@ def ttest_ind(
     alternative: Alternative = "two-sided",
     calibration: Calibration = "bootstrap",
     n_bootstrap: int = 999,
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -65,6 +72,8 @@ def ttest_ind(
     ----------
     x, y : array, series or table of one column
         The two samples.
+    group, groups, columns
+        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
     bounds : pair or Schema
         Public bounds; values outside are clipped. Tighter bounds need less noise.
     epsilon, delta : float, int, str or Decimal
@@ -109,9 +118,18 @@ def ttest_ind(
     budget = Budget(epsilon, delta)
     options = checked_options(alpha, calibration, n_bootstrap, rng)
     one_of("alternative", alternative, ALTERNATIVES)
+    data, bounds, adjacency = read_samples(
+        (x, y),
+        bounds,
+        adjacency,
+        public_groups=BY_SIZES,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    samples = numeric_samples(x, y, bounds)
+    samples = numeric_samples(data[0], data[1], bounds)
     check_one_column(samples.x, "x and y")
     contrast = compare_two(samples, each, source, equal_covariance=equal_var)
     facts: dict[str, Any] = {

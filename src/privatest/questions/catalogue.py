@@ -6,7 +6,7 @@ A new test is one entry here: the command line and the curator need no change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
@@ -121,6 +121,11 @@ def _symmetry(statistic: str) -> Method:
     return Method("paired.symmetry_test", preset=preset, about="any asymmetry")
 
 
+def _equivalence(function: str, about: str, *options: str, **more: Any) -> Method:
+    ends = ("low", "high")
+    return Method(function, _same(*ends, *options), needed=ends, about=about, **more)
+
+
 _POINTS = _same("public_points", "weights", "kernel", "bandwidth", points="n_points")
 _ROWS = _same("weights", points="n_points")
 
@@ -205,12 +210,28 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             picture=_DIFFERENCES,
             about="one mean",
         ),
+        "tost": _equivalence(
+            "means.equivalence.tost_ind",
+            "equivalence of one mean",
+            public_groups=_BY_SIZES,
+            gaussian=True,
+            one_column=True,
+            aliases=("tost_ind",),
+            picture=_DIFFERENCES,
+        ),
         "proportion": Method(
             "tables.proportions.proportions_test",
             _same("alternative", "success"),
             outcomes=True,
             aliases=("proportions_test",),
             about="shares of successes",
+        ),
+        "tost-proportion": _equivalence(
+            "tables.proportions.tost_proportions",
+            "equivalence of shares",
+            "success",
+            outcomes=True,
+            aliases=("tost_proportions",),
         ),
         "anova": Method(
             "several_groups.anova.f_oneway",
@@ -263,6 +284,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             aliases=("t-test", "ttest_rel"),
             about="the mean; needs bounds",
+        ),
+        "tost": _equivalence(
+            "means.equivalence.tost_rel",
+            "equivalence of the mean; needs bounds",
+            gaussian=True,
+            aliases=("tost_rel",),
         ),
     },
     "fit": {

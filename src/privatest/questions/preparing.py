@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.privacy import Adjacency
 from privatest.data.categories import category_codes
+from privatest.data.grouping import Grouping
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions.catalogue import such, usual
 from privatest.questions.columns import (
@@ -17,7 +18,6 @@ from privatest.questions.columns import (
     named_options,
     outcome_column,
 )
-from privatest.questions.grouping import Grouping
 from privatest.questions.preparing_columns import prepare_fit, prepare_mean, prepare_release
 from privatest.questions.request import Filter, Prepared, Request
 

@@ -21,9 +21,9 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.validation import number
 from privatest.data.categories import spelling
+from privatest.data.grouping import Grouping
 from privatest.data.schema import Schema
 from privatest.questions.catalogue import METHODS, Method, find
-from privatest.questions.grouping import Grouping
 from privatest.questions.results import Result
 
 if TYPE_CHECKING:

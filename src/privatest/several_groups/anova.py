@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from privatest.core.errors import DataError, ParameterError
@@ -10,8 +11,11 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, reject
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import read_samples
+from privatest.data.categories import Category
 from privatest.means.inference import Calibration, checked_options
 from privatest.means.samples import (
+    BY_SIZES,
     check_one_column,
     in_units,
     numeric_samples,
@@ -26,6 +30,9 @@ __all__ = ["f_oneway"]
 
 def f_oneway(
     *samples: Any,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     bounds: Bounds,
     epsilon: Amount,
     delta: Amount = 0.0,
@@ -33,7 +40,7 @@ def f_oneway(
     equal_var: bool = True,
     calibration: Calibration = "bootstrap",
     n_bootstrap: int = 999,
-    adjacency: PublicGroups = "one",
+    adjacency: PublicGroups | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -42,7 +49,9 @@ def f_oneway(
     Parameters
     ----------
     *samples : array, series or table of one column
-        Two groups or more; their sizes are public.
+        Two groups or more, or one frame that ``group`` splits; their sizes are public.
+    group, groups, columns
+        How a frame is split and which column is compared, as in :func:`privatest.mmd_test`.
     bounds : pair or Schema
         Public bounds; values outside are clipped. Tighter bounds need less noise.
     epsilon, delta : float, int, str or Decimal
@@ -53,9 +62,10 @@ def f_oneway(
         Whether to assume equal variances, and pool them; False weighs each mean by its own.
     calibration, n_bootstrap, rng, noise
         As in :func:`privatest.hotelling_test`.
-    adjacency : {"one", "both"}
+    adjacency : {"one", "both"}, optional
         What is hidden: one record within its group, or one in each group; each of k groups then
-        gets a k-th of the budget.
+        gets a k-th of the budget. By default "one"; for a frame it must be passed, or be what
+        the schema says.
 
     Returns
     -------
@@ -88,26 +98,36 @@ def f_oneway(
     options = checked_options(alpha, calibration, n_bootstrap, rng)
     if not isinstance(equal_var, bool):
         reject("equal_var", "True or False", equal_var)
-    if len(samples) < 2:
+    data, bounds, chosen = read_samples(
+        samples,
+        bounds,
+        adjacency,
+        several=True,
+        public_groups=BY_SIZES,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
+    if len(data) < 2:
         raise ParameterError("f_oneway must have two samples or more.")
-    each = sample_budget(budget, adjacency, groups=len(samples))
+    each = sample_budget(budget, chosen, groups=len(data))
     source = noise_source(noise)
-    pairs = [numeric_samples(samples[0], other, bounds) for other in samples[1:]]
-    groups = (pairs[0].x, *(pair.y for pair in pairs))
-    check_one_column(groups[0], "each sample")
-    sizes = [len(group) for group in groups]
+    pairs = [numeric_samples(data[0], other, bounds) for other in data[1:]]
+    found_groups = (pairs[0].x, *(pair.y for pair in pairs))
+    check_one_column(found_groups[0], "each sample")
+    sizes = [len(sample) for sample in found_groups]
     if min(sizes) < 2:
         raise DataError("each sample must have at least 2 rows.")
     freedom = sum(sizes) - len(sizes)
     weights = tuple((size - 1) / freedom for size in sizes)
-    found_in = tuple(release_rows(group, each, source) for group in groups)
+    found_in = tuple(release_rows(sample, each, source) for sample in found_groups)
     released = GroupMeans(found_in, weights, float(min(sizes)), equal_var)
     found = infer_groups(released, **options)
     rest = {name: value for name, value in options.items() if name != "alpha"}
-    intervals = GroupIntervals(released, groups[0].box, **rest)
+    intervals = GroupIntervals(released, found_groups[0].box, **rest)
     low, high = intervals.ends(found)
     shown = {
-        "group_names": [f"group {place}" for place in range(1, len(groups) + 1)],
+        "group_names": [f"group {place}" for place in range(1, len(found_groups) + 1)],
         "equal_var": equal_var,
         "calibration": calibration,
     }
@@ -121,7 +141,11 @@ def f_oneway(
         simulated=source.simulated,
         pvalue=found.pvalue,
         statistic=found.statistic,
-        estimates={"mean": in_units(groups[0].box, released.means), "lower": low, "upper": high},
+        estimates={
+            "mean": in_units(found_groups[0].box, released.means),
+            "lower": low,
+            "upper": high,
+        },
         intervals=intervals,
-        **group_facts(groups, adjacency, "one-way analysis of variance", null, shown),
+        **group_facts(found_groups, chosen, "one-way analysis of variance", null, shown),
     )

@@ -13,12 +13,14 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import read_samples
+from privatest.data.categories import Category
 from privatest.laws.law import Law, simulated_law
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.statistics.ranks import kruskal_wallis, kruskal_wallis_width
 from privatest.two_sample.common import NULL_HYPOTHESIS
-from privatest.two_sample.ranks import PublicGroups, group_facts, read_groups
+from privatest.two_sample.ranks import BY_SIZES, PublicGroups, group_facts, read_groups
 
 __all__ = ["kruskal"]
 
@@ -27,10 +29,13 @@ _SIMULATED_RANKS = 20_000_000  # ranks drawn for a law that has no formula
 
 def kruskal(
     *samples: Any,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    adjacency: PublicGroups = "one",
+    adjacency: PublicGroups | None = None,
     bounds: Bounds = None,
     n_resamples: int | None = None,
     rng: Rng = None,
@@ -43,11 +48,13 @@ def kruskal(
     Parameters
     ----------
     *samples : array, series or table of one column
-        Two samples or more.
+        Two samples or more; or one frame that ``group`` splits.
+    group, groups, columns
+        How a frame is split and which column is compared, as in :func:`privatest.mmd_test`.
     epsilon, delta, alpha
         The privacy budget, and the level of the decision.
     adjacency, bounds
-        As in :func:`mannwhitneyu`, without "row".
+        As in :func:`median_test`.
     n_resamples : int, optional
         Simulations of the law for three samples or more; by default 9,999, fewer (at least
         999) for more than 2,000 records. For two samples the law is exact.
@@ -86,27 +93,37 @@ def kruskal(
     if n_resamples is not None:
         integer_at_least("n_resamples", n_resamples, 1)
     generator, source = public_generator(rng), noise_source(noise)
-    if len(samples) < 2:
+    data, bounds, chosen = read_samples(
+        samples,
+        bounds,
+        adjacency,
+        several=True,
+        public_groups=BY_SIZES,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
+    if len(data) < 2:
         raise ParameterError("kruskal must have two samples or more.")
-    groups = read_groups(samples, bounds, adjacency)
-    sizes = [len(group) for group in groups]
+    ranked = read_groups(data, bounds, chosen)
+    sizes = [len(sample) for sample in ranked]
     total = sum(sizes)
     count = n_resamples or min(9_999, max(999, _SIMULATED_RANKS // total))
     return lattice_outcome(
-        kruskal_wallis([group.values for group in groups], source.permutation(total)),
+        kruskal_wallis([sample.values for sample in ranked], source.permutation(total)),
         _law(sizes, count, generator),
-        width=kruskal_wallis_width(sizes, adjacency) * groups[0].rows_per_person,
+        width=kruskal_wallis_width(sizes, chosen) * ranked[0].rows_per_person,
         step=2,
         alternative="two-sided",  # the sum is not negative; for two samples its law is that of |2U|
         budget=budget,
         alpha=alpha,
         noise=source,
         facts=group_facts(
-            groups,
-            adjacency,
+            ranked,
+            chosen,
             "Kruskal–Wallis test (absolute)",
-            NULL_HYPOTHESIS if len(samples) == 2 else "all samples come from the same distribution",
-            {} if len(samples) == 2 else {"n_resamples": count},
+            NULL_HYPOTHESIS if len(data) == 2 else "all samples come from the same distribution",
+            {} if len(data) == 2 else {"n_resamples": count},
         ),
         unit=1 / _published(total),
     )

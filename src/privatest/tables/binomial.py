@@ -167,15 +167,16 @@ def private_share(
     source = noise_source(noise)
     outcomes = read_outcomes(x, bounds, success, "x")
     noisy, law = _release(outcomes, budget, source)
-    low, high = _interval(len(outcomes), noisy, law, "two-sided", 1 - alpha)
+    intervals = partial(_as_means, len(outcomes), noisy, law)
+    low, high = intervals(1 - alpha)
     share = float(np.clip(noisy / len(outcomes), 0, 1))
     return MeanEstimate(
         mean=np.array([share]),
-        lower=np.array([low]),
-        upper=np.array([high]),
+        lower=low,
+        upper=high,
         covariance=np.array([[share * (1 - share)]]),
         # the interval need not be symmetric: its longer side
-        region_shape=np.array([[max(high - share, share - low) ** 2]]),
+        region_shape=np.array([np.maximum(high - share, share - low) ** 2]),
         region_radius=1.0,
         confidence=1 - alpha,
         spent=budget,
@@ -183,6 +184,7 @@ def private_share(
         columns=outcomes.names,
         unit=outcomes.unit,
         simulated=source.simulated,
+        intervals=intervals,
     )
 
 
@@ -213,3 +215,10 @@ def _interval(
     low, high = share_interval(n, noisy, noise, *sides)
     first, last = share_interval(n, float(np.clip(noisy, 0, n)), NO_NOISE, *sides)
     return Interval.around(low, high, level, last - first)
+
+
+def _as_means(n: int, noisy: float, noise: LatticeTulap, level: float) -> Interval:
+    """Return the two-sided interval as that of a mean: one entry for each column."""
+    found = _interval(n, noisy, noise, "two-sided", level)
+    low, high, sampling = (np.array([end]) for end in (*found, found.sampling))
+    return Interval.around(low, high, level, sampling)

@@ -16,6 +16,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.counts import count_noise, noisy_counts
@@ -38,11 +39,14 @@ _NULLS = {
 
 def proportions_test(
     *samples: Any,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     alternative: Alternative = "two-sided",
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     success: Category | None = None,
     bounds: Bounds = None,
     n_simulations: int = 9999,
@@ -54,16 +58,20 @@ def proportions_test(
     Parameters
     ----------
     *samples : array, series or table of one column
-        Two groups or more; one outcome per row: 0 and 1, true and false, or categories.
+        Two groups or more; one outcome per row: 0 and 1, true and false, or categories. Or one
+        frame that ``group`` splits.
+    group, groups, columns
+        How a frame is split and which column is compared, as in :func:`privatest.mmd_test`.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
         Level of the decision; confidence intervals have level 1 - alpha.
     alternative : {"two-sided", "greater", "less"}
         Of two groups; "greater": successes are more frequent in the first.
-    adjacency : {"one", "both", "row"}
+    adjacency : {"one", "both", "row"}, optional
         What is hidden: one record's outcome within its group, one record in each group, or (two
-        groups) a record together with its group, so that group sizes are private.
+        groups) a record together with its group, so that group sizes are private. By default
+        "one" for samples, and "row" for a frame, as in :func:`privatest.mmd_test`.
     success : str, int, float or bool, optional
         The value that is a success; all others are failures. By default 1 or true.
     bounds : None, pair or Schema
@@ -119,10 +127,19 @@ def proportions_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     integer_at_least("n_simulations", n_simulations, 99)
-    if alternative != "two-sided" and len(samples) != 2:
+    data, bounds, adjacency = read_samples(
+        samples,
+        bounds,
+        adjacency,
+        several=True,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
+    if alternative != "two-sided" and len(data) != 2:
         raise ParameterError("alternative must be 'two-sided' for more than two groups.")
     generator, source = public_generator(rng), noise_source(noise)
-    read = _read(samples, bounds, success, adjacency)
+    read = _read(data, bounds, success, adjacency)
     released = _release(read, budget, adjacency, source)
     pvalue = released.pvalue(alternative, n_simulations, generator)
     intervals = partial(_intervals, released, alternative)
@@ -236,7 +253,10 @@ def _read(
     if len(samples) < 2:
         raise ParameterError("samples must be two groups or more; binom_test takes one.")
     if adjacency == "row" and len(samples) != 2:
-        raise ParameterError("adjacency='row' (private groups) is for two groups.")
+        raise ParameterError(
+            "adjacency='row' (private groups) is for two groups: one value and 'rest', or pass "
+            "adjacency='one', if everybody may know who is in which group."
+        )
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
     read = _Read(
         tuple(

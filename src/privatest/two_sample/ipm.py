@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, TypedDict, Unpack, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.data.by_group import GroupOptions, read_samples
+from privatest.data.categories import Category
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import two_sample_bins
@@ -51,13 +53,13 @@ __all__ = ["ipm_test"]
 Values = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-class IpmOptions(TypedDict, total=False):
+class IpmOptions(GroupOptions, total=False):
     """What :func:`ipm_test` takes besides data, distance, bounds, budget and ``release``."""
 
     norm: MeanNorm
     delta: Amount
     alpha: float
-    adjacency: Adjacency
+    adjacency: Adjacency | None
     relabel: Relabel
     n_permutations: int
     rng: Rng
@@ -67,7 +69,7 @@ class IpmOptions(TypedDict, total=False):
 @overload
 def ipm_test(
     x: Any,
-    y: Any,
+    y: Any = ...,
     *,
     distance: Distance,
     bounds: Any,
@@ -78,7 +80,7 @@ def ipm_test(
 @overload
 def ipm_test(
     x: Any,
-    y: Any,
+    y: Any = ...,
     *,
     distance: Distance,
     bounds: Any,
@@ -88,8 +90,11 @@ def ipm_test(
 ) -> Decision: ...
 def ipm_test(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     distance: Distance,
     bounds: Any,
     epsilon: Amount,
@@ -97,7 +102,7 @@ def ipm_test(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     release: Release = "pvalue",
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     relabel: Relabel = "auto",
     n_permutations: int = 999,
     rng: Rng = None,
@@ -109,6 +114,8 @@ def ipm_test(
     ----------
     x, y : array, data frame or Arrow table
         The two samples; a row is a record, a 1-D array is one column.
+    group, groups, columns
+        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
     distance : {"mean", "wasserstein", "total-variation", "kolmogorov"}
         Distance of means; Wasserstein-1 (exact for one column, sliced over fixed public
         directions for several); total variation of categories; largest difference of
@@ -124,7 +131,7 @@ def ipm_test(
         Level of the decision.
     release : {"pvalue", "decision"}
         A p-value with its decision, or the decision alone with less noise.
-    adjacency : {"one", "both", "row"}
+    adjacency : {"one", "both", "row"}, optional
         What is hidden, as in :func:`mmd_test`.
     relabel : {"auto", "permute", "swap"}
         How private groups are relabelled, as in :func:`mmd_test`.
@@ -168,11 +175,13 @@ def ipm_test(
     one_of("distance", distance, DISTANCES)
     one_of("norm", norm, MEAN_NORMS)
     one_of("release", release, RELEASES)
-    one_of("adjacency", adjacency, ADJACENCIES)
+    data, bounds, adjacency = read_samples(
+        (x, y), bounds, adjacency, group=group, groups=groups, columns=columns
+    )
     check_relabel(relabel, adjacency)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(x, y, bounds)
+    samples = encode_samples(data[0], data[1], bounds)
     check_sizes(samples, adjacency)
     chosen = metric(distance, samples.domain, norm)
     n, m = public_sizes(samples, adjacency)

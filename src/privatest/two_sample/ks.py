@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
+from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import read_samples
+from privatest.data.categories import Category
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.laws.law import ALTERNATIVES, Alternative
@@ -42,14 +45,17 @@ _KINDS: dict[str, Any] = {"two-sided": "kolmogorov", "greater": "above", "less":
 
 def ks_2samp(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     statistic: TwoSampleStatistic = "ks",
     alternative: Alternative = "two-sided",
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     bounds: Bounds = None,
     n_permutations: int = 999,
     mechanism: Mechanism = "auto",
@@ -65,6 +71,8 @@ def ks_2samp(
     ----------
     x, y : array, series or table of one column
         The two samples.
+    group, groups, columns
+        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
@@ -75,9 +83,10 @@ def ks_2samp(
     alternative : {"two-sided", "greater", "less"}
         For "ks", as in SciPy: greater: the distribution function of x lies above that of y
         somewhere (x tends to smaller values there); less: below.
-    adjacency : {"one", "both", "row"}
+    adjacency : {"one", "both", "row"}, optional
         What is hidden: one record within its group, one in each group, or a record together
-        with its group, so that group sizes are private.
+        with its group, so that group sizes are private. By default "one" for samples, and "row"
+        for a frame, as in :func:`mmd_test`.
     bounds : None, pair or Schema
         Not needed. A schema checks and clips values and says how many rows a person may have.
     n_permutations : int
@@ -131,13 +140,15 @@ def ks_2samp(
     one_of("alternative", alternative, ALTERNATIVES)
     if alternative != "two-sided" and statistic != "ks":
         raise ParameterError("alternative must be 'two-sided' for statistic='kuiper'.")
-    one_of("adjacency", adjacency, ADJACENCIES)
+    data, bounds, adjacency = read_samples(
+        (x, y), bounds, adjacency, group=group, groups=groups, columns=columns
+    )
     one_of("mechanism", mechanism, MECHANISMS)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     if adjacency == "row" and mechanism != "auto":
         raise ParameterError("mechanism must be 'auto' for adjacency='row', a permutation test.")
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(x, y, bounds, units="own")
+    samples = encode_samples(data[0], data[1], bounds, units="own")
     if samples.domain.levels != (0,):
         raise DataError("x and y must have one numeric column: their values are ranked.")
     check_sizes(samples, adjacency)

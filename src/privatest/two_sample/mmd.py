@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
+from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.data.by_group import GroupOptions, read_samples
+from privatest.data.categories import Category
 from privatest.data.samples import encode_samples
 from privatest.kernels.kernels import KernelFamily, kernel_grid
 from privatest.mechanisms.family import strongest
@@ -53,12 +55,12 @@ from privatest.two_sample.mmd_several import several_samples
 __all__ = ["mmd_test"]
 
 
-class MmdOptions(TypedDict, total=False):
+class MmdOptions(GroupOptions, total=False):
     """What :func:`mmd_test` takes besides data, budget and ``release``."""
 
     delta: Amount
     alpha: float
-    adjacency: Adjacency
+    adjacency: Adjacency | None
     relabel: Relabel
     bounds: Any
     kernel: KernelFamily
@@ -75,7 +77,7 @@ class MmdOptions(TypedDict, total=False):
 @overload
 def mmd_test(
     x: Any,
-    y: Any,
+    y: Any = ...,
     *others: Any,
     epsilon: Amount,
     release: Literal["pvalue"] = ...,
@@ -83,17 +85,25 @@ def mmd_test(
 ) -> Outcome: ...
 @overload
 def mmd_test(
-    x: Any, y: Any, *others: Any, epsilon: Amount, release: Release, **options: Unpack[MmdOptions]
+    x: Any,
+    y: Any = ...,
+    *others: Any,
+    epsilon: Amount,
+    release: Release,
+    **options: Unpack[MmdOptions],
 ) -> Decision: ...
 def mmd_test(
     x: Any,
-    y: Any,
+    y: Any = None,
     *others: Any,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     release: Release = "pvalue",
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     relabel: Relabel = "auto",
     bounds: Any = None,
     kernel: KernelFamily = "gaussian",
@@ -115,19 +125,28 @@ def mmd_test(
     Parameters
     ----------
     x, y : array, data frame or Arrow table
-        The two samples; a row is a record, a 1-D array is one column.
+        The two samples; a row is a record, a 1-D array is one column. Or ``x`` alone, one frame
+        that ``group`` splits.
     *others : array, data frame or Arrow table
         Further samples. With three or more it is :func:`privatest.hsic_test` of the values and
         the group: ``statistics`` are those of that test, "both" and "fourier" do not apply.
+    group : str, optional
+        The column of the frame ``x`` that says which sample a row is in.
+    groups : sequence of str, int, float or bool, optional
+        Its values, one for each sample; the last may be "rest", all others. By default the
+        categories that a schema in ``bounds`` lists. They are never found from the data.
+    columns : str or sequence of str, optional
+        The columns to compare; by default all that ``bounds`` describe by name.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
         Level of the decision.
     release : {"pvalue", "decision"}
         A p-value with its decision, or the decision alone with less noise.
-    adjacency : {"one", "both", "row"}
+    adjacency : {"one", "both", "row"}, optional
         What is hidden: one record's values within its group; one record in each group; or one
-        record with its group ("row": group sizes are private too).
+        record with its group ("row": group sizes are private too). By default "one" for samples;
+        for a frame "row", or "one" where its schema says ``membership = "public"``.
     relabel : {"auto", "permute", "swap"}
         How private groups are relabelled: all labels permuted, or swapped within secret pairs of
         rows, with a third less noise and a larger statistic under the null hypothesis. "auto"
@@ -193,7 +212,15 @@ def mmd_test(
     budget = Budget(epsilon, delta)
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("release", release, RELEASES)
-    one_of("adjacency", adjacency, ADJACENCIES)
+    data, bounds, adjacency = read_samples(
+        (x, y, *others),
+        bounds,
+        adjacency,
+        several=True,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
     check_relabel(relabel, adjacency)
     one_of("estimator", estimator, ("v", "u"))
     one_of("method", method, METHODS)
@@ -204,9 +231,9 @@ def mmd_test(
         bin_size = integer_at_least("bin_size", bin_size, 1)
         if adjacency == "row":
             raise ParameterError("bin_size cannot be used with adjacency='row'.")
-    if others:
+    if len(data) > 2:
         return several_samples(
-            (x, y, *others),
+            data,
             adjacency=adjacency,
             bounds=bounds,
             kernel=kernel,
@@ -224,7 +251,7 @@ def mmd_test(
             noise=noise,
         )
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(x, y, bounds)
+    samples = encode_samples(data[0], data[1], bounds)
     check_sizes(samples, adjacency)
     kernel_only = bandwidths is not None or estimator == "u"
     family = chosen_statistics(statistics, samples.domain, kernel_only=kernel_only)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, Unpack, overload
+from collections.abc import Sequence
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
+from privatest.data.by_group import GroupOptions, read_samples
+from privatest.data.categories import Category
 from privatest.data.samples import Sample, encode_samples
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
@@ -27,9 +30,10 @@ from privatest.statistics.ranks import (
 )
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, labelled_rows, shown_sizes
 
-__all__ = ["PublicGroups", "group_facts", "mannwhitneyu", "median_test", "read_groups"]
+__all__ = ["BY_SIZES", "PublicGroups", "group_facts", "mannwhitneyu", "median_test", "read_groups"]
 
 PublicGroups = Literal["one", "both"]
+BY_SIZES = "the p-value needs the group sizes"
 _METHOD = "Mann–Whitney U test"
 _ONE_COLUMN = "each sample must be one numeric column; mmd_test takes several."
 _NULLS = {
@@ -39,13 +43,13 @@ _NULLS = {
 }
 
 
-class MannWhitneyOptions(TypedDict, total=False):
+class MannWhitneyOptions(GroupOptions, total=False):
     """What :func:`mannwhitneyu` takes besides data, budget and ``release``."""
 
     delta: Amount
     alpha: float
     alternative: Alternative
-    adjacency: Adjacency
+    adjacency: Adjacency | None
     bounds: Bounds
     n_permutations: int
     rng: Rng
@@ -55,7 +59,7 @@ class MannWhitneyOptions(TypedDict, total=False):
 @overload
 def mannwhitneyu(
     x: Any,
-    y: Any,
+    y: Any = ...,
     *,
     epsilon: Amount,
     release: Literal["pvalue"] = ...,
@@ -63,18 +67,26 @@ def mannwhitneyu(
 ) -> Outcome: ...
 @overload
 def mannwhitneyu(
-    x: Any, y: Any, *, epsilon: Amount, release: Release, **options: Unpack[MannWhitneyOptions]
+    x: Any,
+    y: Any = ...,
+    *,
+    epsilon: Amount,
+    release: Release,
+    **options: Unpack[MannWhitneyOptions],
 ) -> Decision: ...
 def mannwhitneyu(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     release: Release = "pvalue",
     alternative: Alternative = "two-sided",
-    adjacency: Adjacency = "one",
+    adjacency: Adjacency | None = None,
     bounds: Bounds = None,
     n_permutations: int = 999,
     rng: Rng = None,
@@ -86,6 +98,8 @@ def mannwhitneyu(
     ----------
     x, y : array, series or table of one column
         The two samples.
+    group, groups, columns
+        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
@@ -94,9 +108,10 @@ def mannwhitneyu(
         "decision", with less noise, is for ``adjacency="row"`` only.
     alternative : {"two-sided", "greater", "less"}
         "greater": x tends to larger values.
-    adjacency : {"one", "both", "row"}
+    adjacency : {"one", "both", "row"}, optional
         What is hidden: one record's values within its group, one record in each group, or a
-        record together with its group, so that group sizes are private.
+        record together with its group, so that group sizes are private. By default "one" for
+        samples, and "row" for a frame, as in :func:`mmd_test`.
     bounds : None, pair or Schema
         Not needed. A schema checks and clips values and says how many rows a person may have.
     n_permutations : int
@@ -143,18 +158,20 @@ def mannwhitneyu(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     one_of("release", release, RELEASES)
-    one_of("adjacency", adjacency, ADJACENCIES)
+    data, bounds, adjacency = read_samples(
+        (x, y), bounds, adjacency, group=group, groups=groups, columns=columns
+    )
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     if adjacency == "row":
         chosen = {"alternative": alternative, "n_permutations": n_permutations}
         common = {"budget": budget, "alpha": alpha, "release": release, "noise": source}
-        return _private_groups(x, y, bounds, chosen, generator, common)
+        return _private_groups(data, bounds, chosen, generator, common)
     if release == "decision":
         raise ParameterError(
             "release must be 'pvalue' for public groups: it costs no more than a decision there."
         )
-    samples = read_groups((x, y), bounds, adjacency)
+    samples = read_groups(data, bounds, adjacency)
     n, m = map(len, samples)
     return lattice_outcome(
         mann_whitney(samples[0].values, samples[1].values, source.permutation(n + m)),
@@ -178,15 +195,14 @@ def mannwhitneyu(
 
 
 def _private_groups(
-    x: Any,
-    y: Any,
+    data: tuple[Any, ...],
     bounds: Bounds,
     chosen: dict[str, Any],
     rng: np.random.Generator,
     common: dict[str, Any],
 ) -> Decision:
     """Permute the labels: the law of U needs the group sizes, which are private."""
-    samples = encode_samples(x, y, bounds, units="own")
+    samples = encode_samples(data[0], data[1], bounds, units="own")
     if samples.domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     check_sizes(samples, "row")
@@ -213,13 +229,16 @@ def _private_groups(
 
 def median_test(
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     alternative: Alternative = "two-sided",
-    adjacency: PublicGroups = "one",
+    adjacency: PublicGroups | None = None,
     bounds: Bounds = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -229,10 +248,13 @@ def median_test(
     ----------
     x, y : array, series or table of one column
         The two samples.
+    group, groups, columns
+        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
     epsilon, delta, alpha
         The privacy budget, and the level of the decision.
     alternative, adjacency, bounds, noise
-        As in :func:`mannwhitneyu`, without "row".
+        As in :func:`mannwhitneyu`, without "row": for a frame "one" must be passed, or be what
+        the schema says.
 
     Returns
     -------
@@ -261,19 +283,28 @@ def median_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    samples = read_groups((x, y), bounds, adjacency)
+    data, bounds, chosen = read_samples(
+        (x, y),
+        bounds,
+        adjacency,
+        public_groups=BY_SIZES,
+        group=group,
+        groups=groups,
+        columns=columns,
+    )
+    samples = read_groups(data, bounds, chosen)
     n, m = map(len, samples)
     return lattice_outcome(
         median_balance(samples[0].values, samples[1].values, source.permutation(n + m)),
         hypergeometric_law(n, m),
-        width=median_width(n, m, adjacency) * samples[0].rows_per_person,
+        width=median_width(n, m, chosen) * samples[0].rows_per_person,
         step=n + m,
         alternative=alternative,
         budget=budget,
         alpha=alpha,
         noise=source,
         facts=group_facts(
-            samples, adjacency, "median test", _NULLS[alternative], {"alternative": alternative}
+            samples, chosen, "median test", _NULLS[alternative], {"alternative": alternative}
         ),
         unit=n + m,
         offset=n * (n + m - (n + m) // 2),

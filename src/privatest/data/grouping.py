@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.categories import MISSING, UNKNOWN, Categories, label_spelling, spelling
-from privatest.data.columns import category_blocks, refuse_missing
+from privatest.data.columns import category_blocks, one_column, refuse_missing
 from privatest.data.schema import CategoricalColumn, Schema
 
 if TYPE_CHECKING:
@@ -126,31 +126,35 @@ class Grouping:
                 found[codes == code] = place
         return found
 
+    def sides_of(self, values: Any) -> NDArray[np.intp]:
+        """Return which group each row is in, by the values of the group column.
+
+        A group may be empty: where membership is private, failing then would tell so.
+        """
+        label = f"column {self.column!r}"
+        if self.described is not None:
+            return self.sides(self.described.encode({self.column: values})[:, 0])
+        labels = Categories.labelled(self.labels[:-1] if self.has_rest else self.labels)
+        blocks = category_blocks(one_column(values, label), labels, label)
+        sides = np.concatenate([np.empty(0, np.intp), *blocks])
+        if (sides == MISSING).any():
+            refuse_missing(label)
+        if self.has_rest:
+            sides[sides == UNKNOWN] = len(self.labels) - 1
+        elif self.membership == "private" and (sides == UNKNOWN).any():
+            raise DataError(
+                f"{label} has a third group or more: where membership is private, "
+                f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
+            ).with_flags("Or pass --membership public.")
+        return sides
+
     def _split(self, table: pa.Table) -> list[NDArray[np.bool_]]:
-        sides = self._sides(table)
+        sides = self.sides_of(table.column(self.column))
         for place, label in enumerate(self.labels):
             # a mistyped value would otherwise give an answer about nobody
             if not (sides == place).any():
                 raise DataError(f"column {self.column!r} has no row in group {label!r}.")
         return [sides == place for place in range(len(self.labels))]
-
-    def _sides(self, table: pa.Table) -> NDArray[np.intp]:
-        """Return which group each row is in."""
-        if self.described is not None:
-            return self.sides(self.described.encode(table.select([self.column]))[:, 0])
-        labels = Categories.labelled(self.labels[:-1] if self.has_rest else self.labels)
-        blocks = category_blocks(table.column(self.column), labels, f"column {self.column!r}")
-        sides = np.concatenate(list(blocks))
-        if (sides == MISSING).any():
-            refuse_missing(f"column {self.column!r}")
-        if self.has_rest:
-            sides[sides == UNKNOWN] = len(self.labels) - 1
-        elif self.membership == "private" and (sides == UNKNOWN).any():
-            raise DataError(
-                f"column {self.column!r} has a third group or more: where membership is private, "
-                f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
-            ).with_flags("Or pass --membership public.")
-        return sides
 
 
 def _declared(

@@ -1,0 +1,174 @@
+"""Samples from one frame with a group column: what a row's group is, and whether it is private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import ADJACENCIES, Adjacency
+from privatest.core.validation import listed, one_of, reject
+from privatest.data.categories import Category, spelling
+from privatest.data.columns import one_column
+from privatest.data.grouping import Grouping
+from privatest.data.schema import Membership, Schema
+from privatest.data.tables import Table, arranged, read_data
+
+__all__ = ["GroupOptions", "Samples", "read_samples"]
+
+_PUBLIC = "pass adjacency='one', if everybody may know who is in which group"
+
+
+class GroupOptions(TypedDict, total=False):
+    """How one frame is split in samples."""
+
+    group: str | None
+    groups: Sequence[Category] | None
+    columns: str | Sequence[str] | None
+
+
+class Samples(NamedTuple):
+    """What a test compares: data of each sample, its bounds, and what is hidden."""
+
+    data: tuple[Any, ...]
+    bounds: Any
+    adjacency: Adjacency
+
+
+def read_samples(
+    data: tuple[Any, ...],
+    bounds: Any,
+    adjacency: Adjacency | None,
+    *,
+    group: str | None,
+    groups: Sequence[Category] | None,
+    columns: str | Sequence[str] | None,
+    several: bool = False,
+    public_groups: str = "",
+) -> Samples:
+    """Return the samples that were passed, or those of one frame with a group column.
+
+    Parameters
+    ----------
+    data : tuple
+        Samples, or one frame where ``group`` names a column; None is left out.
+    bounds : pair, (d, 2) array, mapping of names to pairs, Schema or None
+        Public bounds; a schema describes the group column too.
+    adjacency : {"one", "both", "row"} or None
+        What is hidden. By default "one" for samples, whose sizes are what was passed. For a
+        frame "row", or "one" where the schema says that membership is public.
+    group, groups, columns
+        The group column, its groups and the columns to compare, or None each.
+    several : bool
+        Whether there may be more than two groups.
+    public_groups : str
+        Why the test needs public group sizes, or "" if it can do without.
+    """
+    if adjacency is not None:
+        one_of("adjacency", adjacency, ADJACENCIES)
+    given = tuple(each for each in data if each is not None)
+    if group is None:
+        if groups is not None or columns is not None:
+            raise ParameterError("groups and columns need group, the column that splits a frame.")
+        if len(given) < len(data):
+            raise ParameterError(
+                "y must be given, the second sample; or group, the column of one frame that says "
+                "which sample a row is in."
+            )
+        return Samples(data, bounds, adjacency or "one")
+    if len(given) != 1:
+        raise ParameterError("group splits one frame: pass it alone, without a second sample.")
+    grouping = _grouping(group, groups, bounds, adjacency, several=several)
+    adjacency = adjacency or ("row" if grouping.membership == "private" else "one")
+    if adjacency == "row" and public_groups:
+        raise ParameterError(
+            f"groups are private unless you say otherwise, and here {public_groups}: {_PUBLIC}, or "
+            'membership = "public" in the schema; or use mmd_test, which hides the group too.'
+        )
+    return _by_group(given[0], grouping, columns, bounds, adjacency)
+
+
+def _grouping(
+    group: str, groups: Any, bounds: Any, adjacency: Adjacency | None, *, several: bool
+) -> Grouping:
+    """Find the groups in what is public."""
+    if isinstance(groups, str) or not isinstance(groups, (Sequence, type(None))):
+        reject("groups", "a list of values of the group column", groups)
+    labels = None if groups is None else tuple(map(_label, groups))
+    membership: Membership | None = None
+    if adjacency is not None:
+        membership = "private" if adjacency == "row" else "public"
+    schema = bounds if isinstance(bounds, Schema) else None
+    found = Grouping.ask(group, schema, labels, membership, several=several)
+    if found.described is None and found.has_rest and found.membership == "private":
+        # with a schema a mistyped label is refused; here only an empty group would tell
+        raise ParameterError(
+            f"groups with 'rest' need a Schema that lists the categories of {group!r}, as a "
+            f"mistyped group would look like an empty one. Or name all groups; or {_PUBLIC}."
+        )
+    return found
+
+
+def _label(value: Any) -> str:
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, (str, bool, int, float)):
+        raise ParameterError("groups must be text, numbers, or true and false.")
+    return spelling(value)
+
+
+def _by_group(
+    frame: Any, grouping: Grouping, columns: Any, bounds: Any, adjacency: Adjacency
+) -> Samples:
+    source = read_data(frame, "x")
+    if source.names is None:
+        raise DataError("x must have named columns: a data frame, a table or a mapping.")
+    names = _compared(source, grouping.column, columns, bounds)
+    chosen = arranged(source, (*names, grouping.column), "x")
+    sides = grouping.sides_of(chosen.column(len(names)))
+    if adjacency != "row":
+        for place, label in enumerate(grouping.labels):
+            if not (sides == place).any():  # sizes are public
+                raise DataError(f"column {grouping.column!r} has no row in group {label!r}.")
+    values = {}
+    for place, name in enumerate(names):
+        values[name] = one_column(chosen.column(place), f"column {name!r} of x")
+        if len(values[name]) != len(sides):
+            raise DataError(f"column {name!r} of x must be as long as the group column.")
+    samples = tuple(
+        {name: _chosen(column, sides == place) for name, column in values.items()}
+        for place in range(len(grouping.labels))
+    )
+    if isinstance(bounds, Schema):
+        bounds = bounds.select(names)
+    elif isinstance(bounds, Mapping):
+        bounds = {name: bounds[name] for name in names}
+    return Samples(samples, bounds, adjacency)
+
+
+def _chosen(column: Any, rows: Any) -> Any:
+    return column[rows] if isinstance(column, np.ndarray) else column.filter(rows)
+
+
+def _compared(source: Table, group: str, columns: Any, bounds: Any) -> tuple[str, ...]:
+    """Return the names of the columns to compare; which they are is public."""
+    known = bounds.columns if isinstance(bounds, Schema) else bounds
+    by_name = isinstance(known, Mapping)
+    names = (columns,) if isinstance(columns, str) else columns
+    if names is None:
+        names = [name for name in (known if by_name else source.names or ()) if name != group]
+        if not by_name and len(names) > 1:
+            raise ParameterError("columns must be given: the columns to compare.")
+    names = tuple(names)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ParameterError("columns must name at least one column.")
+    if len({*names, group}) <= len(names):
+        raise ParameterError("columns must be different from each other and from the group.")
+    unknown = next((name for name in names if by_name and name not in known), None)
+    if unknown is not None:
+        raise ParameterError(
+            f"columns must be among those that bounds describe ({listed(known)}): {unknown!r} is "
+            "not."
+        )
+    return names
