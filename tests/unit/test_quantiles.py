@@ -236,3 +236,18 @@ def test_level_of_a_shift():
         x, y = rng.poisson(3, size=60), rng.poisson(3, size=40)
         rejected += shift(x, y, epsilon=3, seed=seed, bounds=(0, 20), cells=64).reject
     assert rejected <= 9
+
+
+@pytest.mark.parametrize(("q", "level"), [(0.5, 0.95), (0.5, 0.6), (0.2, 0.9)])
+def test_without_noise_the_interval_is_that_of_order_statistics(q, level):
+    """Each integer once: a place is kept if neither tail of the binomial number is half of alpha."""
+    n = 101
+    schema = Schema({"x": NumericColumn(0, n - 1, integer=True)})
+    found = pt.private_quantile(
+        {"x": np.arange(n)}, q, bounds=schema, epsilon=1e6, noise=SimulatedNoise(0)
+    )
+    below = stats.binom(n, q)
+    places = np.arange(n)  # of place v: v values below it, v + 1 not above it
+    tails = np.minimum(below.cdf(places + 1), below.sf(places - 1))
+    kept = places[2 * tails > 1 - level]
+    assert tuple(found.confidence_interval(level)) == (kept[0], kept[-1])
