@@ -10,9 +10,12 @@ import pytest
 
 import privatest as pt
 from privatest.core.privacy import Budget
+from privatest.data.schema import NumericColumn, Schema
+from privatest.mechanisms.lattice import noise_law
 from privatest.noise import SimulatedNoise
 from privatest.tables.private_shares import PrivateShares
 from privatest.tables.proportions import _read, _release
+from privatest.tables.public_shares import PublicShares
 from tests.privacy.harness import audit
 
 EPSILON, RUNS = 1.0, 1000
@@ -81,3 +84,28 @@ def test_half_the_noise_is_caught(monkeypatch):
     draw = SimulatedNoise.discrete_laplace
     monkeypatch.setattr(SimulatedNoise, "discrete_laplace", lambda s, scale: draw(s, scale / 3))
     assert audit(share(SimulatedNoise(1)), ALL, ONE_LESS, runs=RUNS, error=PLANTED) > EPSILON
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_rows_of_a_person_in_several_groups(rows, delta):
+    """Exactly: moves by a and by rows - a in two groups cost no more than epsilon together."""
+    schema = Schema({"won": NumericColumn(0, 1, integer=True)}, rows_per_person=rows)
+    read = _read(({"won": ALL}, {"won": NONE}), schema, None, "one")
+    released = _release(read, Budget(1, delta), "one", SimulatedNoise(0))
+    assert isinstance(released, PublicShares)
+    law = released.noise
+    loss = [_largest_loss(law, moved) for moved in range(rows + 1)]
+    pure = Budget(1, delta).pure_epsilon
+    assert max(loss[a] + loss[rows - a] for a in range(rows + 1)) <= pure * (1 + 1e-8)
+    tulap = noise_law(rows, Budget(1), "tulap")  # what it was: this is how it was seen to fail
+    assert _largest_loss(tulap, 1) == pytest.approx(1)
+
+
+def _largest_loss(law, moved):
+    """The largest log ratio of probabilities of a lattice law and of that law moved."""
+    edges = np.arange(-400, 401) - 0.5 * (law.width % 2)  # cells of the lattice
+    mass = law.survival(edges) - law.survival(edges + 1)
+    other = law.survival(edges - moved) - law.survival(edges + 1 - moved)
+    kept = (mass > 1e-6) & (other > 1e-6)  # smaller ones have lost their digits
+    return float(np.max(np.abs(np.log(mass[kept] / other[kept]))))

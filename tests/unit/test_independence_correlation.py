@@ -24,6 +24,7 @@ from privatest.laws import rank_correlation as laws
 from privatest.laws.law import ALTERNATIVES
 from privatest.laws.ranks import by_fourier
 from privatest.noise import SimulatedNoise
+from privatest.statistics import rank_correlation as rank_statistics
 from privatest.statistics.rank_correlation import (
     earlier_and_smaller,
     kendall_score,
@@ -341,3 +342,21 @@ def test_what_is_refused(name):
 def test_bounds_must_be_given(name):
     with pytest.raises(ParameterError, match="bounds_y must be given"):
         BOUNDED[name](*pairs(20), bounds_x=(-4, 4), bounds_y=None, epsilon=1)
+
+
+def test_products_of_ranks_do_not_overflow_in_any_row_order(monkeypatch):
+    """The limit on sums is lowered: blocks get as short as they are at a hundred million rows."""
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.normal(size=3000))  # the worst order: extreme ranks side by side
+    labels = np.arange(3000)
+    expected = spearman_score(x, x, labels, labels)
+    assert expected == 3000 * (3000**2 - 1) // 6
+    for bits in (20, 24, 30):
+        monkeypatch.setattr(rank_statistics, "_LARGEST", 1 << bits)
+        assert spearman_score(x, x, labels, labels) == expected
+
+
+@pytest.mark.parametrize("n", [2, 1000, 11_900_000, 100_000_000, 1 << 31])
+def test_sums_of_a_block_stay_below_what_64_bits_hold(n):
+    block = max(1, min(n, rank_statistics._LARGEST // n**2))
+    assert block * (n - 1) ** 2 < 1 << 63

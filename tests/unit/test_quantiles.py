@@ -16,7 +16,7 @@ from privatest.laws.counts import binomial_law
 from privatest.laws.cumulative import cumulated, noisy_tails, paths
 from privatest.noise import SimulatedNoise
 from privatest.questions.results import result_from_dict
-from privatest.statistics.cumulative import Tree, pair_counts, tree_counts, tree_of
+from privatest.statistics.cumulative import Tree, _parts, pair_counts, tree_counts, tree_of
 
 X = np.random.default_rng(0).normal(3, 1, size=2000)
 Y = np.random.default_rng(1).normal(2, 1, size=1500)
@@ -240,7 +240,7 @@ def test_level_of_a_shift():
 
 @pytest.mark.parametrize(("q", "level"), [(0.5, 0.95), (0.5, 0.6), (0.2, 0.9)])
 def test_without_noise_the_interval_is_that_of_order_statistics(q, level):
-    """Each integer once: a place is kept if neither tail of the binomial number is half of alpha."""
+    """Each integer once: a place is kept if no tail of the binomial number is half of alpha."""
     n = 101
     schema = Schema({"x": NumericColumn(0, n - 1, integer=True)})
     found = pt.private_quantile(
@@ -251,3 +251,10 @@ def test_without_noise_the_interval_is_that_of_order_statistics(q, level):
     tails = np.minimum(below.cdf(places + 1), below.sf(places - 1))
     kept = places[2 * tails > 1 - level]
     assert tuple(found.confidence_interval(level)) == (kept[0], kept[-1])
+
+
+def test_steps_depend_on_public_sizes_only():
+    """One value more in a cell must not take a step more: an analyst can watch the clock."""
+    for high in (2047, 2048):
+        counts = np.array([high, 5000 - high])
+        assert len(_parts(counts)) == 2

@@ -240,7 +240,7 @@ Cells = Annotated[
         "--cells",
         metavar="COUNT",
         min=2,
-        help="Cells of the public grid that ends of intervals lie on, at most 65536.",
+        help="Cells of the public grid that ends of intervals lie on, at most 8192.",
         rich_help_panel=_SOME,
         show_default="1024",
     ),

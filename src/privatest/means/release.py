@@ -132,7 +132,7 @@ def plan_release(
         dimension,
         epsilon=epsilon,
         rows_per_person=rows_per_person,
-        error=_second_rounding(n, dimension),
+        error=rows_per_person * _second_rounding(n, dimension),
     )
     scales = scale, variance, ed, 0.0, mean_share
     return Plan(n, dimension, rows_per_person, budget, *scales)
@@ -177,7 +177,7 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
         epsilon=epsilon,
         noise=noise,
         rows_per_person=plan.rows_per_person,
-        error=_second_rounding(plan.n, plan.dimension),
+        error=plan.rows_per_person * _second_rounding(plan.n, plan.dimension),
     )
     return Released(plan, mean, centred(second, mean - about, plan.variance), about)
 
@@ -221,7 +221,8 @@ def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:
 
 def _mean_sensitivity(n: int, rows_per_person: int) -> float:
     slack = moments_rounding(n, 1.0)[0]  # for each entry, which is at most 1
-    return (2 * rows_per_person / n + 2 * slack) * (1 + 1e-12)
+    # the slack too for each row: a person's rows may lie in several samples, each with its own
+    return (2 / n + 2 * slack) * rows_per_person * (1 + 1e-12)
 
 
 def _second_rounding(n: int, dimension: int) -> float:

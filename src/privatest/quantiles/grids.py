@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 CELLS = 1024
-_MOST_CELLS = 1 << 16
+_MOST_CELLS = 1 << 13
 
 Floats = NDArray[np.float64]
 

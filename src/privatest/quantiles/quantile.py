@@ -157,7 +157,7 @@ def private_quantile(
     alpha : float
         One minus the confidence of ``lower`` and ``upper``; other levels are free afterwards.
     cells : int
-        Cells of the public grid, 2 to 65,536: ends of intervals are edges of the grid. Four times
+        Cells of the public grid, 2 to 8,192: ends of intervals are edges of the grid. Four times
         as many need about a fourth more noise.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.

@@ -68,7 +68,7 @@ def hodges_lehmann(
     adjacency : {"one", "both"}
         What is hidden: one record's values within its group, or one record in each group.
     cells : int
-        Cells of the public grid of differences, 4 to 65,536.
+        Cells of the public grid of differences, 4 to 8,192.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 

@@ -88,11 +88,9 @@ def pair_counts(first: Counts, second: Counts) -> Counts:
 
 
 def _parts(counts: Counts) -> list[tuple[int, Counts]]:
-    parts, power, rest = [], 0, counts
-    while rest.any():
-        parts.append((power, rest & 0x7FF))
-        rest, power = rest >> 11, power + 11
-    return parts
+    """Cut counts into 11 bits each; how often depends on their total, which is public."""
+    powers = range(0, max(int(counts.sum()).bit_length(), 1), 11)
+    return [(power, (counts >> power) & 0x7FF) for power in powers]
 
 
 def _convolved(first: Counts, second: Counts) -> Counts:

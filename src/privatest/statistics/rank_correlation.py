@@ -22,7 +22,7 @@ __all__ = [
     "spearman_width",
 ]
 
-_BLOCK = 1 << 16  # products that are summed in 64 bits; blocks are added in Python's integers
+_LARGEST = 1 << 62  # sums of products in 64 bits stay below; blocks are added in Python's integers
 
 
 def kendall_score(x: Values, y: Values, labels_x: Labels, labels_y: Labels) -> int:
@@ -89,8 +89,10 @@ def spearman_score(x: Values, y: Values, labels_x: Labels, labels_y: Labels) -> 
     """
     centre = len(x) + 1
     u, v = doubled_ranks(x, labels_x) - centre, doubled_ranks(y, labels_y) - centre
-    parts = range(0, len(u), _BLOCK)
-    return sum(int(u[start : start + _BLOCK] @ v[start : start + _BLOCK]) for start in parts) // 2
+    # products are below n²: a block is so short that its sum cannot overflow, in any row order
+    block = max(1, min(len(u), _LARGEST // max(len(u), 1) ** 2))
+    parts = range(0, len(u), block)
+    return sum(int(u[start : start + block] @ v[start : start + block]) for start in parts) // 2
 
 
 def spearman_width(n: int) -> int:

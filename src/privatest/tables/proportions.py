@@ -20,7 +20,7 @@ from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.counts import count_noise, noisy_counts
-from privatest.mechanisms.lattice import noise_law, noisy_integer
+from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
 from privatest.statistics.outcomes import outcome_table, success_count, success_width
 from privatest.tables.contrasts import difference_interval, equivalence, ratio_ends
 from privatest.tables.outcomes import Outcomes, read_outcomes
@@ -282,7 +282,10 @@ def _release(
         cells = noisy_counts(table, law=law, budget=budget, rows_per_person=rows, noise=noise)
         return PrivateShares(tuple(cells.tolist()), sum(read.sizes), law)
     each = budget if adjacency == "one" else budget.divided(len(outcomes))
-    lattice = noise_law(success_width() * rows, each, "auto")
+    # Rows of one person may lie in several groups. Tulap noise can cost all of epsilon for a
+    # move by 1, in each group; with Laplace noise the costs of the moves add up to epsilon.
+    kind: Mechanism = "auto" if rows == 1 or adjacency == "both" else "laplace"
+    lattice = noise_law(success_width() * rows, each, kind)
     counts = [noisy_integer(success_count(own), law=lattice, noise=noise) for own in outcomes]
     return PublicShares(tuple(counts), tuple(read.sizes), lattice)
 
