@@ -27,6 +27,9 @@ Floats = NDArray[np.float64]
 _SEED = 20160619  # public: the same released table has the same interval
 _SIMULATIONS, _PLACES = 399, 16
 _BELOW, _ABOVE = 7.0, 6.0  # how far tables are looked for, in standard errors
+_SHORT = 0.1  # standard errors by which a table may be nearer to independence than it should be
+_STEEPEST, _HALVINGS, _FITS = 30.0, 20, 20
+_TINY = 1e-12  # shares of categories that noise has emptied
 
 
 def cramers_v(shares: Floats) -> Floats:
@@ -76,9 +79,11 @@ def association_ends(
         # shares of tables that are larger, and smaller, by V; monotone but for chance
         above = np.maximum.accumulate((drawn >= own * (1 - 1e-9)).mean(axis=-1))
         under = np.maximum.accumulate((drawn <= own * (1 + 1e-9)).mean(axis=-1)[::-1])[::-1]
+        if ends and above[-1] < error:  # no table on this side goes with the statistic
+            continue
         goals = ((above, error), (above, 0.5), (-under, -error))
         ends.append([_crossing(v, values, goal) for values, goal in goals])
-    low, high = min(ends[0][0], ends[1][0]), max(ends[0][2], ends[1][2])
+    low, high = min(each[0] for each in ends), max(each[2] for each in ends)
     return low, min(max(ends[0][1], low), high), high
 
 
@@ -108,11 +113,46 @@ def _more_and_more(table: Floats, n: int, law: CountNoise, own: float, turned: f
     away = away - np.outer(away.sum(axis=1), q)
     if not np.abs(away).max() > 1e-12:  # no direction: any will do
         away = np.outer(np.eye(rows)[0] - p, np.eye(columns)[0] - q)
-    varies = n * expected + max(law.variance, 1e-9)
-    unit = math.sqrt(float((n**2 * away**2 / varies).sum()))
+    varies = (n * expected + max(law.variance, 1e-9)) / n**2
+    unit = math.sqrt(float((away**2 / varies).sum()))
     root = math.sqrt(own)
     near = np.linspace(max(0.1 * root, root - _BELOW), root + _ABOVE, _PLACES - 2)
     places = np.array([0.0, *near, 2 * root + 20])
     found = np.maximum(expected + (places / max(unit, 1e-12))[:, None, None] * turned * away, 0.0)
     shares: Floats = found / found.sum(axis=(1, 2), keepdims=True)
+    short = _distances(shares, expected, varies) < places - _SHORT
+    if short.any():
+        shares[short] = _steeper(shares[short], expected, varies, places[short])
     return shares
+
+
+def _distances(shares: Floats, expected: Floats, varies: Floats) -> Floats:
+    """Return how far tables are from independence, in standard errors."""
+    found: Floats = np.sqrt(((shares - expected) ** 2 / varies).sum(axis=(-2, -1)))
+    return found
+
+
+def _steeper(shares: Floats, expected: Floats, varies: Floats, places: Floats) -> Floats:
+    """Return tables as far away as they should be, where empty cells stop a straight line.
+
+    Ratios to independence are raised to a power, which is found by halving, and the margins are put
+    right again: in the end each row has one column, if margins allow.
+    """
+    ratios = np.log(np.maximum(shares, _TINY) / np.maximum(expected, _TINY))
+    low, high = np.ones(len(shares)), np.full(len(shares), _STEEPEST)
+    for _ in range(_HALVINGS):
+        middle = np.sqrt(low * high)
+        found = _with_margins(expected * np.exp(middle[:, None, None] * ratios), expected)
+        far = _distances(found, expected, varies) >= places
+        low, high = np.where(far, low, middle), np.where(far, middle, high)
+    return _with_margins(expected * np.exp(high[:, None, None] * ratios), expected)
+
+
+def _with_margins(tables: Floats, expected: Floats) -> Floats:
+    """Scale rows and columns until their sums are those expected (nearly)."""
+    rows, columns = expected.sum(axis=1), expected.sum(axis=0)
+    for _ in range(_FITS):
+        tables = tables * (rows / np.maximum(tables.sum(axis=-1), _TINY))[..., :, None]
+        tables = tables * (columns / np.maximum(tables.sum(axis=-2), _TINY))[..., None, :]
+    fitted: Floats = tables / tables.sum(axis=(-2, -1), keepdims=True)
+    return fitted
