@@ -26,11 +26,12 @@ def most(share: float, runs: int) -> float:
     return share + 3 * math.sqrt(share * (1 - share) / runs)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])
-@pytest.mark.parametrize(("n", "p"), [(5, 0.5), (400, 0.01)])
+@pytest.mark.parametrize(
+    ("n", "p", "epsilon"), [(5, 0.5, 0.05), (5, 0.5, 10.0), (400, 0.01, 1.0), (400, 0.01, 10.0)]
+)
 def test_binomial_pvalues_are_uniform(n, p, epsilon):
     rng, pvalues = np.random.default_rng(1), []
-    for seed in range(150):
+    for seed in range(400):
         x = rng.uniform(size=n) < p
         found = pt.binom_test(
             x, p, epsilon=epsilon, alternative="greater", noise=SimulatedNoise(seed)
@@ -39,13 +40,17 @@ def test_binomial_pvalues_are_uniform(n, p, epsilon):
     assert kstest(pvalues, "uniform").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("alternative", ["two-sided", "greater"])
 @pytest.mark.parametrize(
-    ("sizes", "p", "budget"),
-    [((2, 50), 0.1, Budget(1)), ((20, 20), 0.02, Budget(10)), ((9, 9), 0.5, Budget(1, "1e-2"))],
+    ("sizes", "p", "budget", "alternative"),
+    [
+        ((2, 50), 0.1, Budget(1), "two-sided"),
+        ((2, 50), 0.1, Budget(1), "greater"),
+        ((20, 20), 0.02, Budget(10), "two-sided"),
+        ((9, 9), 0.5, Budget(1, "1e-2"), "greater"),
+    ],
 )
 def test_level_of_public_groups(sizes, p, budget, alternative):
-    rng, law, runs = np.random.default_rng(2), lattice_tulap(1, budget), 120
+    rng, law, runs = np.random.default_rng(2), lattice_tulap(1, budget), 200
     rejected = 0
     for _ in range(runs):
         counts = rng.binomial(sizes, p) + law.quantile(rng.uniform(size=2))
@@ -56,7 +61,7 @@ def test_level_of_public_groups(sizes, p, budget, alternative):
 
 @pytest.mark.parametrize(("total", "p", "epsilon"), [(10, 0.5, 10.0), (200, 0.02, 1.0)])
 def test_level_of_private_groups(total, p, epsilon):
-    rng, law, runs = np.random.default_rng(3), count_noise(4, Budget(epsilon)), 100
+    rng, law, runs = np.random.default_rng(3), count_noise(4, Budget(epsilon)), 200
     rejected = 0
     for _ in range(runs):
         n = rng.binomial(total, 0.3)
@@ -72,7 +77,7 @@ def test_level_of_private_groups(total, p, epsilon):
     [((5, 5), (0.1, 0.5), 0.1), ((20, 100), (0.01, 0.1), 1.0), ((100, 100), (0.5, 0.5), 10.0)],
 )
 def test_coverage_of_differences(sizes, shares, epsilon):
-    rng, law, runs = np.random.default_rng(4), lattice_tulap(1, Budget(epsilon)), 150
+    rng, law, runs = np.random.default_rng(4), lattice_tulap(1, Budget(epsilon)), 400
     covered = 0
     for _ in range(runs):
         counts = rng.binomial(sizes, shares) + law.quantile(rng.uniform(size=2))
@@ -83,7 +88,7 @@ def test_coverage_of_differences(sizes, shares, epsilon):
 
 
 def test_coverage_with_private_groups():
-    rng, law, runs, total = np.random.default_rng(5), count_noise(4, Budget(1)), 20, 400
+    rng, law, runs, total = np.random.default_rng(5), count_noise(4, Budget(1)), 60, 400
     covered = 0
     for _ in range(runs):
         n = rng.binomial(total, 0.3)

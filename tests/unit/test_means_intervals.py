@@ -95,7 +95,6 @@ def test_estimates_of_means_have_intervals_of_every_level():
     assert np.all(estimate.confidence_interval(0.5).low > estimate.lower)
     assert "intervals" not in estimate.to_dict()
     read = MeanEstimate.from_dict(estimate.to_dict(), Budget(1))
-    assert isinstance(read, pt.Outcome)
     np.testing.assert_allclose(read.confidence_interval(0.95).high, estimate.upper)
     with pytest.raises(ParameterError, match=r"0\.95"):
         read.confidence_interval(0.9)

@@ -91,8 +91,41 @@ ONE: dict[str, Callable[..., Any]] = {
     "symmetry_test": lambda t, b, **o: pt.symmetry_test(t, t, bounds=b, **o),
     "sign_test": lambda t, b, **o: pt.sign_test(t, bounds=b, **o),
     "wilcoxon": lambda t, b, **o: pt.wilcoxon(t, t, bounds=b, **o),
+    "kendalltau": lambda t, b, **o: pt.kendalltau(t, t, bounds_x=b, bounds_y=b, **o),
+    "spearmanr": lambda t, b, **o: pt.spearmanr(t, t, bounds_x=b, bounds_y=b, **o),
+    "pearsonr": lambda t, b, **o: pt.pearsonr(t, t, bounds_x=b, bounds_y=b, **o),
+    "linregress": lambda t, b, **o: pt.linregress(t, t, bounds_x=b, bounds_y=b, **o),
+    "conditional_independence_test": lambda t, b, **o: pt.conditional_independence_test(
+        t, t, t, bounds_x=b, bounds_y=b, bounds_z=b, n_bootstrap=19, **o
+    ),
+    "hodges_lehmann": lambda t, b, **o: pt.hodges_lehmann(t, t, bounds=b, **o),
+    "private_median": lambda t, b, **o: pt.private_median(t, bounds=b, **o),
+    "private_quantile": lambda t, b, **o: pt.private_quantile(t, 0.2, bounds=b, **o),
+    "binom_test": lambda t, b, **o: pt.binom_test(t, success=30, bounds=b, **o),
+    "private_share": lambda t, b, **o: pt.private_share(t, success=30, bounds=b, **o),
+    "proportions_test": lambda t, b, **o: pt.proportions_test(
+        t, t, success=30, bounds=b, n_simulations=99, **o
+    ),
+    "tost_proportions": lambda t, b, **o: pt.tost_proportions(
+        t, t, -0.1, 0.1, success=30, bounds=b, **o
+    ),
 }
-UNSEEDED = {"mannwhitneyu", "median_test", "symmetry_test", "sign_test", "wilcoxon"}
+OTHERS = {"plan_share", "chisquare", "chi2_contingency"}  # no data; categories and no numbers
+UNSEEDED = {
+    "mannwhitneyu",
+    "median_test",
+    "symmetry_test",
+    "sign_test",
+    "wilcoxon",
+    "kendalltau",
+    "spearmanr",
+    "hodges_lehmann",
+    "private_median",
+    "private_quantile",
+    "binom_test",
+    "private_share",
+    "tost_proportions",
+}
 
 
 def run(name: str, data: Any, bounds: Any) -> str:
@@ -284,7 +317,7 @@ def test_every_function_with_bounds_is_here():
         and not inspect.isclass(getattr(pt, name))
         and {"bounds", "bounds_x"} & set(inspect.signature(getattr(pt, name)).parameters)
     }
-    assert takes - {"plan_share"} <= {*SEVERAL, *ONE}  # plan_share has no data
+    assert takes - OTHERS <= {*SEVERAL, *ONE}
 
 
 @pytest.mark.parametrize("pairs", [[(0, 80), (15, 45)], np.array([[0, 80], [15, 45]])])

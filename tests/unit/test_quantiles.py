@@ -112,6 +112,14 @@ def test_without_noise_it_is_the_quantile_up_to_a_cell(q):
     np.testing.assert_allclose([found.lower, found.upper], np.sort(X)[ranks], atol=0.06)
 
 
+@pytest.mark.parametrize(("level", "q"), [(0.95, 0.5), (0.95, 0.2), (0.8, 0.5)])
+def test_without_noise_intervals_are_those_of_order_statistics(level, q):
+    x = np.arange(1, 100)  # each value is its rank, and a cell is a tenth wide
+    found = quantile(x, q, bounds=(0, 100), cells=1000).confidence_interval(level)
+    first, last = stats.binom.ppf([(1 - level) / 2, (1 + level) / 2], 99, q)
+    assert (found.low, found.high) == pytest.approx((first, last + 1), abs=0.11)
+
+
 def test_other_levels_and_quantiles_cost_nothing():
     found = quantile(epsilon=1)
     assert found.at(0.5).to_dict() == found.to_dict()

@@ -105,7 +105,7 @@ def fit(
       privatest fit visits.csv --column age --dist "uniform(18, 62)" --epsilon 1
       privatest fit visits.csv --column age --family norm \\
         --bounds age=0:120 --epsilon 1
-      privatest fit visits.csv --column sex --shares equal \\
+      privatest fit visits.csv --column plan --shares equal \\
         --schema visits.toml --epsilon 1
     """
     from privatest.questions import Request  # noqa: PLC0415

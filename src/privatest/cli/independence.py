@@ -128,7 +128,7 @@ def independence(
     than the given columns do.
 
     \b
-    Examples:
+    Example:
       privatest independence visits.csv --x age --y visits \\
         --bounds age=0:100 --bounds visits=0:80 --epsilon 1
       privatest independence visits.csv --x age --y visits --given income \\

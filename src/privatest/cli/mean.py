@@ -77,7 +77,7 @@ def mean(
     with an interval that holds for every distribution.
 
     \b
-    Examples:
+    Example:
       privatest mean visits.csv --bounds visits=0:80 --bounds age=18:80 \\
         --epsilon 1
       privatest mean visits.csv --schema visits.toml --columns plan \\

@@ -139,6 +139,8 @@ def _steeper(shares: Floats, expected: Floats, varies: Floats, places: Floats) -
     right again: in the end each row has one column, if margins allow.
     """
     ratios = np.log(np.maximum(shares, _TINY) / np.maximum(expected, _TINY))
+    ratios = np.where(expected > _TINY, ratios, -np.inf)
+    ratios -= np.maximum(ratios.max(axis=-1, keepdims=True), -1e3)  # rows are scaled below
     low, high = np.ones(len(shares)), np.full(len(shares), _STEEPEST)
     for _ in range(_HALVINGS):
         middle = np.sqrt(low * high)
