@@ -69,7 +69,8 @@ def association_ends(
     pushes it up. If even the most dependent table goes with the statistic, the upper end is 1.
     """
     own = float(independence_statistic(table, n, law.variance))
-    error, ends = (1 - level) / 2, []
+    error = (1 - level) / 2
+    ends: list[list[float]] = []
     for turned in (1.0, -1.0):  # where a rare cell is empty, its sign is not known
         rng = np.random.default_rng(_SEED)
         tables = _more_and_more(table, n, law, own, turned)
