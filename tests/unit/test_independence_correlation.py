@@ -360,5 +360,4 @@ def test_products_of_ranks_do_not_overflow_in_any_row_order(monkeypatch):
 
 @pytest.mark.parametrize("n", [2, 1000, 11_900_000, 100_000_000, 1 << 31])
 def test_sums_of_a_block_stay_below_what_64_bits_hold(n):
-    block = max(1, min(n, rank_statistics._LARGEST // n**2))
-    assert block * (n - 1) ** 2 < 1 << 63
+    assert min(n, rank_statistics._block(n)) * (n - 1) ** 2 < 1 << 63

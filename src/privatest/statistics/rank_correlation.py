@@ -89,10 +89,14 @@ def spearman_score(x: Values, y: Values, labels_x: Labels, labels_y: Labels) -> 
     """
     centre = len(x) + 1
     u, v = doubled_ranks(x, labels_x) - centre, doubled_ranks(y, labels_y) - centre
-    # products are below n²: a block is so short that its sum cannot overflow, in any row order
-    block = max(1, min(len(u), _LARGEST // max(len(u), 1) ** 2))
+    block = _block(len(u))
     parts = range(0, len(u), block)
     return sum(int(u[start : start + block] @ v[start : start + block]) for start in parts) // 2
+
+
+def _block(n: int) -> int:
+    """Return how many products of ranks, each below n², fit into 64 bits in any row order."""
+    return max(1, _LARGEST // max(n, 1) ** 2)
 
 
 def spearman_width(n: int) -> int:
