@@ -115,6 +115,18 @@ _MEANS = {
     "unit": _HIDDEN["unit"],
     **_SIMULATED,
 }
+_QUANTILE = {
+    "quantile": _number("The private quantile."),
+    "lower": _number("Lower end of its interval."),
+    "upper": _number("Upper end of its interval."),
+    "q": _number("Which quantile: 0.5 is the median."),
+    "confidence": _number("Level of the interval."),
+    **_COST,
+    "n": _count("Rows; public."),
+    "column": _of(["string", "null"], "The column; null if it has no name."),
+    "unit": _HIDDEN["unit"],
+    **_SIMULATED,
+}
 _ASKED = {
     "words": _list("What it was about."),
     "where": _of(["string", "null"], "The condition on rows; null for all rows."),
@@ -235,9 +247,17 @@ TESTS = {
 }
 ESTIMATES = {
     "mean": _document(
-        "Of `mean`.",
+        "Of `mean`; a share is the mean of outcomes 0 and 1.",
         {
             **_MEANS,
+            **_GUARANTEE,
+            **_PAID,
+        },
+    ),
+    "quantile": _document(
+        "Of `mean --q`.",
+        {
+            **_QUANTILE,
             **_GUARANTEE,
             **_PAID,
         },
@@ -254,6 +274,9 @@ ESTIMATES = {
         },
     ),
     "curator-mean": _document("Of `curator run`, for means.", {**_MEANS, **_GUARANTEE, **_CURATED}),
+    "curator-quantile": _document(
+        "Of `curator run`, for a quantile.", {**_QUANTILE, **_GUARANTEE, **_CURATED}
+    ),
     "curator-release": _document(
         "Of `curator run`, for a release. `privatest query` reads it as a .json file.",
         {
