@@ -108,6 +108,11 @@ _MEANS = {
     "covariance": _list("Private covariance.", _NUMBERS),
     "region_shape": _list("Shape of the elliptic confidence region.", _NUMBERS),
     "region_radius": _number("Its radius."),
+    "region_centre": _of(
+        ["array", "null"],
+        "Its centre, the means before they were cut to the bounds; null if these are the same.",
+        items={"type": "number"},
+    ),
     "confidence": _number("Simultaneous confidence of the intervals."),
     **_COST,
     "n": _count("Rows; public."),

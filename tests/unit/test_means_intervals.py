@@ -95,7 +95,6 @@ def test_estimates_of_means_have_intervals_of_every_level():
     assert np.all(estimate.confidence_interval(0.5).low > estimate.lower)
     assert "intervals" not in estimate.to_dict()
     read = MeanEstimate.from_dict(estimate.to_dict(), Budget(1))
-    assert isinstance(read, pt.Outcome)
     np.testing.assert_allclose(read.confidence_interval(0.95).high, estimate.upper)
     with pytest.raises(ParameterError, match=r"0\.95"):
         read.confidence_interval(0.9)
@@ -145,3 +144,24 @@ def test_bad_parameters():
         run(pt.ttest_rel, AFTER, BEFORE[1:])
     with pytest.raises(ParameterError, match="bounds"):
         run(pt.ttest_rel, AFTER, BEFORE, bounds=None)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_estimates_are_possible_and_lie_in_their_intervals(name):
+    test, data = TESTS[name]
+    few = [part[:5] if isinstance(part, np.ndarray) else part for part in data]
+    for seed in range(6):
+        shown = run(test, *few, seed=seed, epsilon=0.05).estimates
+        middle = shown["difference"] if "difference" in shown else shown["mean"]
+        assert np.all((shown["lower"] <= middle) & (middle <= shown["upper"]))
+        for mean in ("mean_x", "mean_y"):
+            assert np.all(np.abs(np.asarray(shown.get(mean, 5.0)) - 5) <= 5)
+        assert np.all(np.abs(middle) <= 10)
+
+
+def test_an_estimated_mean_and_those_of_groups_are_cut_to_the_bounds():
+    estimate = run(pt.private_mean, X[:5], epsilon=0.01, seed=3)
+    assert np.any(estimate.mean != estimate.region_centre)
+    assert np.all((estimate.lower <= estimate.mean) & (estimate.mean <= estimate.upper))
+    groups = run(pt.f_oneway, X[:5, 0], Y[:5, 0], X[:5, 1], epsilon=0.01, seed=3).estimates
+    assert np.all((groups["lower"] <= groups["mean"]) & (groups["mean"] <= groups["upper"]))

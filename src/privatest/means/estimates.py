@@ -44,13 +44,15 @@ class MeanEstimate(Released):
     Attributes
     ----------
     mean : ndarray
-        The private mean of each column.
+        The private mean of each column, cut to the public bounds.
     lower, upper : ndarray
         Simultaneous confidence intervals: all of them cover with probability ``confidence``.
     covariance : ndarray
         The private covariance of the rows.
     region_shape, region_radius : ndarray, float
-        The region is all θ with (mean - θ)' region_shape^-1 (mean - θ) at most the radius.
+        The region is all θ with (c - θ)' region_shape^-1 (c - θ) at most the radius.
+    region_centre : ndarray or None
+        c: the private mean before it was cut; None where the estimate is the mean itself.
     confidence : float
         Level of the region, and of the intervals.
     spent : Budget
@@ -80,6 +82,7 @@ class MeanEstimate(Released):
     columns: tuple[str, ...] | None = None
     unit: str = "row"
     simulated: bool = False
+    region_centre: Floats | None = None
     intervals: Callable[[float], Interval] | None = field(default=None, repr=False)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> Interval:

@@ -92,7 +92,9 @@ def ttest_ind(
     Outcome
         With the private t and, in ``estimates``, both means, their ``difference`` (x - y) with its
         confidence interval ``lower`` to ``upper`` (a one-sided one extends to the bounds),
-        its ``standard_error`` including the noise, and the pooled ``variance``.
+        its ``standard_error`` including the noise, and the pooled ``variance``. Each estimate is
+        cut to what the bounds allow: where noise is large, the difference of the cut means may be
+        another one.
 
     Notes
     -----

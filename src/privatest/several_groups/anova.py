@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
@@ -71,7 +73,7 @@ def f_oneway(
     -------
     Outcome
         With the private F and, in ``estimates``, the private ``mean`` of each group with
-        simultaneous intervals ``lower`` to ``upper``.
+        simultaneous intervals ``lower`` to ``upper``; both are cut to the bounds.
 
     Notes
     -----
@@ -142,7 +144,7 @@ def f_oneway(
         pvalue=found.pvalue,
         statistic=found.statistic,
         estimates={
-            "mean": in_units(found_groups[0].box, released.means),
+            "mean": in_units(found_groups[0].box, np.clip(released.means, -1.0, 1.0)),
             "lower": low,
             "upper": high,
         },

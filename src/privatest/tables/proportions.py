@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.intervals import Interval
+from privatest.core.intervals import Interval, side_alpha
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -98,7 +98,9 @@ def proportions_test(
     The common share under the null hypothesis is unknown. The p-value is the largest over all
     shares that fit the released counts, plus the probability that the true one does not
     (Berger and Boos 1994): it is valid at every size and share, up to the grid of shares.
-    Intervals are by MOVER from exact intervals of the shares; their coverage was measured.
+    Intervals are by MOVER from exact intervals of the shares; their coverage was measured. They
+    are another method than the p-value: near the level an interval may contain 0 though the test
+    rejects, or the other way round. One-sided tests have one-sided intervals.
 
     **Sensitivity** 1 for each count, times the rows of a person; for "row" 2 in the l1 norm for
     the table of groups and outcomes. Proof: docs/proofs/proportions.md.
@@ -148,7 +150,7 @@ def proportions_test(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
-        estimates=_estimates(released, intervals(1 - alpha), alpha),
+        estimates=_estimates(released, alternative, 1 - alpha),
         intervals=intervals,
         method="test of equal proportions",
         null_hypothesis=_NULLS[alternative],
@@ -178,15 +180,18 @@ def tost_proportions(
         The two groups, as in :func:`privatest.proportions_test`.
     low, high : float
         Public limits: the shares are equivalent if their difference, x minus y, is between.
-    epsilon, delta, alpha, adjacency, success, bounds, noise
-        As in :func:`privatest.proportions_test`. Equivalence is shown if the interval of level
-        1 - 2 alpha lies between the limits.
+    epsilon, delta, adjacency, success, bounds, noise
+        As in :func:`privatest.proportions_test`.
+    alpha : float
+        Level of the decision, below 0.5; intervals have level 1 - 2 alpha, as is usual, and that
+        of the difference lies within (low, high) exactly if the test rejects.
 
     Returns
     -------
     Outcome
-        Rejecting means that the shares are equivalent. The estimates are those of
-        :func:`privatest.proportions_test`.
+        Rejecting means that the shares are equivalent. The statistic is the z of
+        :func:`privatest.proportions_test`, which is 0 for equal shares; the decision is by the
+        interval. The estimates are as there.
 
     Notes
     -----
@@ -209,7 +214,7 @@ def tost_proportions(
     >>> tost_proportions(a, b, -0.05, 0.05, epsilon=1).reject
     True
     """
-    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=0.5)
     low, high = number("low", low), number("high", high)
     if not -1 <= low < high <= 1:
         raise ParameterError("low and high must be limits of a difference: -1 <= low < high <= 1.")
@@ -217,18 +222,17 @@ def tost_proportions(
     read = _read((x, y), bounds, success, adjacency)
     released = _release(read, budget, adjacency, source)
     pvalue = equivalence(released, low, high)
-    intervals = partial(_intervals, released, "two-sided")
+    level = 1 - 2 * alpha
+    shown = {"low": low, "high": high, "success": success, "interval_level": level}
     return Outcome(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
-        estimates=_estimates(released, intervals(1 - alpha), alpha),
-        intervals=intervals,
+        estimates=_estimates(released, "two-sided", level),
+        intervals=partial(_intervals, released, "two-sided"),
         method="equivalence of two proportions (TOST)",
         null_hypothesis=f"the shares of successes differ by {low:g} or less, or {high:g} or more",
-        **_facts(
-            read, budget, alpha, adjacency, source, {"low": low, "high": high, "success": success}
-        ),
+        **_facts(read, budget, alpha, adjacency, source, shown),
     )
 
 
@@ -310,19 +314,19 @@ def _intervals(
 
 
 def _estimates(
-    released: PublicShares | PrivateShares, interval: Interval, alpha: float
+    released: PublicShares | PrivateShares, alternative: Alternative, level: float
 ) -> dict[str, Any]:
-    shares = released.estimates
+    shares, interval = released.estimates, _intervals(released, alternative, level)
     found: dict[str, Any] = {"proportions": shares, "lower": interval.low, "upper": interval.high}
     if len(shares) > 2:
         return found
-    lower, upper = ratio_ends(released.within(alpha / 2))
+    lower, upper = ratio_ends(released.within(side_alpha(level, alternative)))
     ratio = float(shares[0] / shares[1]) if shares[1] > 0 else None
     return found | {
         "difference": float(shares[0] - shares[1]),
         "ratio": ratio,
-        "ratio_lower": lower,
-        "ratio_upper": upper,
+        "ratio_lower": 0.0 if alternative == "less" else lower,
+        "ratio_upper": None if alternative == "greater" else upper,
     }
 
 
