@@ -102,6 +102,7 @@ _PUBLISHED = {
     **_SIMULATED,
 }
 _MEANS = {
+    "estimated": _text("What the means are.", "mean", "share"),
     "mean": _list("Private means.", {"type": "number"}),
     "lower": _list("Lower ends of the intervals.", {"type": "number"}),
     "upper": _list("Upper ends of the intervals.", {"type": "number"}),

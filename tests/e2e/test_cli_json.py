@@ -217,7 +217,7 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
     text = ask(synthetic, "run")
     assert "9 synthetic rows for 40 private ones" in text
     assert "--json and write > FILE.json" in text
-    assert "Private means of 40 rows" in ask(mean, "run")
+    assert "Private mean of 40 rows, with its 95% interval" in ask(mean, "run")
     history = cli("ledger", "history", "people", "--ledger", "ledger.db", "--json").out
     ids = [e["body"]["opens"] for e in json.loads(history)["entries"] if e["kind"] == "reserved"]
     printed = cli("ledger", "answer", ids[0], "--ledger", "ledger.db").out

@@ -165,3 +165,12 @@ def test_an_estimated_mean_and_those_of_groups_are_cut_to_the_bounds():
     assert np.all((estimate.lower <= estimate.mean) & (estimate.mean <= estimate.upper))
     groups = run(pt.f_oneway, X[:5, 0], Y[:5, 0], X[:5, 1], epsilon=0.01, seed=3).estimates
     assert np.all((groups["lower"] <= groups["mean"]) & (groups["mean"] <= groups["upper"]))
+
+
+def test_words_of_one_mean_and_of_differences():
+    head = "Private mean of 300 rows, with its 95% interval:"
+    assert str(run(pt.private_mean, BEFORE)).startswith(head)
+    for name in ("ttest_rel", "tost_rel"):
+        test, data = TESTS[name]
+        assert "private mean of differences, first minus second (" in str(run(test, *data))
+    assert "(90%)" in str(run(pt.private_mean, X).confidence_interval(0.9))

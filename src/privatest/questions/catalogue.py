@@ -223,6 +223,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "tables.proportions.proportions_test",
             _same("alternative", "success"),
             outcomes=True,
+            several=True,
             aliases=("proportions_test",),
             about="shares of successes",
         ),

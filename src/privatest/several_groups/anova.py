@@ -13,7 +13,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, reject
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import group_names, read_samples
 from privatest.data.categories import Category
 from privatest.means.inference import Calibration, checked_options
 from privatest.means.samples import (
@@ -100,7 +100,7 @@ def f_oneway(
     options = checked_options(alpha, calibration, n_bootstrap, rng)
     if not isinstance(equal_var, bool):
         reject("equal_var", "True or False", equal_var)
-    data, bounds, chosen = read_samples(
+    data, described, chosen = read_samples(
         samples,
         bounds,
         adjacency,
@@ -114,7 +114,7 @@ def f_oneway(
         raise ParameterError("f_oneway must have two samples or more.")
     each = sample_budget(budget, chosen, groups=len(data))
     source = noise_source(noise)
-    pairs = [numeric_samples(data[0], other, bounds) for other in data[1:]]
+    pairs = [numeric_samples(data[0], other, described) for other in data[1:]]
     found_groups = (pairs[0].x, *(pair.y for pair in pairs))
     check_one_column(found_groups[0], "each sample")
     sizes = [len(sample) for sample in found_groups]
@@ -129,7 +129,7 @@ def f_oneway(
     intervals = GroupIntervals(released, found_groups[0].box, **rest)
     low, high = intervals.ends(found)
     shown = {
-        "group_names": [f"group {place}" for place in range(1, len(found_groups) + 1)],
+        "group_names": group_names(len(data), bounds, adjacency, group, groups),
         "equal_var": equal_var,
         "calibration": calibration,
     }

@@ -16,7 +16,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import group_names, read_samples
 from privatest.data.categories import Category
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.counts import count_noise, noisy_counts
@@ -129,7 +129,7 @@ def proportions_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     integer_at_least("n_simulations", n_simulations, 99)
-    data, bounds, adjacency = read_samples(
+    data, described, chosen = read_samples(
         samples,
         bounds,
         adjacency,
@@ -141,11 +141,16 @@ def proportions_test(
     if alternative != "two-sided" and len(data) != 2:
         raise ParameterError("alternative must be 'two-sided' for more than two groups.")
     generator, source = public_generator(rng), noise_source(noise)
-    read = _read(data, bounds, success, adjacency)
-    released = _release(read, budget, adjacency, source)
+    read = _read(data, described, success, chosen)
+    released = _release(read, budget, chosen, source)
     pvalue = released.pvalue(alternative, n_simulations, generator)
     intervals = partial(_intervals, released, alternative)
-    shown = {"alternative": alternative, "success": success, "n_simulations": n_simulations}
+    shown: dict[str, Any] = {
+        "alternative": alternative,
+        "success": success,
+        "n_simulations": n_simulations,
+    }
+    shown["group_names"] = group_names(len(data), bounds, adjacency, group, groups)
     return Outcome(
         reject=pvalue <= alpha,
         pvalue=pvalue,
@@ -154,7 +159,7 @@ def proportions_test(
         intervals=intervals,
         method="test of equal proportions",
         null_hypothesis=_NULLS[alternative],
-        **_facts(read, budget, alpha, adjacency, source, shown),
+        **_facts(read, budget, alpha, chosen, source, shown),
     )
 
 
@@ -260,7 +265,7 @@ def _read(
         raise ParameterError(
             "adjacency='row' (private groups) is for two groups: one value and 'rest', or pass "
             "adjacency='one', if everybody may know who is in which group."
-        )
+        ).with_flags("Pass --membership public for that.")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
     read = _Read(
         tuple(
