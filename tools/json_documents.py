@@ -90,6 +90,18 @@ _OUTCOME = {
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
 }
 _COMPARED = {"compared": _text("What was compared with what.")}
+_EACH = {
+    "columns": _of(
+        "object",
+        "The test of each column, with its adjusted p-value.",
+        additionalProperties=_part("column-test"),
+    ),
+    "order": _list("The columns as they were asked for."),
+    "adjustment": _text("How p-values were adjusted.", "holm", "bonferroni", "bh", "by"),
+    **_COST,
+    **_SIMULATED,
+    **_GUARANTEE,
+}
 _PUBLISHED = {
     "rows": _count("Synthetic rows."),
     "columns": _list("Their columns."),
@@ -199,16 +211,8 @@ TESTS = {
     "tests": _document(
         "Of `two-sample --each-column`.",
         {
-            "columns": _of(
-                "object",
-                "The test of each column, with its adjusted p-value.",
-                additionalProperties=_part("column-test"),
-            ),
-            "adjustment": _text("How p-values were adjusted.", "holm", "bonferroni", "bh", "by"),
-            **_COST,
-            **_SIMULATED,
+            **_EACH,
             **_COMPARED,
-            **_GUARANTEE,
             **_PAID,
         },
     ),
@@ -229,6 +233,9 @@ TESTS = {
             **_CURATED,
         },
         _OUTCOME,
+    ),
+    "curator-tests": _document(
+        "Of `curator run`, for a test of each column.", {**_EACH, **_COMPARED, **_CURATED}
     ),
     "check": _document(
         "Of `check`. It is not private.",

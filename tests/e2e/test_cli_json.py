@@ -175,7 +175,7 @@ def test_every_document_is_as_documented(cli):
     again = json.loads(cli("ledger", "answer", line["entry"], "--json").out)
     assert list(faults(again, DEFS["ledger-answer"])) == []
     documented = {name for name in DEFS if "format" in DEFS[name]["properties"]}
-    kinds = ("answer", "mean", "quantile", "release")
+    kinds = ("answer", "tests", "mean", "quantile", "release")
     curated = {"price", *(f"curator-{kind}" for kind in kinds)}
     assert documented == {*seen, *curated, "ledger-answer"}
 
@@ -197,6 +197,7 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
 
     asked = (
         ("answer", curators.request()),
+        ("tests", curators.request(columns=["visits", "age"], each_column="holm")),
         ("mean", mean),
         ("quantile", median),
         ("release", synthetic),

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.adjusting import ADJUSTMENTS
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
-from privatest.core.validation import number
+from privatest.core.validation import number, one_of
 from privatest.data.categories import spelling
 from privatest.data.grouping import Grouping
 from privatest.data.schema import Schema
@@ -307,6 +308,8 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(kept[name], str) or not isinstance(kept[name], (list, tuple)):
                 raise ParameterError(f"{name} must be a list of names.")
             kept[name] = tuple(map(str, kept[name]))
+    if "each_column" in kept:
+        one_of("each_column", kept["each_column"], ADJUSTMENTS)
     for name, value in kept.items():
         if name in _TEXTS and not isinstance(value, str):
             raise ParameterError(f"{name} must be text.")
