@@ -29,8 +29,8 @@ class Interval:
     sampling : float or ndarray or None
         Width of the interval that the same estimate would have without noise.
     privacy : float or ndarray or None
-        What noise adds to that: ``sampling`` and ``privacy`` add up to the width. None where
-        the two cannot be told apart.
+        What noise adds to that, and caution about rows that nobody sees: ``sampling`` and
+        ``privacy`` add up to the width. None where the two cannot be told apart.
     """
 
     low: Ends
