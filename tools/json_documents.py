@@ -90,6 +90,18 @@ _OUTCOME = {
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
 }
 _COMPARED = {"compared": _text("What was compared with what.")}
+_EACH = {
+    "columns": _of(
+        "object",
+        "The test of each column, with its adjusted p-value.",
+        additionalProperties=_part("column-test"),
+    ),
+    "order": _list("The columns as they were asked for."),
+    "adjustment": _text("How p-values were adjusted.", "holm", "bonferroni", "bh", "by"),
+    **_COST,
+    **_SIMULATED,
+    **_GUARANTEE,
+}
 _PUBLISHED = {
     "rows": _count("Synthetic rows."),
     "columns": _list("Their columns."),
@@ -102,16 +114,34 @@ _PUBLISHED = {
     **_SIMULATED,
 }
 _MEANS = {
+    "estimated": _text("What the means are.", "mean", "share"),
     "mean": _list("Private means.", {"type": "number"}),
     "lower": _list("Lower ends of the intervals.", {"type": "number"}),
     "upper": _list("Upper ends of the intervals.", {"type": "number"}),
     "covariance": _list("Private covariance.", _NUMBERS),
     "region_shape": _list("Shape of the elliptic confidence region.", _NUMBERS),
     "region_radius": _number("Its radius."),
+    "region_centre": _of(
+        ["array", "null"],
+        "Its centre, the means before they were cut to the bounds; null if these are the same.",
+        items={"type": "number"},
+    ),
     "confidence": _number("Simultaneous confidence of the intervals."),
     **_COST,
     "n": _count("Rows; public."),
     "columns": _list("The columns, in the order of the means."),
+    "unit": _HIDDEN["unit"],
+    **_SIMULATED,
+}
+_QUANTILE = {
+    "quantile": _number("The private quantile."),
+    "lower": _number("Lower end of its interval."),
+    "upper": _number("Upper end of its interval."),
+    "q": _number("Which quantile: 0.5 is the median."),
+    "confidence": _number("Level of the interval."),
+    **_COST,
+    "n": _count("Rows; public."),
+    "column": _of(["string", "null"], "The column; null if it has no name."),
     "unit": _HIDDEN["unit"],
     **_SIMULATED,
 }
@@ -181,16 +211,8 @@ TESTS = {
     "tests": _document(
         "Of `two-sample --each-column`.",
         {
-            "columns": _of(
-                "object",
-                "The test of each column, with its adjusted p-value.",
-                additionalProperties=_part("column-test"),
-            ),
-            "adjustment": _text("How p-values were adjusted.", "holm", "bonferroni", "bh", "by"),
-            **_COST,
-            **_SIMULATED,
+            **_EACH,
             **_COMPARED,
-            **_GUARANTEE,
             **_PAID,
         },
     ),
@@ -211,6 +233,9 @@ TESTS = {
             **_CURATED,
         },
         _OUTCOME,
+    ),
+    "curator-tests": _document(
+        "Of `curator run`, for a test of each column.", {**_EACH, **_COMPARED, **_CURATED}
     ),
     "check": _document(
         "Of `check`. It is not private.",
@@ -235,9 +260,17 @@ TESTS = {
 }
 ESTIMATES = {
     "mean": _document(
-        "Of `mean`.",
+        "Of `mean`; a share is the mean of outcomes 0 and 1.",
         {
             **_MEANS,
+            **_GUARANTEE,
+            **_PAID,
+        },
+    ),
+    "quantile": _document(
+        "Of `mean --q`.",
+        {
+            **_QUANTILE,
             **_GUARANTEE,
             **_PAID,
         },
@@ -254,6 +287,9 @@ ESTIMATES = {
         },
     ),
     "curator-mean": _document("Of `curator run`, for means.", {**_MEANS, **_GUARANTEE, **_CURATED}),
+    "curator-quantile": _document(
+        "Of `curator run`, for a quantile.", {**_QUANTILE, **_GUARANTEE, **_CURATED}
+    ),
     "curator-release": _document(
         "Of `curator run`, for a release. `privatest query` reads it as a .json file.",
         {

@@ -124,6 +124,8 @@ RUNS: list[tuple[str, list[str]]] = [
     ("test", ["paired", "a.csv", "--before", "visits_2023", "--after", "visits_2024"]),
     ("test", ["fit", "a.csv", "--column", "age", "--dist", "norm(40, 9)"]),
     ("mean", ["mean", "a.csv", *BOUNDS, "--epsilon", "1"]),
+    ("mean", ["mean", "a.csv", *AGE, "--epsilon", "1", "--success", "30"]),
+    ("quantile", ["mean", "a.csv", *BOUNDS, "--epsilon", "1", "--q", "0.5"]),
     ("release", ["release", "a.csv", *BOUNDS, *BOUGHT, "--points", "5", "-o", "s.parquet"]),
     ("query-about", ["query", "s.parquet"]),
     ("query", ["query", "s.parquet", "mean", "visits"]),
@@ -173,15 +175,17 @@ def test_every_document_is_as_documented(cli):
     again = json.loads(cli("ledger", "answer", line["entry"], "--json").out)
     assert list(faults(again, DEFS["ledger-answer"])) == []
     documented = {name for name in DEFS if "format" in DEFS[name]["properties"]}
-    curated = {"curator-answer", "curator-mean", "curator-release", "price"}
+    kinds = ("answer", "tests", "mean", "quantile", "release")
+    curated = {"price", *(f"curator-{kind}" for kind in kinds)}
     assert documented == {*seen, *curated, "ledger-answer"}
 
 
 def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
-    tests = 'tests = ["two-sample", "mean", "release"]'
+    tests = 'tests = ["two-sample", "mean", "mean/moments", "release"]'
     curators.write(tmp_path, curators.CONFIG.replace("largest_epsilon = 1", tests))
     assert cli("curator", "register").code == 0
     mean = curators.request("mean", "moments", columns=["visits"])
+    median = curators.request("mean", "quantiles", columns=["visits"], q=0.5)
     synthetic = curators.request("release", "subspace", columns=["visits"], points=9, delta=1e-7)
 
     def ask(document: dict[str, Any], command: str, *more: str) -> Any:
@@ -191,7 +195,13 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
         assert run.code == 0, run.err
         return run.out
 
-    asked = (("answer", curators.request()), ("mean", mean), ("release", synthetic))
+    asked = (
+        ("answer", curators.request()),
+        ("tests", curators.request(columns=["visits", "age"], each_column="holm")),
+        ("mean", mean),
+        ("quantile", median),
+        ("release", synthetic),
+    )
     for kind, document in asked:
         for recorded in (False, True):  # the second time from the record
             price = json.loads(ask(document, "price", "--json"))
@@ -208,7 +218,7 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
     text = ask(synthetic, "run")
     assert "9 synthetic rows for 40 private ones" in text
     assert "--json and write > FILE.json" in text
-    assert "Private means of 40 rows" in ask(mean, "run")
+    assert "Private mean of 40 rows, with its 95% interval" in ask(mean, "run")
     history = cli("ledger", "history", "people", "--ledger", "ledger.db", "--json").out
     ids = [e["body"]["opens"] for e in json.loads(history)["entries"] if e["kind"] == "reserved"]
     printed = cli("ledger", "answer", ids[0], "--ledger", "ledger.db").out

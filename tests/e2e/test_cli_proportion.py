@@ -82,3 +82,36 @@ def test_refusals(cli, files, no_noise):
         numbers = [*COMPARE, "--groups", "a", "b", "--bounds", f"bought={bounds}"]
         refused(cli("two-sample", files[0], *numbers), "success must be given", "--success")
     refused(cli("mean", files[0], *described, "--epsilon", "1"), "method proportion")
+
+
+def test_groups_have_their_public_names(cli):
+    path = write("c.csv", pa.table(ROWS | {"arm": ["a", "b", "c"] * 40}))
+    asked = ["two-sample", path, "--group", "arm", "--groups", "a", "b", "--more-groups", "c"]
+    asked += ["--bounds", "bought=0:1", "--epsilon", "9"]
+    public = [*asked, "--membership", "public"]
+    for how in (["--method", "anova"], ["--method", "proportion", "--success", "1"]):
+        run = cli(*public, *how)
+        assert run.code == 0, run.err
+        assert "\n    c: " in run.out
+    more = ("kruskal, proportion or anova", "--more-groups")
+    refused(cli(*public, "--method", "ttest"), "ttest compares two groups", *more)
+    private = [*asked, "--method", "proportion", "--success", "1"]
+    refused(cli(*private), "two groups", "--membership public")
+
+
+def test_true_and_false_are_1_and_0(cli):
+    path = write("d.csv", pa.table({"ok": [True] * 30 + [False] * 10}))
+    asked = ["mean", path, "--columns", "ok", "--epsilon", "1000"]
+    for word, share in (("true", "0.7"), ("False", "0.2")):
+        run = cli(*asked, "--bounds", "ok=0:1", "--success", word)
+        assert f"ok  {share}" in run.out
+    refused(cli(*asked, "--method", "proportion"), "--schema if it is text, with --success VALUE")
+
+
+def test_what_else_is_refused(cli, files):
+    means = ["mean", files[0], "--bounds", "bought=0:1", "--epsilon", "1", "--q", "0.5"]
+    refused(cli(*means, "--plot", "a.png"), "what others release cannot be drawn")
+    path = write("e.csv", pa.table({"u": [1, 2, 3], "v": [2, 3, 4]}))
+    paired = ["paired", path, "--before", "u", "--after", "v", "--epsilon", "1"]
+    refused(cli(*paired, "--method", "ttest"), "--bounds v=LOW:HIGH")
+    assert cli(*paired).code == 0

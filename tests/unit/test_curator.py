@@ -209,7 +209,8 @@ def test_requests_of_all_kinds(curator, document):
 # --- means and releases ------------------------------------------------------------------------
 
 MEANS = CONFIG.replace(
-    "largest_epsilon = 1", 'tests = ["mean", "release", "release/features"]\nlargest_points = 30'
+    "largest_epsilon = 1",
+    'tests = ["mean/moments", "release", "release/features"]\nlargest_points = 30',
 )
 MEAN = request("mean", "moments", columns=["visits", "age"])
 RELEASE = request("release", "subspace", columns=["visits", "plan"], points=20, delta="1e-7")

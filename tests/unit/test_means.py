@@ -106,7 +106,7 @@ def test_second_moment_is_taken_about_the_released_mean():
 def test_region_and_decision_agree(budget):
     for seed in range(12):
         result = run(hotelling_test, X, Y, seed=seed, **(budget | {"epsilon": 0.3}))
-        w, shape = result.estimates["difference"], result.estimates["region_shape"]
+        w, shape = result.estimates["region_centre"], result.estimates["region_shape"]
         distance = w @ np.linalg.solve(shape, w)
         assert distance == pytest.approx(result.statistic)
         assert (distance > result.estimates["region_radius"]) == result.reject
@@ -238,6 +238,7 @@ def test_what_comes_back():
         "covariance",
         "region_shape",
         "region_radius",
+        "region_centre",
     }
     json.loads(result.to_json())
     assert copy.deepcopy(result).pvalue == result.pvalue

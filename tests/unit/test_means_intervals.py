@@ -21,6 +21,7 @@ RNG = np.random.default_rng(5)
 BEFORE = RNG.uniform(2, 6, size=300)
 AFTER = BEFORE + RNG.normal(0.3, 1, size=300)
 X, Y = RNG.uniform(2, 8, size=(400, 2)), RNG.uniform(3, 8, size=(300, 2))
+CALIBRATIONS = ("bootstrap", "normal")
 TESTS = {
     "ttest_1samp": (pt.ttest_1samp, (BEFORE, 4.0)),
     "ttest_ind": (pt.ttest_ind, (X[:, 0], Y[:, 0])),
@@ -144,3 +145,45 @@ def test_bad_parameters():
         run(pt.ttest_rel, AFTER, BEFORE[1:])
     with pytest.raises(ParameterError, match="bounds"):
         run(pt.ttest_rel, AFTER, BEFORE, bounds=None)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_estimates_are_possible_and_lie_in_their_intervals(name):
+    test, data = TESTS[name]
+    few = [part[:5] if isinstance(part, np.ndarray) else part for part in data]
+    for seed in range(6):
+        shown = run(test, *few, seed=seed, epsilon=0.05).estimates
+        middle = shown["difference"] if "difference" in shown else shown["mean"]
+        assert np.all((shown["lower"] <= middle) & (middle <= shown["upper"]))
+        for mean in ("mean_x", "mean_y"):
+            assert np.all(np.abs(np.asarray(shown.get(mean, 5.0)) - 5) <= 5)
+        assert np.all(np.abs(middle) <= 10)
+
+
+def test_an_estimated_mean_and_those_of_groups_are_cut_to_the_bounds():
+    estimate = run(pt.private_mean, X[:5], epsilon=0.01, seed=3)
+    assert np.any(estimate.mean != estimate.region_centre)
+    assert np.all((estimate.lower <= estimate.mean) & (estimate.mean <= estimate.upper))
+    groups = run(pt.f_oneway, X[:5, 0], Y[:5, 0], X[:5, 1], epsilon=0.01, seed=3).estimates
+    assert np.all((groups["lower"] <= groups["mean"]) & (groups["mean"] <= groups["upper"]))
+
+
+def test_words_of_one_mean_and_of_differences():
+    head = "Private mean of 300 rows, with its 95% interval:"
+    assert str(run(pt.private_mean, BEFORE)).startswith(head)
+    for name in ("ttest_rel", "tost_rel"):
+        test, data = TESTS[name]
+        assert "private mean of differences, first minus second (" in str(run(test, *data))
+    assert "(90%)" in str(run(pt.private_mean, X).confidence_interval(0.9))
+
+
+def test_without_noise_the_normal_calibration_is_the_classical_test():
+    x, y = X[:60, 0], Y[:60, 0]
+    options = {"epsilon": 1e6, "n_bootstrap": 9999, "bounds": (0, 100)}
+    found = {how: run(pt.ttest_ind, x, y, calibration=how, **options) for how in CALIBRATIONS}
+    classical = stats.ttest_ind(x, y).confidence_interval(0.99)
+    # the quantile .995 of 9,999 draws has a relative error of about .012; 5 of these
+    intervals = {how: each.confidence_interval(0.99) for how, each in found.items()}
+    widths = {how: each.high - each.low for how, each in intervals.items()}
+    assert widths["normal"] == pytest.approx(classical.high - classical.low, rel=0.06)
+    assert widths["bootstrap"] > widths["normal"]

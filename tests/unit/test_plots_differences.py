@@ -50,10 +50,10 @@ def test_differences():
 
 
 def test_means(tmp_path):
-    # so little budget that the noisy means are outside of their bounds, and of their intervals
+    # so little budget that a noisy mean is cut to its bounds
     few: dict[str, Any] = {"epsilon": 0.002, "noise": SimulatedNoise(0)}
     estimate = private_mean(X, bounds=(0, 10), n_bootstrap=19, rng=0, **few)
-    assert np.any(estimate.mean < estimate.lower)
+    assert np.any(estimate.mean == 0)
     figure = plot_means(estimate)
     assert len(figure.axes) == 2
     figure.savefig(tmp_path / "means.png")

@@ -181,7 +181,7 @@ def test_gaussian_noise_and_several_rows_a_person():
         ({"categories_x": None}, pt.ParameterError, "categories_x must be given"),
         ({"bounds_y": pt.Schema.from_bounds({"y": (0, 1)})}, pt.ParameterError, "categories_y"),
         ({"categories_y": AB}, pt.DataError, "outside its declared categories"),
-        ({"categories_y": ["a"]}, pt.ParameterError, "categories must be a list of at least two"),
+        ({"categories_y": ["a"]}, pt.ParameterError, "categories_y must be a list of at least"),
         ({"y": ["a"]}, pt.DataError, "same number of rows"),
         ({"x": [], "y": []}, pt.DataError, "at least one row"),
         ({"y": ["a", None]}, pt.DataError, "missing value"),

@@ -88,6 +88,31 @@ def test_one_sided_intervals_end_at_0_and_1():
     assert pt.binom_test(x, epsilon=1, alternative="greater").confidence_interval(0.9).high == 1
     found = pt.proportions_test(x, x, epsilon=1, alternative="greater", rng=0)
     assert found.confidence_interval().high == 1
+    assert found.estimates["ratio_upper"] is None
+    found = pt.proportions_test(x, x, epsilon=1, alternative="less", rng=0)
+    assert found.estimates["ratio_lower"] == 0
+
+
+def test_words_of_shares():
+    x = np.repeat([True, False], [30, 50])
+    shown = str(pt.private_share(x, epsilon=1, alpha=0.025))
+    assert shown.startswith("Private share of 80 rows, with its 97.5% interval:")
+    assert "\n    group 3: " in str(pt.proportions_test(x, x, x, epsilon=1, n_simulations=99))
+    frame = {"won": x.astype(int), "plan": ["a", "b"] * 40}
+    named: dict[str, Any] = {"group": "plan", "groups": ["b", "a"], "columns": "won"}
+    found = pt.proportions_test(frame, **named, epsilon=1, adjacency="one", n_simulations=99)
+    assert "private proportions, b and a (95% intervals)" in str(found)
+
+
+def test_equivalence_shows_the_interval_that_decides():
+    x = np.repeat([True, False], [300, 500])
+    found = pt.tost_proportions(x, x, -0.03, 0.03, epsilon=5, noise=SimulatedNoise(0))
+    low, high = found.confidence_interval(0.9)
+    assert (found.estimates["lower"], found.estimates["upper"]) == (low, high)
+    assert found.reject == (-0.03 < low < high < 0.03)
+    assert "90% intervals" in str(found)
+    with pytest.raises(pt.ParameterError, match=r"alpha must be .* below 0.5"):
+        pt.tost_proportions(x, x, -0.1, 0.1, epsilon=1, alpha=0.5)
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def _check_method(request: Request) -> None:
     if not request.entry.picture:
         drawn = [name for name, entry in METHODS[request.question].items() if entry.picture]
         raise ParameterError(
-            f"--plot goes with --method {', '.join(drawn)}: others release no estimates."
+            f"--plot goes with --method {', '.join(drawn)}: what others release cannot be drawn."
         )
     if request.statistic_only:
         raise ParameterError(

@@ -21,7 +21,7 @@ _ESTIMATED = {
     "tau": "Kendall's tau",
     "rho": "Spearman's rho",
     "correlation": "Pearson's correlation",
-    "slope": "slope of y on x",
+    "slope": "line of y on x",
     "proportion": "proportion",
     "proportions": "proportions",
     "cramers_v": "association, Cramér's V",
@@ -29,6 +29,8 @@ _ESTIMATED = {
     "shift": "shift{s}, first minus second",
     "partial_covariance": "covariance{s} given the rest",
 }
+
+_TWO = ("first", "second")  # groups without names
 
 # What the rows of such a table are called, by the public parameter that has their names.
 _NAMED = ("group_names", "columns", "categories")
@@ -85,7 +87,9 @@ def _intervals(
     names = next((parameters[k] for k in _NAMED if parameters.get(k)), None)
     names = names or numbered(len(middle), "value")
     if "proportions" in estimates and what == "difference":
-        return _two_shares(estimates, middle, percent)
+        return _two_shares(estimates, parameters, middle, percent)
+    if what == "slope":
+        return _line(estimates, f"{middle[0]:.4g} [{lower[0]:.4g}, {upper[0]:.4g}]", percent)
     texts = [
         f"{value:.4g} [{low:.4g}, {high:.4g}]"
         for value, low, high in zip(middle, lower, upper, strict=True)
@@ -97,10 +101,27 @@ def _intervals(
             for text, (first, second) in zip(texts, means, strict=True)
         ]
     rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
-    return EstimateTable(f"private {_ESTIMATED[what].format(s=plural)} ({level})", rows)
+    return EstimateTable(f"private {_caption(what, plural, parameters)} ({level})", rows)
 
 
-def _two_shares(estimates: Mapping[str, Any], middle: Any, percent: str) -> EstimateTable:
+def _caption(what: str, plural: str, parameters: Mapping[str, Any]) -> str:
+    """Return what is estimated, in words."""
+    if what == "mean" and parameters.get("paired"):
+        # a name of the row is that of the difference: it says what is subtracted
+        return "mean of differences" + ", first minus second" * (not parameters.get("columns"))
+    return _ESTIMATED[what].format(s=plural)
+
+
+def _line(estimates: Mapping[str, Any], slope: str, percent: str) -> EstimateTable:
+    """Return the rows of a regression; the interval is that of the slope."""
+    rest = (name for name in ("intercept", "rvalue") if name in estimates)
+    rows = (("slope", slope), *((name, f"{estimates[name]:.4g}") for name in rest))
+    return EstimateTable(f"private line of y on x ({percent} interval)", rows)
+
+
+def _two_shares(
+    estimates: Mapping[str, Any], parameters: Mapping[str, Any], middle: Any, percent: str
+) -> EstimateTable:
     """Return the rows of a comparison of two proportions."""
 
     def text(value: float | None) -> str:
@@ -113,7 +134,8 @@ def _two_shares(estimates: Mapping[str, Any], middle: Any, percent: str) -> Esti
         ("difference", f"{middle[0]:.4g} [{estimates['lower']:.4g}, {estimates['upper']:.4g}]"),
         ("ratio", f"{ratio} [{ends[0]}, {ends[1]}]"),
     )
-    return EstimateTable(f"private proportions, first and second ({percent} intervals)", rows)
+    groups = " and ".join(printable(name) for name in parameters.get("group_names", _TWO))
+    return EstimateTable(f"private proportions, {groups} ({percent} intervals)", rows)
 
 
 def numbered(count: int, single: str = "column 1") -> list[str]:

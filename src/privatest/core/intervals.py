@@ -29,8 +29,8 @@ class Interval:
     sampling : float or ndarray or None
         Width of the interval that the same estimate would have without noise.
     privacy : float or ndarray or None
-        What noise adds to that: ``sampling`` and ``privacy`` add up to the width. None where
-        the two cannot be told apart.
+        What noise adds to that, and caution about rows that nobody sees: ``sampling`` and
+        ``privacy`` add up to the width. None where the two cannot be told apart.
     """
 
     low: Ends
@@ -59,7 +59,8 @@ class Interval:
         if np.ndim(self.low):
             low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
             return "\n".join(
-                f"[{a:.6g}, {b:.6g}] ({self.level:.4g})" for a, b in zip(low, high, strict=True)
+                f"[{a:.6g}, {b:.6g}] ({100 * self.level:.4g}%)"
+                for a, b in zip(low, high, strict=True)
             )
         text = f"[{self.low:.6g}, {self.high:.6g}] ({100 * self.level:.4g}%)"
         if self.sampling is None or self.privacy is None:

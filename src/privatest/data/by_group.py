@@ -16,7 +16,7 @@ from privatest.data.grouping import Grouping
 from privatest.data.schema import Membership, Schema
 from privatest.data.tables import Table, arranged, read_data
 
-__all__ = ["GroupOptions", "Samples", "read_samples"]
+__all__ = ["GroupOptions", "Samples", "group_names", "read_samples"]
 
 _PUBLIC = "pass adjacency='one', if everybody may know who is in which group"
 
@@ -88,6 +88,15 @@ def read_samples(
             'membership = "public" in the schema; or use mmd_test, which hides the group too.'
         )
     return _by_group(given[0], grouping, columns, bounds, adjacency)
+
+
+def group_names(
+    count: int, bounds: Any, adjacency: Adjacency | None, group: str | None, groups: Any
+) -> list[str]:
+    """Return what a reader may call the groups: their public labels in a frame, or numbers."""
+    if group is None:
+        return [f"group {place + 1}" for place in range(count)]
+    return list(_grouping(group, groups, bounds, adjacency, several=True).labels)
 
 
 def _grouping(

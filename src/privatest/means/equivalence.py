@@ -173,7 +173,9 @@ def tost_rel(
         "unit": sample.unit,
         "simulated": source.simulated,
     }
-    return _outcome(contrast, ends, float(sample.box.centre[0]), sample, options, facts)
+    return _outcome(
+        contrast, ends, float(sample.box.centre[0]), sample, options, facts, paired=True
+    )
 
 
 def _options(alpha: float, calibration: Calibration, n_bootstrap: int, rng: Rng) -> dict[str, Any]:
@@ -195,6 +197,7 @@ def _outcome(
     sample: Sample,
     options: dict[str, Any],
     facts: dict[str, Any],
+    **shown: object,
 ) -> Outcome:
     """Test both sides; ``centre`` is that of the differences, in the units of the data."""
     low, high = ((end - centre) / float(sample.box.half[0]) for end in ends)
@@ -209,5 +212,5 @@ def _outcome(
     facts["null_hypothesis"] = (
         f"the difference of means is at most {ends[0]:g} or at least {ends[1]:g}"
     )
-    shown = {"low": ends[0], "high": ends[1], "interval_level": 1 - 2 * options["alpha"]}
+    shown |= {"low": ends[0], "high": ends[1], "interval_level": 1 - 2 * options["alpha"]}
     return outcome(found, released, sample, options, facts, intervals, **shown)

@@ -44,13 +44,17 @@ class MeanEstimate(Released):
     Attributes
     ----------
     mean : ndarray
-        The private mean of each column.
+        The private mean of each column, cut to the public bounds.
     lower, upper : ndarray
         Simultaneous confidence intervals: all of them cover with probability ``confidence``.
     covariance : ndarray
         The private covariance of the rows.
     region_shape, region_radius : ndarray, float
-        The region is all θ with (mean - θ)' region_shape^-1 (mean - θ) at most the radius.
+        The region is all θ with (c - θ)' region_shape^-1 (c - θ) at most the radius.
+    region_centre : ndarray or None
+        c: the private mean before it was cut; None where the estimate is the mean itself.
+    estimated : {"mean", "share"}
+        What the means are, for a reader.
     confidence : float
         Level of the region, and of the intervals.
     spent : Budget
@@ -80,6 +84,8 @@ class MeanEstimate(Released):
     columns: tuple[str, ...] | None = None
     unit: str = "row"
     simulated: bool = False
+    region_centre: Floats | None = None
+    estimated: str = "mean"
     intervals: Callable[[float], Interval] | None = field(default=None, repr=False)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
@@ -126,9 +132,10 @@ class MeanEstimate(Released):
 
     @property
     def _head(self) -> str:
-        return (
-            f"Private means of {self.n:,} rows, with simultaneous {self.confidence:.0%} intervals"
-        )
+        level = f"{100 * self.confidence:.4g}%"
+        if len(self.mean) == 1:
+            return f"Private {self.estimated} of {self.n:,} rows, with its {level} interval"
+        return f"Private means of {self.n:,} rows, with simultaneous {level} intervals"
 
     @property
     def _rows(self) -> list[tuple[str, str, str]]:

@@ -95,8 +95,9 @@ def hotelling_test(
     Outcome
         With the private t² and, in ``estimates``, the private means, their difference (x - y)
         with simultaneous intervals ``lower`` and ``upper``, and the private covariance. The
-        confidence region is all θ with (difference - θ)' region_shape^-1 (difference - θ) at
-        most region_radius; it excludes 0 exactly if the test rejects.
+        confidence region is all θ with (c - θ)' region_shape^-1 (c - θ) at most region_radius,
+        with c = region_centre; it excludes 0 exactly if the test rejects. The means and their
+        difference are cut to what the bounds allow, the centre is not.
 
     Notes
     -----

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -169,20 +170,26 @@ def _turn(t: Floats, alternative: Alternative) -> Floats:
 
 
 def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
-    """Return the released estimates, in the units of the data."""
-    samples = contrast.samples
-    middle = box.half * contrast.value if len(samples) == 2 else in_units(box, contrast.value)
+    """Return the released estimates, in the units of the data.
+
+    Noise may take a mean out of its public bounds, where it cannot be: it is cut there, as the
+    ends of its interval are. The region is about the mean before that.
+    """
+    samples, end = contrast.samples, float(len(contrast.samples))
+    units = partial(np.multiply, box.half) if len(samples) == 2 else partial(in_units, box)
+    middle, centre = units(np.clip(contrast.value, -end, end)), units(contrast.value)
     released = {
-        "lower": middle - box.half * found.lower,
-        "upper": middle + box.half * found.upper,
+        "lower": centre - box.half * found.lower,
+        "upper": centre + box.half * found.upper,
         "covariance": covariance_in_units(box, contrast.released_covariance),
         "region_shape": covariance_in_units(box, contrast.released_scale / contrast.size),
         "region_radius": found.radius,
+        "region_centre": centre,
     }
     if len(samples) == 1:
         return {"mean": middle} | released
     means = {
-        name: in_units(box, sample.mean)
+        name: in_units(box, np.clip(sample.mean, -1.0, 1.0))
         for name, sample in zip(("mean_x", "mean_y"), samples, strict=True)
     }
     return means | {"difference": middle} | released

@@ -92,7 +92,9 @@ def ttest_ind(
     Outcome
         With the private t and, in ``estimates``, both means, their ``difference`` (x - y) with its
         confidence interval ``lower`` to ``upper`` (a one-sided one extends to the bounds),
-        its ``standard_error`` including the noise, and the pooled ``variance``.
+        its ``standard_error`` including the noise, and the pooled ``variance``. Each estimate is
+        cut to what the bounds allow: where noise is large, the difference of the cut means may be
+        another one.
 
     Notes
     -----
@@ -274,7 +276,7 @@ def ttest_rel(
         "simulated": source.simulated,
     }
     hypothesis = float(-sample.box.centre[0] / sample.box.half[0])
-    return _outcome(contrast, hypothesis, sample, alternative, options, facts)
+    return _outcome(contrast, hypothesis, sample, alternative, options, facts, paired=True)
 
 
 def _outcome(
@@ -284,12 +286,14 @@ def _outcome(
     alternative: Alternative,
     options: dict[str, Any],
     facts: dict[str, Any],
+    **shown: object,
 ) -> Outcome:
     found = infer_one_column(contrast, hypothesis, alternative=alternative, **options)
     released = one_column_estimates(contrast, sample, found)
     rest = {name: value for name, value in options.items() if name != "alpha"}
     intervals = MeanIntervals(contrast, sample.box, alternative=alternative, **rest)
-    return outcome(found, released, sample, options, facts, intervals, alternative=alternative)
+    shown |= {"alternative": alternative}
+    return outcome(found, released, sample, options, facts, intervals, **shown)
 
 
 def one_column_estimates(contrast: Contrast, sample: Sample, found: Finding) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privatest.core.errors import ParameterError
+from privatest.core.estimate_table import interval_level
 from privatest.core.results import Outcome
 from privatest.means.estimates import MeanEstimate
 
@@ -52,14 +53,14 @@ def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     places = np.arange(len(middle))
     clear = (lower > 0) | (upper < 0)
     colours = np.where(clear, "C3", "0.45").tolist()
-    # not as error bars: a noisy difference may be outside of its interval
+    # not as error bars: of a record from before estimates were cut they may be negative
     axes.hlines(places, lower / units, upper / units, colors=colours, linewidth=2)
     axes.scatter(middle / units, places, color=colours, zorder=2)
     axes.axvline(0.0, color="0.3", linewidth=0.8)
     labels = [f"{name}: {value:.3g}" for name, value in zip(names, middle, strict=True)]
     axes.set_yticks(places, labels)
     axes.set_ylim(len(middle) - 0.5, -0.5)
-    confidence = f"{1 - outcome.alpha:.0%}"
+    confidence = f"{100 * interval_level(outcome.parameters, outcome.alpha):.4g}%"
     axes.set_xlabel(f"private difference of means, x - y, in standard deviations ({confidence})")
     axes.set_title(f"p-value {outcome.pvalue:.4g}")
     return axes
@@ -76,7 +77,10 @@ def plot_means(estimate: MeanEstimate) -> Figure:
         axes.plot(ends, [0, 0], "|-", color="C0", linewidth=2, markersize=10)
         axes.plot([estimate.mean[index]], [0], "o", color="C0")
         axes.set_yticks([0], [name])
-    all_axes[-1].set_xlabel(f"private mean (simultaneous {estimate.confidence:.0%} intervals)")
+    several, plural = ("simultaneous ", "s") if count > 1 else ("", "")
+    all_axes[-1].set_xlabel(
+        f"private {estimate.estimated} ({several}{100 * estimate.confidence:.4g}% interval{plural})"
+    )
     return figure
 
 

@@ -115,7 +115,8 @@ class QuantileEstimate(Released):
     @property
     def _head(self) -> str:
         what = "median" if self.q == 0.5 else f"{self.q:g} quantile"
-        return f"Private {what} of {self.n:,} rows, with its {self.confidence:.4g} interval"
+        level = f"{100 * self.confidence:.4g}%"
+        return f"Private {what} of {self.n:,} rows, with its {level} interval"
 
     @property
     def _row(self) -> tuple[str, str, str]:

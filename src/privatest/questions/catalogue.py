@@ -118,7 +118,7 @@ def _embedding_permuted(function: str, places: str, *options: str) -> Method:
 
 def _symmetry(statistic: str) -> Method:
     preset = {"statistic": statistic}
-    return Method("paired.symmetry_test", preset=preset, about="any asymmetry")
+    return Method("paired.symmetry_test", preset=preset, unbounded=True, about="any asymmetry")
 
 
 def _equivalence(function: str, about: str, *options: str, **more: Any) -> Method:
@@ -223,6 +223,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "tables.proportions.proportions_test",
             _same("alternative", "success"),
             outcomes=True,
+            several=True,
             aliases=("proportions_test",),
             about="shares of successes",
         ),
@@ -272,12 +273,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
     },
     "paired": {
-        "ks": Method("paired.symmetry_test", preset={"statistic": "ks"}, about="any asymmetry"),
-        "kuiper": Method(
-            "paired.symmetry_test", preset={"statistic": "kuiper"}, about="any asymmetry"
+        "ks": _symmetry("ks"),
+        "kuiper": _symmetry("kuiper"),
+        "sign": Method("paired.sign_test", _same("alternative"), unbounded=True),
+        "wilcoxon": Method(
+            "paired.wilcoxon", _same("alternative"), unbounded=True, about="signed ranks"
         ),
-        "sign": Method("paired.sign_test", _same("alternative")),
-        "wilcoxon": Method("paired.wilcoxon", _same("alternative"), about="signed ranks"),
         "ttest": Method(
             "means.ttest.ttest_rel",
             _same("alternative"),

@@ -24,9 +24,13 @@ WHY = "bounds or categories found from the data would leak it"
 
 
 def chosen_columns(
-    described: Schema | None, columns: Sequence[str] | None, group: str | None = None
+    described: Schema | None,
+    columns: Sequence[str] | None,
+    group: str | None = None,
+    *,
+    outcomes: bool = False,
 ) -> Schema:
-    """Return the schema of the columns that a test looks at."""
+    """Return the schema of the columns that a test looks at; ``outcomes`` may be text."""
     known = [] if described is None else [name for name in described.columns if name != group]
     names = known if columns is None else columns
     if columns is not None and not columns:
@@ -37,9 +41,10 @@ def chosen_columns(
     if described is None or unknown is not None or not names:
         name = unknown or "COLUMN"
         missing = "no column is described" if unknown is None else f"column {name!r} has no bounds"
-        raise ParameterError(f"{missing}: it has to be declared, because {WHY}.").with_flags(
-            bounds_flag(name)
-        )
+        flags = bounds_flag(name)
+        if outcomes:
+            flags = f"{flags[:-1]} if it is text, with --success VALUE."
+        raise ParameterError(f"{missing}: it has to be declared, because {WHY}.").with_flags(flags)
     return described.select(names)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from privatest.core.adjusting import ADJUSTMENTS, Adjustment, adjust
+from privatest.core.adjusting import Adjustment, adjust
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome, Released, html_table
-from privatest.core.validation import one_of, printable
+from privatest.core.validation import printable
 from privatest.questions.request import Prepared, Request
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class ColumnResults(Released):
         """Return the released facts as plain Python values."""
         return {
             "columns": {name: result.to_dict() for name, result in self.columns.items()},
+            "order": list(self.columns),  # a record sorts its keys
             "adjustment": self.adjustment,
             "epsilon": float(self.spent.epsilon),
             "delta": float(self.spent.delta),
@@ -92,9 +93,10 @@ class ColumnResults(Released):
     def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> ColumnResults:
         """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
         share = spent.divided(len(values["columns"]))
+        found = values["columns"]
         columns = {
-            name: Outcome(**{k: v for k, v in each.items() if k not in _COST}, spent=share)
-            for name, each in values["columns"].items()
+            name: Outcome(**{k: v for k, v in found[name].items() if k not in _COST}, spent=share)
+            for name in values.get("order", found)
         }
         return cls(columns, values["adjustment"], spent)
 
@@ -104,7 +106,6 @@ _COST = ("epsilon", "delta")
 
 def one_for_each(request: Request, names: Sequence[str]) -> dict[str, Request]:
     """Return a request for each column, which share the budget equally."""
-    one_of("each_column", request.parts["each_column"], ADJUSTMENTS)
     if len(set(names)) < max(2, len(names)):
         raise ParameterError("columns must name at least two different columns for each_column.")
     if request.options.get("release", "pvalue") == "decision":

@@ -38,7 +38,7 @@ class Method:
     one_column : bool
         Whether it compares one numeric column only, or one on each side.
     unbounded : bool
-        Whether that column needs no description: ranks do not depend on bounds.
+        Whether its columns need no description: ranks and signs do not depend on bounds.
     aliases : tuple of str
         Other names by which it is found: SciPy's, for example.
     outcomes : bool

@@ -106,6 +106,11 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
     membership, grouping = request.parts.get("membership"), None
     if group is not None:
         several = request.entry.several
+        if groups is not None and len(groups) > 2 and not several:
+            raise ParameterError(
+                f"method {request.method} compares two groups: groups must be a list of two. For "
+                f"more use method {such(request.question, lambda entry: entry.several)}."
+            ).with_flags("Or leave out --more-groups.")
         grouping = Grouping.ask(group, described, groups, membership, several=several)
         membership = grouping.membership
     adjacency = _hidden(membership or "public", request.parts.get("adjacency"))
@@ -118,7 +123,7 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
     if request.entry.unbounded and described is None and columns is not None:
         schema, names, text = None, list(columns), []
     else:
-        schema = chosen_columns(described, columns, group)
+        schema = chosen_columns(described, columns, group, outcomes=request.entry.outcomes)
         names, text = list(schema.columns), list(schema.categorical_names)
     if request.entry.one_column and (len(names) > 1 or text):
         raise ParameterError(
@@ -233,7 +238,8 @@ def _paired(request: Request, described: Schema | None) -> Prepared:
     if not before or not after or before == after:
         raise ParameterError("before and after must be two columns.")
     # x - y is the change: positive where something grew
-    schema = None if described is None else chosen_columns(described, [after, before])
+    free = described is None and request.entry.unbounded
+    schema = None if free else chosen_columns(described, [after, before])
     return Prepared(
         names=[before, after],
         text=() if schema is None else schema.categorical_names,

@@ -107,8 +107,9 @@ def _shares(text: str, schema: Schema) -> dict[str, float] | None:
 
 def prepare_mean(request: Request, described: Schema | None) -> Prepared:
     """Check a request for means, a share or a quantile."""
-    schema = chosen_columns(described, request.parts.get("columns"))
-    if request.entry.outcomes:
+    outcomes = request.entry.outcomes
+    schema = chosen_columns(described, request.parts.get("columns"), outcomes=outcomes)
+    if outcomes:
         return _of_columns(request, outcome_column(request, schema), "share in")
     if schema.categorical_names:
         raise ParameterError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.adjusting import ADJUSTMENTS
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
-from privatest.core.validation import number
+from privatest.core.results import Outcome
+from privatest.core.validation import number, one_of
 from privatest.data.categories import spelling
 from privatest.data.grouping import Grouping
 from privatest.data.schema import Schema
@@ -263,7 +265,7 @@ class Prepared:
         rows = self.call(*map(self._chosen, tables))
         with named_as_asked(entry.options):
             result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
-        return result
+        return result if self.grouping is None else _with_labels(result, self.grouping.labels)
 
     def _chosen(self, table: pa.Table) -> pa.Table:
         keep = [each.passes(table) for each in self.filters.values()]
@@ -274,6 +276,13 @@ class Prepared:
         if rows.num_rows == 0:  # by public columns only
             raise DataError("no row passes the filter where.")
         return rows
+
+
+def _with_labels(result: Result, labels: Sequence[str]) -> Result:
+    """Name groups by their public labels, where the test numbered them."""
+    if isinstance(result, Outcome) and len(result.parameters.get("group_names", ())) == len(labels):
+        return replace(result, parameters={**result.parameters, "group_names": list(labels)})
+    return result
 
 
 @contextmanager
@@ -299,6 +308,8 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
             if isinstance(kept[name], str) or not isinstance(kept[name], (list, tuple)):
                 raise ParameterError(f"{name} must be a list of names.")
             kept[name] = tuple(map(str, kept[name]))
+    if "each_column" in kept:
+        one_of("each_column", kept["each_column"], ADJUSTMENTS)
     for name, value in kept.items():
         if name in _TEXTS and not isinstance(value, str):
             raise ParameterError(f"{name} must be text.")

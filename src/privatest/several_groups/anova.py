@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, reject
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import group_names, read_samples
 from privatest.data.categories import Category
 from privatest.means.inference import Calibration, checked_options
 from privatest.means.samples import (
@@ -71,7 +73,7 @@ def f_oneway(
     -------
     Outcome
         With the private F and, in ``estimates``, the private ``mean`` of each group with
-        simultaneous intervals ``lower`` to ``upper``.
+        simultaneous intervals ``lower`` to ``upper``; both are cut to the bounds.
 
     Notes
     -----
@@ -98,7 +100,7 @@ def f_oneway(
     options = checked_options(alpha, calibration, n_bootstrap, rng)
     if not isinstance(equal_var, bool):
         reject("equal_var", "True or False", equal_var)
-    data, bounds, chosen = read_samples(
+    data, described, chosen = read_samples(
         samples,
         bounds,
         adjacency,
@@ -112,7 +114,7 @@ def f_oneway(
         raise ParameterError("f_oneway must have two samples or more.")
     each = sample_budget(budget, chosen, groups=len(data))
     source = noise_source(noise)
-    pairs = [numeric_samples(data[0], other, bounds) for other in data[1:]]
+    pairs = [numeric_samples(data[0], other, described) for other in data[1:]]
     found_groups = (pairs[0].x, *(pair.y for pair in pairs))
     check_one_column(found_groups[0], "each sample")
     sizes = [len(sample) for sample in found_groups]
@@ -127,7 +129,7 @@ def f_oneway(
     intervals = GroupIntervals(released, found_groups[0].box, **rest)
     low, high = intervals.ends(found)
     shown = {
-        "group_names": [f"group {place}" for place in range(1, len(found_groups) + 1)],
+        "group_names": group_names(len(data), bounds, adjacency, group, groups),
         "equal_var": equal_var,
         "calibration": calibration,
     }
@@ -142,7 +144,7 @@ def f_oneway(
         pvalue=found.pvalue,
         statistic=found.statistic,
         estimates={
-            "mean": in_units(found_groups[0].box, released.means),
+            "mean": in_units(found_groups[0].box, np.clip(released.means, -1.0, 1.0)),
             "lower": low,
             "upper": high,
         },

@@ -184,6 +184,7 @@ def private_share(
         columns=outcomes.names,
         unit=outcomes.unit,
         simulated=source.simulated,
+        estimated="share",
         intervals=intervals,
     )
 

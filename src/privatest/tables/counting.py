@@ -44,7 +44,7 @@ def read_category(
         )
     schema = bounds
     if categories is not None:
-        column = CategoricalColumn(tuple(categories))
+        column = _described(categories, side)
         names = read_data(data, name).names or (name,)
         if len(names) > 1:
             raise DataError(f"{name} must be one column.")
@@ -54,6 +54,15 @@ def read_category(
     (described,) = schema.columns.values()
     assert isinstance(described, CategoricalColumn)
     return encode_sample(data, schema, name), described.categories
+
+
+def _described(categories: Sequence[Category], side: str) -> CategoricalColumn:
+    """Return the column; a refusal names the parameter."""
+    try:
+        return CategoricalColumn(tuple(categories))
+    except ParameterError as error:
+        error.args = (str(error).replace("categories", f"categories{side}", 1),)
+        raise
 
 
 def cell_counts(columns: Sequence[Sample], levels: Sequence[int]) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from privatest.data.tables import read_data
 
 __all__ = ["Outcomes", "check_success", "read_outcomes"]
 
+_WORDS = {"true": 1.0, "false": 0.0}
 _TRUE = ("1", "true")  # what a success is where nobody says
 
 
@@ -108,6 +109,8 @@ def _code(column: CategoricalColumn, success: Category | None) -> int:
 
 
 def _number(success: Category) -> float:
+    if isinstance(success, str) and success.lower() in _WORDS:  # of a column of true and false
+        return _WORDS[success.lower()]
     try:
         return float(success)
     except ValueError:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.intervals import Interval
+from privatest.core.intervals import Interval, side_alpha
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import group_names, read_samples
 from privatest.data.categories import Category
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.counts import count_noise, noisy_counts
@@ -98,7 +98,9 @@ def proportions_test(
     The common share under the null hypothesis is unknown. The p-value is the largest over all
     shares that fit the released counts, plus the probability that the true one does not
     (Berger and Boos 1994): it is valid at every size and share, up to the grid of shares.
-    Intervals are by MOVER from exact intervals of the shares; their coverage was measured.
+    Intervals are by MOVER from exact intervals of the shares; their coverage was measured. They
+    are another method than the p-value: near the level an interval may contain 0 though the test
+    rejects, or the other way round. One-sided tests have one-sided intervals.
 
     **Sensitivity** 1 for each count, times the rows of a person; for "row" 2 in the l1 norm for
     the table of groups and outcomes. Proof: docs/proofs/proportions.md.
@@ -127,7 +129,7 @@ def proportions_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     integer_at_least("n_simulations", n_simulations, 99)
-    data, bounds, adjacency = read_samples(
+    data, described, chosen = read_samples(
         samples,
         bounds,
         adjacency,
@@ -139,20 +141,25 @@ def proportions_test(
     if alternative != "two-sided" and len(data) != 2:
         raise ParameterError("alternative must be 'two-sided' for more than two groups.")
     generator, source = public_generator(rng), noise_source(noise)
-    read = _read(data, bounds, success, adjacency)
-    released = _release(read, budget, adjacency, source)
+    read = _read(data, described, success, chosen)
+    released = _release(read, budget, chosen, source)
     pvalue = released.pvalue(alternative, n_simulations, generator)
     intervals = partial(_intervals, released, alternative)
-    shown = {"alternative": alternative, "success": success, "n_simulations": n_simulations}
+    shown: dict[str, Any] = {
+        "alternative": alternative,
+        "success": success,
+        "n_simulations": n_simulations,
+    }
+    shown["group_names"] = group_names(len(data), bounds, adjacency, group, groups)
     return Outcome(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
-        estimates=_estimates(released, intervals(1 - alpha), alpha),
+        estimates=_estimates(released, alternative, 1 - alpha),
         intervals=intervals,
         method="test of equal proportions",
         null_hypothesis=_NULLS[alternative],
-        **_facts(read, budget, alpha, adjacency, source, shown),
+        **_facts(read, budget, alpha, chosen, source, shown),
     )
 
 
@@ -178,15 +185,18 @@ def tost_proportions(
         The two groups, as in :func:`privatest.proportions_test`.
     low, high : float
         Public limits: the shares are equivalent if their difference, x minus y, is between.
-    epsilon, delta, alpha, adjacency, success, bounds, noise
-        As in :func:`privatest.proportions_test`. Equivalence is shown if the interval of level
-        1 - 2 alpha lies between the limits.
+    epsilon, delta, adjacency, success, bounds, noise
+        As in :func:`privatest.proportions_test`.
+    alpha : float
+        Level of the decision, below 0.5; intervals have level 1 - 2 alpha, as is usual, and that
+        of the difference lies within (low, high) exactly if the test rejects.
 
     Returns
     -------
     Outcome
-        Rejecting means that the shares are equivalent. The estimates are those of
-        :func:`privatest.proportions_test`.
+        Rejecting means that the shares are equivalent. The statistic is the z of
+        :func:`privatest.proportions_test`, which is 0 for equal shares; the decision is by the
+        interval. The estimates are as there.
 
     Notes
     -----
@@ -209,7 +219,7 @@ def tost_proportions(
     >>> tost_proportions(a, b, -0.05, 0.05, epsilon=1).reject
     True
     """
-    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=0.5)
     low, high = number("low", low), number("high", high)
     if not -1 <= low < high <= 1:
         raise ParameterError("low and high must be limits of a difference: -1 <= low < high <= 1.")
@@ -217,18 +227,17 @@ def tost_proportions(
     read = _read((x, y), bounds, success, adjacency)
     released = _release(read, budget, adjacency, source)
     pvalue = equivalence(released, low, high)
-    intervals = partial(_intervals, released, "two-sided")
+    level = 1 - 2 * alpha
+    shown = {"low": low, "high": high, "success": success, "interval_level": level}
     return Outcome(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
-        estimates=_estimates(released, intervals(1 - alpha), alpha),
-        intervals=intervals,
+        estimates=_estimates(released, "two-sided", level),
+        intervals=partial(_intervals, released, "two-sided"),
         method="equivalence of two proportions (TOST)",
         null_hypothesis=f"the shares of successes differ by {low:g} or less, or {high:g} or more",
-        **_facts(
-            read, budget, alpha, adjacency, source, {"low": low, "high": high, "success": success}
-        ),
+        **_facts(read, budget, alpha, adjacency, source, shown),
     )
 
 
@@ -256,7 +265,7 @@ def _read(
         raise ParameterError(
             "adjacency='row' (private groups) is for two groups: one value and 'rest', or pass "
             "adjacency='one', if everybody may know who is in which group."
-        )
+        ).with_flags("Pass --membership public for that.")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
     read = _Read(
         tuple(
@@ -310,19 +319,19 @@ def _intervals(
 
 
 def _estimates(
-    released: PublicShares | PrivateShares, interval: Interval, alpha: float
+    released: PublicShares | PrivateShares, alternative: Alternative, level: float
 ) -> dict[str, Any]:
-    shares = released.estimates
+    shares, interval = released.estimates, _intervals(released, alternative, level)
     found: dict[str, Any] = {"proportions": shares, "lower": interval.low, "upper": interval.high}
     if len(shares) > 2:
         return found
-    lower, upper = ratio_ends(released.within(alpha / 2))
+    lower, upper = ratio_ends(released.within(side_alpha(level, alternative)))
     ratio = float(shares[0] / shares[1]) if shares[1] > 0 else None
     return found | {
         "difference": float(shares[0] - shares[1]),
         "ratio": ratio,
-        "ratio_lower": lower,
-        "ratio_upper": upper,
+        "ratio_lower": 0.0 if alternative == "less" else lower,
+        "ratio_upper": None if alternative == "greater" else upper,
     }
 
 
