@@ -1,8 +1,9 @@
 """Coverage and width of intervals for quantiles and for a shift, beside the exponential mechanism.
 
 Run: python -m benchmarks.level.quantiles [--runs 400] [--shift-runs 100]. Writes
-results/level-quantiles.json after each cell. The peer draws both ends of the interval by the exponential mechanism, as Drechsler et al. (2022) do, on
-the same grid; its targets are the tightest that can be proved for every population.
+results/level-quantiles.json after each cell. The peer draws both ends of the interval by the
+exponential mechanism, as Drechsler et al. (2022) do, on the same grid; its targets are the tightest
+that can be proved for every population.
 """
 
 from __future__ import annotations
