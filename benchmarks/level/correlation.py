@@ -45,7 +45,7 @@ COVERED = {  # by law: correlations
     "heavy": (0.8,),
     "ties": (0.3,),
 }
-COVERED_AT = ((5, 10.0), (20, 10.0), (100, 1.0), (100, 10.0), (1000, 0.3), (1000, 10.0))
+COVERED_AT = ((5, 10.0), (20, 10.0), (100, 10.0), (1000, 0.3), (1000, 10.0))
 ALL_NULLS = ("rare", "skew", "narrow", "ties", "normal")
 NULLS = {"pearson": ALL_NULLS, "pearson, greater": ("rare", "skew"), "kendall": ("rare", "ties")}
 NULLS["spearman"] = NULLS["kendall"]
