@@ -1,7 +1,8 @@
 """Level of the correlation tests, and coverage and width of their intervals.
 
 Run: python -m benchmarks.level.correlation [--runs 1000] [--coverage-runs 300]. Writes
-results/level-correlation.json after each cell. The p-value of linregress is that of pearsonr.
+results/level-correlation.json after each cell, and goes on from there when it is started again
+with as many runs. The p-value of linregress is that of pearsonr.
 Intervals for the slope and for Pearson's correlation cover a value if the value is accepted: their
 ends are looked for in the first runs only, for the width.
 """
@@ -9,6 +10,7 @@ ends are looked for in the first runs only, for the width.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 
@@ -23,7 +25,7 @@ from rich.progress import track
 from scipy import stats
 
 import privatest as pt
-from benchmarks.measure import save
+from benchmarks.measure import RESULTS, missing, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.independence import line, linear, rank_intervals
@@ -58,7 +60,7 @@ NULL_BUDGETS = {  # by size: epsilon and delta
     1000: ((0.05, 0.0), (1.0, 0.0), (10.0, 0.0)),
     10_000: ((0.05, 0.0), (1.0, 1e-6), (10.0, 0.0)),
 }
-RANK_BUDGETS = {n: NULL_BUDGETS[n] for n in (5, 20, 100)}
+FEW_SIZES, HARD = (5, 20, 100), ("rare", "skew")
 WIDTHS = 3  # runs in which the ends of slow intervals are found
 FINE = {"_ANGLES": line._ANGLES, "_CORRELATIONS": line._CORRELATIONS, "_STEPS": line._STEPS}
 ROUGH = {"_ANGLES": 3, "_CORRELATIONS": 3, "_STEPS": 0}
@@ -97,13 +99,14 @@ def truth(law: str, correlation: float) -> dict[str, float]:
     }
 
 
-def ask(name: str, data: Pair, epsilon: float, delta: float, seed: int) -> pt.Outcome:
-    """Run one test with simulated noise."""
+def ask(name: str, data: Pair, epsilon: float, delta: float, seeds: list[int]) -> pt.Outcome:
+    """Run one test with simulated noise; each cell has seeds of its own."""
     name, _, side = name.partition(", ")
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": SimulatedNoise(seed)}
+    noise = SimulatedNoise(np.random.SeedSequence(seeds))
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise}
     given["alternative"] = side or "two-sided"
     if name in ("pearson", "regression"):
-        given |= BOX | {"n_simulations": 999, "rng": 10_000_000 + seed}
+        given |= BOX | {"n_simulations": 999, "rng": np.random.default_rng([*seeds, 1])}
     found: pt.Outcome = TESTS[name](*data, **given)
     return found
 
@@ -145,11 +148,12 @@ def cover(
     name: str, law: str, correlation: float, n: int, epsilon: float, value: float, runs: int
 ) -> dict[str, Any]:
     """Measure how often an interval covers, and how wide it is."""
-    rng, covered, widths, plain = np.random.default_rng([n, 1]), 0, [], []
+    place = [n, int(100 * correlation), int(100 * epsilon), list(TESTS).index(name), len(law)]
+    rng, covered, widths, plain = np.random.default_rng(place), 0, [], []
     for seed in range(runs):
         data = draw(law, correlation, n, rng)
         fine(FINE if seed < WIDTHS else ROUGH)
-        found = ask(name, data, epsilon, 0.0, seed)
+        found = ask(name, data, epsilon, 0.0, [*place, seed])
         covered += covers(name, found, value)
         if seed < WIDTHS or name in ("kendall", "spearman"):
             widths.append(found.estimates["upper"] - found.estimates["lower"])
@@ -171,16 +175,18 @@ def coverage(runs: int, found: dict[str, Any]) -> None:
     for law, correlation, name, n, epsilon in track(cases, description="coverage"):
         value = truth(law, correlation)[name]
         row = {"test": name, "law": law, "correlation": correlation, "n": n, "epsilon": epsilon}
+        if not missing(found["coverage"], row):
+            continue
         found["coverage"].append(row | cover(name, law, correlation, n, epsilon, value, runs))
         save("level-correlation", found)
 
 
-def rejects(name: str, data: Pair, budget: Budget, seed: int) -> bool:
+def rejects(name: str, data: Pair, budget: Budget, seeds: list[int]) -> bool:
     """Return the decision; that of pearsonr from its moments and the law of their noise."""
     test, _, side = name.partition(", ")
     if test != "pearson":
-        return ask(name, data, float(budget.epsilon), float(budget.delta), seed).reject
-    n, rng = len(data[0]), np.random.default_rng([seed, 3])
+        return ask(name, data, float(budget.epsilon), float(budget.delta), seeds).reject
+    n, rng = len(data[0]), np.random.default_rng(seeds)
     epsilon = budget.pure_epsilon
     spent = epsilon * (1 - linear._SHARE * (n * epsilon >= linear._ROWS * linear._SMALLEST_LIMIT))
     scale = linf_scale(line_sensitivity(n, 1), spent)
@@ -197,17 +203,21 @@ def level(runs: int, found: dict[str, Any]) -> None:
         (test, law, n, *budget)
         for test, laws in NULLS.items()
         for law in laws
-        for n, budgets in (NULL_BUDGETS if "pearson" in test else RANK_BUDGETS).items()
+        for n, budgets in NULL_BUDGETS.items()
+        if n in FEW_SIZES or ("pearson" in test and law in HARD)
         for budget in budgets
     ]
-    for name, law, n, epsilon, delta in track(cases, description="level"):
-        rng, rejected = np.random.default_rng([n, 2]), 0
+    for place, (name, law, n, epsilon, delta) in enumerate(track(cases, description="level")):
+        row = {"test": name, "law": law, "n": n, "epsilon": epsilon, "delta": delta}
+        if not missing(found["level"], row):
+            continue
+        rng, rejected = np.random.default_rng([place, 2]), 0
         for seed in range(runs):
             data = draw(law, 0.0, n, rng)
-            rejected += rejects(name, data, Budget(epsilon, delta), seed)
+            rejected += rejects(name, data, Budget(epsilon, delta), [place, seed, 3])
         share = rejected / runs
         found["level"].append(
-            {"test": name, "law": law, "n": n, "epsilon": epsilon, "delta": delta}
+            row
             | {"rejected": share, "standard_errors": (share - 0.05) / (0.05 * 0.95 / runs) ** 0.5}
         )
         save("level-correlation", found)
@@ -221,7 +231,10 @@ def main() -> None:
     parser.add_argument("--coverage-runs", type=int, default=300)
     options = parser.parse_args()
     found: dict[str, Any] = {"level": [], "coverage": []}
-    found |= {"level_runs": options.runs, "coverage_runs": options.coverage_runs}
+    runs = {"level_runs": options.runs, "coverage_runs": options.coverage_runs}
+    path = RESULTS / "level-correlation.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    found |= before if runs.items() <= before.items() else runs
     level(options.runs, found)
     coverage(options.coverage_runs, found)
     for name in ("level", "coverage"):
