@@ -34,7 +34,7 @@ _ANGLES, _CORRELATIONS = 101, 61  # slopes and correlations that are tried, befo
 _STEPS = 12  # halvings of the distance between two of them
 _LEAPS = (1.0, 0.5)  # how far a row that is rare in both columns moves the covariance, of the most
 _EDGE = 1 - 1e-6  # atanh is finite up to here
-_WIDER = 1.05  # of the sampling error of a correlation: rows are never quite normal
+_WIDER = 1.1  # of the sampling error behind an interval: rows are never quite normal
 
 Floats = NDArray[np.float64]
 
@@ -241,7 +241,7 @@ class SlopeInterval:
         line = self.line
         observed = line.covariance - slope * line.variances[0]
         variance = line.excess * line.shifted(_SAFETY)[0] * self._residual(slope) / (line.n - 1)
-        null = drawn.covariance - slope * drawn.x + drawn.normal * math.sqrt(variance)
+        null = drawn.covariance - slope * drawn.x + _WIDER * drawn.normal * math.sqrt(variance)
         return float(np.mean(null >= observed)), float(np.mean(null <= observed))
 
     def _residual(self, slope: float, safety: float = _SAFETY) -> float:
@@ -258,7 +258,7 @@ class SlopeInterval:
 
         spread = max(self.line.unbiased[0], self.line.noise[0]) * (self.line.n - 1)
         error = math.sqrt(self.line.excess * self._residual(self.line.slope, 0.0) / spread)
-        return 2 * -float(ndtri(side)) * error
+        return 2 * -float(ndtri(side)) * _WIDER * error
 
 
 def _slopes(line: Line) -> Floats:
