@@ -64,6 +64,7 @@ def peer(products: Floats, epsilon: float, rng: np.random.Generator) -> bool:
 def rates(case: str, n: int, epsilon: float, delta: float, effect: float, runs: int) -> list[float]:
     """Return how often the test and the peer reject."""
     rejected = np.zeros(2)
+    bounds: Any = {f"bounds_{name}": (-1, 1) for name in "xyz"}
     for seed in range(runs):
         rng = np.random.default_rng([seed, n])
         x, y, z, products = draw(case, n, effect, rng)
@@ -71,7 +72,7 @@ def rates(case: str, n: int, epsilon: float, delta: float, effect: float, runs: 
             x,
             y,
             z,
-            **{f"bounds_{name}": (-1, 1) for name in "xyz"},
+            **bounds,
             epsilon=epsilon,
             delta=delta,
             n_bootstrap=199,

@@ -87,7 +87,7 @@ def classical(z: Floats, w: Floats, n: int, m: int) -> Floats:
 
 def rejects(released: PublicShares | PrivateShares, side: Any, seed: int) -> bool:
     """Return the decision; three shares of the grid settle most that do not reject."""
-    module = public_shares if isinstance(released, PublicShares) else private_shares
+    module: Any = public_shares if isinstance(released, PublicShares) else private_shares
     all_points: int = module._POINTS
     try:
         module._POINTS = 3
@@ -105,7 +105,7 @@ def public_level(
     rng = np.random.default_rng([sizes[0], sizes[1], int(1000 * p)])
     law = lattice_tulap(1, budget)
     z, w = (noisy(n, p, law, runs, rng) for n in sizes)
-    exact = (np.rint(rng.binomial(n, p, size=runs)).astype(float) for n in sizes)
+    first, second = (np.rint(rng.binomial(n, p, size=runs)).astype(float) for n in sizes)
     ours = [
         rejects(PublicShares((a, b), sizes, law), side, seed)
         for seed, (a, b) in enumerate(zip(z.tolist(), w.tolist(), strict=True))
@@ -113,7 +113,7 @@ def public_level(
     return {
         "privatest": float(np.mean(ours)),
         "noise ignored": float(np.mean(classical(z, w, *sizes) <= ALPHA)),
-        "no noise": float(np.mean(classical(*exact, *sizes) <= ALPHA)),
+        "no noise": float(np.mean(classical(first, second, *sizes) <= ALPHA)),
     }
 
 

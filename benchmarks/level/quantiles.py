@@ -111,7 +111,7 @@ def shifts(n: int, m: int, epsilon: float, law: str, runs: int) -> dict[str, flo
     for seed in range(runs):
         rng = np.random.default_rng([seed, n, m])
         x, y = (np.asarray(LAWS[law].rvs(k, random_state=rng), dtype=np.float64) for k in (n, m))
-        options = {"bounds": BOUNDS, "epsilon": epsilon, "noise": SimulatedNoise(seed)}
+        options: Any = {"bounds": BOUNDS, "epsilon": epsilon, "noise": SimulatedNoise(seed)}
         each = hodges_lehmann(x + shift, y, **options)
         found.append((each.estimates["lower"], each.estimates["upper"]))
         rejected += hodges_lehmann(x, y, **options).reject

@@ -114,7 +114,7 @@ def coverage(
 
 def measure_level(runs: int) -> list[dict[str, Any]]:
     """Measure every cell of the grid."""
-    cases = [
+    cases: list[Any] = [
         (shape, kind, n, epsilon, "laplace", 0.0)
         for kind, cells in LEVEL.items()
         for shape, n, epsilon in cells

@@ -81,8 +81,8 @@ def main() -> None:
                 rng = np.random.default_rng([seed, n])
                 drawn = rng.normal(np.array(means)[:, None], SPREAD, size=(GROUPS, n))
                 groups = np.clip(drawn, 0, 1)
-                options = {"epsilon": epsilon, "rng": seed, "noise": SimulatedNoise(seed)}
-                own = {"bounds": (0, 1), "n_bootstrap": 199}
+                options: Any = {"epsilon": epsilon, "rng": seed, "noise": SimulatedNoise(seed)}
+                own: Any = {"bounds": (0, 1), "n_bootstrap": 199}
                 found = {
                     "f_oneway": pt.f_oneway(*groups, **own, **options).pvalue,
                     "kruskal": pt.kruskal(*groups, n_resamples=999, **options).pvalue,

@@ -195,12 +195,12 @@ def _chances(line: Line, normal: Floats, rng: np.random.Generator) -> Iterator[F
     """
     vx, vy = line.shifted(_SAFETY)
     variance = vx * vy / (line.n - 1)
-    yield math.sqrt(variance) * normal
+    yield np.asarray(math.sqrt(variance) * normal)
     cx, cy = line.centre
     for part in _LEAPS:
         leap = part * (1 + abs(cx)) * (1 + abs(cy)) / line.n
         rate = variance / leap**2
-        yield leap * (rng.poisson(rate, size=len(normal)) - rate)
+        yield np.asarray(leap * (rng.poisson(rate, size=len(normal)) - rate))
 
 
 @dataclass(frozen=True, slots=True)
