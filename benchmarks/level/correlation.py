@@ -34,7 +34,7 @@ from privatest.noise import SimulatedNoise
 from privatest.statistics.linear import line_moments, line_sensitivity
 from privatest.statistics.rank_correlation import kendall_score, spearman_score
 
-BOX = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
+BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
 TESTS: dict[str, Any] = {
     "kendall": pt.kendalltau,
     "spearman": pt.spearmanr,

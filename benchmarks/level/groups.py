@@ -77,7 +77,7 @@ def settle_groups(groups: GroupMeans, mean: float, seed: int) -> Found:
     for scenario in scenarios(groups):
         deviations, drawn = _replicate(groups, scenario, DRAWS, seed)
         above = np.sum(f_value(deviations, drawn) >= observed)
-        rejects = rejects and (1 + above) / (DRAWS + 1) <= ALPHA
+        rejects = rejects and bool((1 + above) / (DRAWS + 1) <= ALPHA)
         largest = np.max(np.abs(deviations) / np.sqrt(drawn), axis=1)
         covers = covers or furthest <= upper_point(largest, ALPHA)
         if covers and not rejects:
@@ -200,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     runs = parser.parse_args().runs
-    cases = [
+    cases: list[Any] = [
         (test, law, n, *budget)
         for test, (_, laws) in TESTS.items()
         for law, sizes in laws.items()
