@@ -212,7 +212,7 @@ def main() -> None:
         case = dict(zip(("test", "law", "n", "epsilon", "delta"), values, strict=True))
         if missing(rows, case):
             own = runs if values[0].startswith("ttest") else max(runs // 2, 1)
-            rows.append(case | cell(*values, own))
+            rows.append(case | cell(**case, runs=own))
             save("level-groups", {"runs": runs, "rows": rows})
     print_table(f"level ({runs} runs)", list(rows[0]), [list(row.values()) for row in rows])
     print("highest:", max(row["standard_errors"] for row in rows), "standard errors above .05")

@@ -42,7 +42,7 @@ def naive(x: Any, y: Any, *, epsilon: float, noise: SimulatedNoise) -> bool:
 def _hsic(**options: Any) -> Callable[..., bool]:
     def run(x: Any, y: Any, *, epsilon: float, noise: SimulatedNoise) -> bool:
         given = BOX | {"n_permutations": 199} | options
-        return pt.hsic_test(x, y, **given, epsilon=epsilon, noise=noise, rng=0).reject
+        return bool(pt.hsic_test(x, y, **given, epsilon=epsilon, noise=noise, rng=0).reject)
 
     return run
 
