@@ -66,3 +66,16 @@ def save(name: str, result: Any) -> None:
     """Write a result as JSON beside the benchmarks."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def stored(name: str, runs: int) -> list[dict[str, Any]]:
+    """Return the cells that were measured before with as many runs."""
+    path = RESULTS / f"{name}.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    rows: list[dict[str, Any]] = found["rows"] if found.get("runs") == runs else []
+    return rows
+
+
+def missing(rows: list[dict[str, Any]], case: dict[str, Any]) -> bool:
+    """Whether a cell is still to be measured."""
+    return not any(case.items() <= row.items() for row in rows)

@@ -12,6 +12,8 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
@@ -25,6 +27,7 @@ from privatest.noise import SimulatedNoise
 # What x and y are made of besides their own errors; polynomials of degree 3 fit the first four.
 CASES = ("polynomial", "two columns", "skewed errors", "sine", "step", "fast sine")
 SIZES, BUDGETS = (200, 2000, 10_000), ((1.0, 1e-6), (5.0, 1e-6), (5.0, 0.0))
+LEVEL_AT = ((20, 10.0, 0.0), (200, 1.0, 1e-6), (2000, 10.0, 0.0), (10_000, 5.0, 1e-6))
 ALPHA, REACH, SCALE, EFFECT = 0.05, 3.0, 0.25, 0.3
 
 Floats = NDArray[np.float64]
@@ -61,6 +64,7 @@ def peer(products: Floats, epsilon: float, rng: np.random.Generator) -> bool:
 def rates(case: str, n: int, epsilon: float, delta: float, effect: float, runs: int) -> list[float]:
     """Return how often the test and the peer reject."""
     rejected = np.zeros(2)
+    bounds: Any = {f"bounds_{name}": (-1, 1) for name in "xyz"}
     for seed in range(runs):
         rng = np.random.default_rng([seed, n])
         x, y, z, products = draw(case, n, effect, rng)
@@ -68,9 +72,7 @@ def rates(case: str, n: int, epsilon: float, delta: float, effect: float, runs: 
             x,
             y,
             z,
-            bounds_x=(-1, 1),
-            bounds_y=(-1, 1),
-            bounds_z=(-1, 1),
+            **bounds,
             epsilon=epsilon,
             delta=delta,
             n_bootstrap=199,
@@ -78,7 +80,8 @@ def rates(case: str, n: int, epsilon: float, delta: float, effect: float, runs: 
             noise=SimulatedNoise(seed),
         )
         rejected += [found.reject, peer(products, epsilon, rng)]
-    return list(rejected / runs)
+    shares: list[float] = (rejected / runs).tolist()
+    return shares
 
 
 def main() -> None:
@@ -87,24 +90,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     runs = parser.parse_args().runs
     names = ("case", "n", "epsilon", "delta")
-    cases = [(case, n, *budget) for case in CASES for n in SIZES for budget in BUDGETS]
-    level = [
-        dict(zip(names, case, strict=True)) | {"level": rates(*case, 0.0, runs)[0]}
-        for case in track(cases, description="level")
-    ]
-    power = []
+    found: dict[str, Any] = {"runs": runs, "level": [], "power": []}
+    found["standard_error"] = (ALPHA * (1 - ALPHA) / runs) ** 0.5
+    cases = [(case, *at) for case in CASES for at in LEVEL_AT]
+    for case in track(cases, description="level"):
+        row = dict(zip(names, case, strict=True)) | {"level": rates(*case, 0.0, runs)[0]}
+        found["level"].append(row)
+        save("level-conditional", found)
     for n in SIZES:
-        for budget in BUDGETS:
-            ours, theirs = rates("polynomial", n, *budget, EFFECT, runs)
-            power.append(
-                {"n": n, "epsilon": budget[0], "delta": budget[1], "power": ours, "peer": theirs}
-            )
-    error = (ALPHA * (1 - ALPHA) / runs) ** 0.5
-    save(
-        "level-conditional", {"runs": runs, "standard_error": error, "level": level, "power": power}
-    )
-    for name, table in (("level", level), ("power", power)):
-        print_table(f"{name} ({runs} runs)", list(table[0]), [list(row.values()) for row in table])
+        for epsilon, delta in BUDGETS:
+            ours, theirs = rates("polynomial", n, epsilon, delta, EFFECT, runs)
+            row = {"n": n, "epsilon": epsilon, "delta": delta, "power": ours, "peer": theirs}
+            found["power"].append(row)
+            save("level-conditional", found)
+    for name in ("level", "power"):
+        rows = found[name]
+        print_table(f"{name} ({runs} runs)", list(rows[0]), [list(r.values()) for r in rows])
 
 
 if __name__ == "__main__":

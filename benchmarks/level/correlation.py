@@ -1,6 +1,8 @@
 """Level of the correlation tests, and coverage and width of their intervals.
 
-Run: python -m benchmarks.level.correlation [--runs 200]. Writes results/level-correlation.json.
+Run: python -m benchmarks.level.correlation [--runs 1000] [--coverage-runs 300]. Writes
+results/level-correlation.json after each cell, and goes on from there when it is started again
+with as many runs. The p-value of linregress is that of pearsonr.
 Intervals for the slope and for Pearson's correlation cover a value if the value is accepted: their
 ends are looked for in the first runs only, for the width.
 """
@@ -8,11 +10,13 @@ ends are looked for in the first runs only, for the width.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,10 +25,13 @@ from rich.progress import track
 from scipy import stats
 
 import privatest as pt
-from benchmarks.measure import save
+from benchmarks.measure import RESULTS, missing, save
 from benchmarks.report import print_table
-from privatest.independence import line, rank_intervals
+from privatest.core.privacy import Budget
+from privatest.independence import line, linear, rank_intervals
+from privatest.mechanisms.additive import linf_scale
 from privatest.noise import SimulatedNoise
+from privatest.statistics.linear import line_moments, line_sensitivity
 from privatest.statistics.rank_correlation import kendall_score, spearman_score
 
 BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
@@ -34,10 +41,26 @@ TESTS: dict[str, Any] = {
     "pearson": pt.pearsonr,
     "regression": pt.linregress,
 }
-LAWS, CORRELATIONS = ("normal", "heavy", "skew", "ties"), (0.0, 0.3, 0.8)
-SIZES, EPSILONS = (20, 200, 2000), (0.1, 1.0, 10.0)
-NULLS, NULL_SIZES = ("normal", "skew", "ties", "rare"), (5, 20, 200, 10_000)
-NULL_BUDGETS = ((0.05, 0.0), (1.0, 0.0), (1.0, 1e-6), (10.0, 0.0))
+COVERED = {  # by law: correlations
+    "normal": (0.0, 0.8, 0.95),
+    "skew": (0.3, 0.95),
+    "heavy": (0.8,),
+    "ties": (0.3,),
+}
+COVERED_AT = ((5, 10.0), (20, 10.0), (100, 10.0), (1000, 0.3), (1000, 10.0))
+ALL_NULLS = ("rare", "skew", "narrow", "ties", "normal")
+NULLS = {"pearson": ALL_NULLS, "pearson, greater": ("rare", "skew"), "kendall": ("rare", "ties")}
+NULLS["spearman"] = NULLS["kendall"]
+NULL_BUDGETS = {  # by size: epsilon and delta
+    4: ((1.0, 0.0), (10.0, 0.0)),
+    5: ((0.3, 0.0), (10.0, 0.0)),
+    10: ((1.0, 0.0), (10.0, 0.0)),
+    20: ((10.0, 0.0),),
+    100: ((0.3, 0.0), (1.0, 1e-6), (10.0, 0.0)),
+    1000: ((0.05, 0.0), (1.0, 0.0), (10.0, 0.0)),
+    10_000: ((0.05, 0.0), (1.0, 1e-6), (10.0, 0.0)),
+}
+FEW_SIZES, HARD = (5, 20, 100), ("rare", "skew")
 WIDTHS = 3  # runs in which the ends of slow intervals are found
 FINE = {"_ANGLES": line._ANGLES, "_CORRELATIONS": line._CORRELATIONS, "_STEPS": line._STEPS}
 ROUGH = {"_ANGLES": 3, "_CORRELATIONS": 3, "_STEPS": 0}
@@ -50,7 +73,9 @@ def draw(law: str, correlation: float, n: int, rng: np.random.Generator) -> Pair
     rest = math.sqrt(1 - correlation**2)
     x, e = rng.exponential(size=(2, n)) - 1 if law == "skew" else rng.normal(size=(2, n))
     if law == "rare":
-        x, e = (rng.random((2, n)) < 0.03) * 1.0
+        x, e = (rng.random((2, n)) < 0.01) * 8.0 - 4.0
+    if law == "narrow":
+        x, e = 3.5 + 0.05 * x, 3.5 + 0.05 * e
     y = correlation * x + rest * e
     if law == "heavy":
         spread = np.sqrt(3 / rng.chisquare(3, size=n)) / 1.7
@@ -60,6 +85,7 @@ def draw(law: str, correlation: float, n: int, rng: np.random.Generator) -> Pair
     return np.clip(x, -4, 4), np.clip(y, -4, 4)
 
 
+@lru_cache(maxsize=16)
 def truth(law: str, correlation: float) -> dict[str, float]:
     """Return what is estimated, from a million rows."""
     n, rng = 1_000_000, np.random.default_rng(1)
@@ -73,11 +99,14 @@ def truth(law: str, correlation: float) -> dict[str, float]:
     }
 
 
-def ask(name: str, data: Pair, epsilon: float, delta: float, seed: int) -> pt.Outcome:
-    """Run one test with simulated noise."""
-    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": SimulatedNoise(seed)}
+def ask(name: str, data: Pair, epsilon: float, delta: float, seeds: list[int]) -> pt.Outcome:
+    """Run one test with simulated noise; each cell has seeds of its own."""
+    name, _, side = name.partition(", ")
+    noise = SimulatedNoise(np.random.SeedSequence(seeds))
+    given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "noise": noise}
+    given["alternative"] = side or "two-sided"
     if name in ("pearson", "regression"):
-        given |= BOX | {"n_simulations": 999, "rng": seed}
+        given |= BOX | {"n_simulations": 999, "rng": np.random.default_rng([*seeds, 1])}
     found: pt.Outcome = TESTS[name](*data, **given)
     return found
 
@@ -115,66 +144,102 @@ def fine(names: dict[str, int]) -> None:
         setattr(line, name, value)
 
 
-def coverage(runs: int) -> list[dict[str, Any]]:
-    """Measure how often intervals cover, and how wide they are."""
-    rows = []
-    for law in LAWS:
-        for correlation in CORRELATIONS:
-            values = truth(law, correlation)
-            cases = [(t, n, e) for t in TESTS for n in SIZES for e in EPSILONS]
-            for name, n, epsilon in track(cases, description=f"{law} {correlation}"):
-                rng, covered, widths, plain = np.random.default_rng(n), 0, [], []
-                for seed in range(runs):
-                    data = draw(law, correlation, n, rng)
-                    fine(FINE if seed < WIDTHS else ROUGH)
-                    found = ask(name, data, epsilon, 0.0, seed)
-                    covered += covers(name, found, values[name])
-                    if seed < WIDTHS or name in ("kendall", "spearman"):
-                        widths.append(found.estimates["upper"] - found.estimates["lower"])
-                    if seed < WIDTHS:
-                        plain.append(classical_width(name, data))
-                width = float(np.median(widths))
-                rows.append(
-                    {"test": name, "law": law, "correlation": correlation, "n": n}
-                    | {"epsilon": epsilon, "coverage": covered / runs}
-                    | {"width": width if math.isfinite(width) else None}
-                    | {"without_privacy": float(np.median(plain))}
-                )
-    return rows
+def cover(
+    name: str, law: str, correlation: float, n: int, epsilon: float, value: float, runs: int
+) -> dict[str, Any]:
+    """Measure how often an interval covers, and how wide it is."""
+    place = [n, int(100 * correlation), int(100 * epsilon), list(TESTS).index(name), len(law)]
+    rng, covered, widths, plain = np.random.default_rng(place), 0, [], []
+    for seed in range(runs):
+        data = draw(law, correlation, n, rng)
+        fine(FINE if seed < WIDTHS else ROUGH)
+        found = ask(name, data, epsilon, 0.0, [*place, seed])
+        covered += covers(name, found, value)
+        if seed < WIDTHS or name in ("kendall", "spearman"):
+            widths.append(found.estimates["upper"] - found.estimates["lower"])
+        if seed < WIDTHS:
+            plain.append(classical_width(name, data))
+    width = float(np.median(widths))
+    return {
+        "coverage": covered / runs,
+        "width": width if math.isfinite(width) else None,
+        "without_privacy": float(np.median(plain)),
+    }
 
 
-def level(runs: int) -> list[dict[str, Any]]:
-    """Measure how often independent columns are found dependent at .05."""
-    rows = []
-    fine(ROUGH)
-    halvings, rank_intervals._STEPS = rank_intervals._STEPS, 0
-    cases = [(t, w, n, b) for t in TESTS for w in NULLS for n in NULL_SIZES for b in NULL_BUDGETS]
-    for name, law, n, (epsilon, delta) in track(cases, description="level"):
-        if name == "regression":  # its p-value is that of pearson
+def coverage(runs: int, found: dict[str, Any]) -> None:
+    """Measure the intervals."""
+    cases = [
+        (w, c, t, *at) for w in COVERED for c in COVERED[w] for t in TESTS for at in COVERED_AT
+    ]
+    for law, correlation, name, n, epsilon in track(cases, description="coverage"):
+        value = truth(law, correlation)[name]
+        row = {"test": name, "law": law, "correlation": correlation, "n": n, "epsilon": epsilon}
+        if not missing(found["coverage"], row):
             continue
-        rng, rejected = np.random.default_rng(n), 0
+        found["coverage"].append(row | cover(name, law, correlation, n, epsilon, value, runs))
+        save("level-correlation", found)
+
+
+def rejects(name: str, data: Pair, budget: Budget, seeds: list[int]) -> bool:
+    """Return the decision; that of pearsonr from its moments and the law of their noise."""
+    test, _, side = name.partition(", ")
+    if test != "pearson":
+        return ask(name, data, float(budget.epsilon), float(budget.delta), seeds).reject
+    n, rng = len(data[0]), np.random.default_rng(seeds)
+    epsilon = budget.pure_epsilon
+    spent = epsilon * (1 - linear._SHARE * (n * epsilon >= linear._ROWS * linear._SMALLEST_LIMIT))
+    scale = linf_scale(line_sensitivity(n, 1), spent)
+    noise = rng.gamma(6, scale) * rng.uniform(-1, 1, size=5)
+    released = line.Line.of(n, line_moments(data[0] / 4, data[1] / 4) + noise, scale)
+    alternative: Any = side or "two-sided"
+    return line.line_pvalue(released, alternative, 999, rng) <= 0.05
+
+
+def level(runs: int, found: dict[str, Any]) -> None:
+    """Measure how often independent columns are found dependent at .05."""
+    halvings, rank_intervals._STEPS = rank_intervals._STEPS, 0
+    cases = [
+        (test, law, n, *budget)
+        for test, laws in NULLS.items()
+        for law in laws
+        for n, budgets in NULL_BUDGETS.items()
+        if n in FEW_SIZES or ("pearson" in test and law in HARD)
+        for budget in budgets
+    ]
+    for place, (name, law, n, epsilon, delta) in enumerate(track(cases, description="level")):
+        row = {"test": name, "law": law, "n": n, "epsilon": epsilon, "delta": delta}
+        if not missing(found["level"], row):
+            continue
+        rng, rejected = np.random.default_rng([place, 2]), 0
         for seed in range(runs):
-            rejected += ask(name, draw(law, 0.0, n, rng), epsilon, delta, seed).reject
+            data = draw(law, 0.0, n, rng)
+            rejected += rejects(name, data, Budget(epsilon, delta), [place, seed, 3])
         share = rejected / runs
-        rows.append(
-            {"test": name, "law": law, "n": n, "epsilon": epsilon, "delta": delta}
+        found["level"].append(
+            row
             | {"rejected": share, "standard_errors": (share - 0.05) / (0.05 * 0.95 / runs) ** 0.5}
         )
+        save("level-correlation", found)
     rank_intervals._STEPS = halvings
-    return rows
 
 
 def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
-    runs = parser.parse_args().runs
-    found = {"runs": runs, "level": level(2 * runs), "coverage": coverage(runs)}
-    found["level_runs"] = 2 * runs
-    save("level-correlation", found)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--coverage-runs", type=int, default=300)
+    options = parser.parse_args()
+    found: dict[str, Any] = {"level": [], "coverage": []}
+    runs = {"level_runs": options.runs, "coverage_runs": options.coverage_runs}
+    path = RESULTS / "level-correlation.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    found |= before if runs.items() <= before.items() else runs
+    level(options.runs, found)
+    coverage(options.coverage_runs, found)
     for name in ("level", "coverage"):
         rows: Any = found[name]
-        print_table(f"{name} ({runs} runs)", list(rows[0]), [list(row.values()) for row in rows])
+        print_table(name, list(rows[0]), [list(row.values()) for row in rows])
 
 
 if __name__ == "__main__":

@@ -4,13 +4,16 @@ Beside them the same noisy counts in the classical formulas, which ignore the no
 does, and as anyone would who has a noisy count from OpenDP), and the classical formulas without
 noise.
 
-Run: python -m benchmarks.level.proportions [--runs 1000] [--few].
-Writes results/level-proportions.json.
+Equivalence is measured at its boundary: the first share is larger by .2, the limit.
+
+Run: python -m benchmarks.level.proportions [--runs 1000] [--private-runs 300].
+Writes results/level-proportions.json after each cell.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -23,20 +26,45 @@ from numpy.typing import NDArray
 from rich.progress import track
 from scipy.special import ndtr
 
-from benchmarks.measure import save
+from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.laws.proportions import NO_NOISE, open_interval, share_interval
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
 from privatest.mechanisms.counts import count_noise
+from privatest.tables import private_shares, public_shares
 from privatest.tables.contrasts import difference_ends, ratio_ends
 from privatest.tables.private_shares import PrivateShares
 from privatest.tables.public_shares import PublicShares
 
 ALPHA, SIMULATIONS = 0.05, 499
-SIZES = ((5, 5), (2, 50), (20, 20), (100, 100), (20, 1000), (10_000, 10_000))
-LEVEL = [(0.005, 1.0), (0.005, 10.0), (0.1, 0.05), (0.1, 1.0), (0.5, 1.0), (0.5, 10.0)]
-HARD_SIZES, HARD = ((5, 5), (2, 50), (20, 20), (20, 1000)), ((0.005, 10.0), (0.1, 1.0), (0.5, 10.0))
+# sizes, share and epsilon of two public groups
+LEVEL = [
+    ((5, 5), 0.005, 10.0), ((5, 5), 0.1, 1.0), ((5, 5), 0.5, 10.0), ((2, 50), 0.005, 10.0),
+    ((2, 50), 0.1, 1.0), ((2, 50), 0.5, 10.0), ((20, 20), 0.005, 1.0), ((20, 20), 0.1, 10.0),
+    ((100, 100), 0.1, 0.05), ((100, 100), 0.005, 1.0), ((20, 1000), 0.005, 10.0),
+    ((20, 1000), 0.1, 1.0), ((1000, 1000), 0.5, 0.3), ((10_000, 10_000), 0.005, 1.0),
+]  # fmt: skip
+OTHERS = ((5, 5), (100, 100), (20, 1000))
+# rows in all, share of the first group, common share, epsilon
+PRIVATE = [
+    (10, 0.5, 0.1, 10.0), (10, 0.05, 0.5, 1.0), (200, 0.5, 0.1, 1.0), (200, 0.05, 0.5, 10.0),
+    (200, 0.5, 0.02, 10.0), (2000, 0.5, 0.1, 0.1), (2000, 0.05, 0.5, 1.0),
+    (10_000, 0.02, 0.02, 1.0),
+]  # fmt: skip
+# the same with both shares
+PRIVATE_COVERED = [
+    (100, 0.5, (0.5, 0.5), 10.0), (200, 0.5, (0.5, 0.2), 1.0), (1000, 0.1, (0.1, 0.05), 1.0),
+    (1000, 0.5, (0.5, 0.4), 0.3), (1000, 0.5, (0.02, 0.02), 10.0), (10_000, 0.5, (0.3, 0.1), 0.05),
+    (10_000, 0.05, (0.02, 0.1), 1.0), (10_000, 0.5, (0.5, 0.5), 10.0),
+]  # fmt: skip
+LIMITS = 0.2  # of equivalence; the first share is larger by this much
+EQUIVALENT = [
+    (sizes, p, epsilon)
+    for sizes in ((20, 20), (20, 1000), (1000, 20), (200, 200))
+    for p in (0.01, 0.4, 0.79)
+    for epsilon in (0.3, 10.0)
+]
 SHARES, EPSILONS = (0.01, 0.1, 0.5), (0.05, 0.1, 1.0, 10.0)
 
 Floats = NDArray[np.float64]
@@ -57,6 +85,19 @@ def classical(z: Floats, w: Floats, n: int, m: int) -> Floats:
     return np.asarray(2 * ndtr(-np.abs(score)))
 
 
+def rejects(released: PublicShares | PrivateShares, side: Any, seed: int) -> bool:
+    """Return the decision; three shares of the grid settle most that do not reject."""
+    module: Any = public_shares if isinstance(released, PublicShares) else private_shares
+    all_points: int = module._POINTS
+    try:
+        module._POINTS = 3
+        if released.pvalue(side, SIMULATIONS, np.random.default_rng([seed, 1])) > ALPHA:
+            return False
+    finally:
+        module._POINTS = all_points
+    return bool(released.pvalue(side, SIMULATIONS, np.random.default_rng([seed, 1])) <= ALPHA)
+
+
 def public_level(
     sizes: tuple[int, int], p: float, budget: Budget, runs: int, side: Any = "two-sided"
 ) -> dict[str, float]:
@@ -64,15 +105,15 @@ def public_level(
     rng = np.random.default_rng([sizes[0], sizes[1], int(1000 * p)])
     law = lattice_tulap(1, budget)
     z, w = (noisy(n, p, law, runs, rng) for n in sizes)
-    x, y = (rng.binomial(n, p, size=runs).astype(float) for n in sizes)
+    first, second = (np.rint(rng.binomial(n, p, size=runs)).astype(float) for n in sizes)
     ours = [
-        PublicShares((a, b), sizes, law).pvalue(side, SIMULATIONS, rng) <= ALPHA
-        for a, b in zip(z.tolist(), w.tolist(), strict=True)
+        rejects(PublicShares((a, b), sizes, law), side, seed)
+        for seed, (a, b) in enumerate(zip(z.tolist(), w.tolist(), strict=True))
     ]
     return {
         "privatest": float(np.mean(ours)),
         "noise ignored": float(np.mean(classical(z, w, *sizes) <= ALPHA)),
-        "no noise": float(np.mean(classical(x, y, *sizes) <= ALPHA)),
+        "no noise": float(np.mean(classical(first, second, *sizes) <= ALPHA)),
     }
 
 
@@ -81,8 +122,8 @@ def several_level(sizes: tuple[int, ...], p: float, budget: Budget, runs: int) -
     rng, law = np.random.default_rng([*sizes]), lattice_tulap(1, budget)
     counts = np.stack([noisy(n, p, law, runs, rng) for n in sizes], axis=1)
     ours = [
-        PublicShares(tuple(row), sizes, law).pvalue("two-sided", SIMULATIONS, rng) <= ALPHA
-        for row in counts.tolist()
+        rejects(PublicShares(tuple(row), sizes, law), "two-sided", seed)
+        for seed, row in enumerate(counts.tolist())
     ]
     return {"privatest": float(np.mean(ours))}
 
@@ -98,15 +139,17 @@ def private_level(
     cells = np.stack([won[0], sizes[0] - won[0], won[1], sizes[1] - won[1]], axis=1)
     released = cells + law.draws((runs, 4), rng)
     ours, ignored = [], []
-    for row in released.tolist():
-        ours.append(PrivateShares(tuple(row), total, law).pvalue(side, SIMULATIONS, rng) <= ALPHA)
+    for seed, row in enumerate(released.tolist()):
+        ours.append(rejects(PrivateShares(tuple(row), total, law), side, seed))
         a, b, c, d = np.maximum(row, 0).tolist()
         pair = np.array(a), np.array(c), int(max(a + b, 1)), int(max(c + d, 1))
         ignored.append(float(classical(*pair)) <= ALPHA)
     return {"privatest": float(np.mean(ours)), "noise ignored": float(np.mean(ignored))}
 
 
-def ends_of(n: int, law: LatticeTulap, close: bool = False) -> Callable[[Floats], Floats]:
+def ends_of(
+    n: int, law: LatticeTulap, close: bool = False, side: float = ALPHA / 2
+) -> Callable[[Floats], Floats]:
     """Return ends of intervals as functions of a noisy count, from a fine table of them."""
     reach = 8 * float(law.quantile(0.8)) + 2
     points = np.unique(
@@ -119,9 +162,9 @@ def ends_of(n: int, law: LatticeTulap, close: bool = False) -> Callable[[Floats]
     )  # fmt: skip
     if close:
         points = points[(points >= 0) & (points <= n)]
-        table = [share_interval(n, z, law, ALPHA / 2, ALPHA / 2) for z in points.tolist()]
+        table = [share_interval(n, z, law, side, side) for z in points.tolist()]
     else:
-        table = [open_interval(n, z, law, ALPHA / 2) for z in points.tolist()]
+        table = [open_interval(n, z, law, side) for z in points.tolist()]
     low, high = np.transpose(table)
     return lambda z: np.stack([np.interp(z, points, low), np.interp(z, points, high)])
 
@@ -160,29 +203,80 @@ def coverage(
     return {name: count / runs for name, count in hits.items()} | {"width": width[0] / width[1]}
 
 
-def levels(runs: int, *, few: bool) -> list[dict[str, Any]]:
-    """Measure all cells of the level."""
-    rows: list[dict[str, Any]] = []
-    for sizes in track(HARD_SIZES if few else SIZES, description="level"):
-        for p, eps in HARD if few else LEVEL:
-            cell = {"test": "two groups", "sizes": sizes, "p": p, "epsilon": eps, "delta": 0.0}
-            rows.append(cell | public_level(sizes, p, Budget(eps), runs))
-    for sizes in HARD_SIZES[:1] if few else ((5, 5), (100, 100), (20, 1000)):
-        cell = {"test": "two groups, greater", "sizes": sizes, "p": 0.1, "epsilon": 1.0}
-        rows.append(cell | public_level(sizes, 0.1, Budget(1.0), runs, "greater"))
-        cell = {"test": "two groups", "sizes": sizes, "p": 0.1, "epsilon": 1.0, "delta": 1e-6}
-        rows.append(cell | public_level(sizes, 0.1, Budget(1.0, "1e-6"), runs))
-        cell = {"test": "four groups", "sizes": (*sizes, *sizes), "p": 0.1, "epsilon": 1.0}
-        rows.append(cell | several_level((*sizes, *sizes), 0.1, Budget(1.0), runs))
+def equivalent(sizes: tuple[int, int], p: float, epsilon: float, runs: int) -> dict[str, float]:
+    """Measure how often tost_proportions rejects at the boundary of its hypothesis."""
+    rng, law = np.random.default_rng([*sizes, int(1000 * p)]), lattice_tulap(1, Budget(epsilon))
+    pair = p + LIMITS, p
+    z = [noisy(n, share, law, runs, rng) for n, share in zip(sizes, pair, strict=True)]
+    ends = [ends_of(n, law, side=ALPHA)(own) for n, own in zip(sizes, z, strict=True)]
+    rejected = 0
+    for i in range(runs):
+        share = np.array([own[i] / n for n, own in zip(sizes, z, strict=True)])
+        low, high = difference_ends((share, *np.stack([e[:, i] for e in ends], axis=1)))
+        rejected += low > -LIMITS and high < LIMITS
+    return {"privatest": rejected / runs}
+
+
+def private_coverage(
+    total: int, first: float, pair: tuple[float, float], epsilon: float, runs: int
+) -> dict[str, float]:
+    """Measure coverage of the intervals of the difference and the ratio of private groups."""
+    rng, law = np.random.default_rng([total, int(1000 * pair[0])]), count_noise(4, Budget(epsilon))
+    shares = [first * pair[0], first * (1 - pair[0])]
+    shares += [(1 - first) * pair[1], (1 - first) * (1 - pair[1])]
+    released = rng.multinomial(total, shares, size=runs) + law.draws((runs, 4), rng)
+    hits, width, wide = {"difference": 0, "ratio": 0}, 0.0, 0
+    for row in released.tolist():
+        own = PrivateShares(tuple(row), total, law)
+        middle, low, high = own.ends(ALPHA / 2)
+        start, end = difference_ends((middle, low, high))
+        cut = own.estimates, np.clip(low, 0, 1), np.clip(high, 0, 1)
+        least, most = ratio_ends(cut)
+        hits["difference"] += start <= pair[0] - pair[1] <= end
+        hits["ratio"] += least <= pair[0] / pair[1] and (most is None or pair[0] / pair[1] <= most)
+        width += end - start
+        wide += end - start > 1.99
+    found = {name: count / runs for name, count in hits.items()}
+    return found | {"width": width / runs, "all of [-1, 1]": wide / runs}
+
+
+def levels(runs: int, found: dict[str, Any]) -> None:
+    """Measure all cells of the level, and save after each."""
+
+    def add(row: dict[str, Any]) -> None:
+        rate, own = row["privatest"], row["runs"]
+        row["standard_errors"] = (rate - ALPHA) / (ALPHA * (1 - ALPHA) / own) ** 0.5
+        found["level"].append(row)
+        save("level-proportions", found)
+
+    for sizes, p, eps in track(LEVEL, description="two groups"):
+        cell = {"test": "two groups", "sizes": sizes, "p": p, "epsilon": eps, "delta": 0.0}
+        add(cell | {"runs": runs} | public_level(sizes, p, Budget(eps), runs))
+    for sizes in track(OTHERS, description="others"):
+        cell = {"sizes": sizes, "p": 0.1, "epsilon": 1.0, "runs": runs}
+        for side in ("greater", "less"):
+            own = public_level(sizes, 0.1, Budget(1.0), runs, side)
+            add({"test": f"two groups, {side}"} | cell | own)
+        own = public_level(sizes, 0.1, Budget(1.0, "1e-6"), runs)
+        add({"test": "two groups"} | cell | {"delta": 1e-6} | own)
+        own = several_level((*sizes, *sizes), 0.1, Budget(1.0), runs)
+        add({"test": "four groups"} | cell | {"sizes": (*sizes, *sizes)} | own)
     half = max(runs // 2, 1)
-    for total in (10, 200) if few else (10, 200, 2000):
-        for first, p in ((0.5, 0.1), (0.05, 0.5)):
-            for eps in (1.0,) if few else (0.1, 1.0, 10.0):
-                cell = {"test": "private groups", "sizes": total, "first": first, "p": p}
-                rows.append(
-                    cell | {"epsilon": eps} | private_level(total, first, p, Budget(eps), half)
-                )
-    return rows
+    for total, first, p, eps in track(PRIVATE, description="private groups"):
+        cell = {"test": "private groups", "sizes": total, "first": first, "p": p, "epsilon": eps}
+        add(cell | {"runs": half} | private_level(total, first, p, Budget(eps), half))
+    for sizes, p, eps in track(EQUIVALENT, description="equivalence"):
+        cell = {"test": "equivalence", "sizes": sizes, "p": p, "epsilon": eps, "runs": 2 * runs}
+        add(cell | equivalent(sizes, p, eps, 2 * runs))
+
+
+def private_coverages(runs: int, found: dict[str, Any]) -> None:
+    """Measure intervals of private groups."""
+    found["private coverage"] = []
+    for total, first, pair, eps in track(PRIVATE_COVERED, description="private coverage"):
+        row = {"sizes": total, "first": first, "p": pair, "epsilon": eps, "runs": runs}
+        found["private coverage"].append(row | private_coverage(total, first, pair, eps, runs))
+        save("level-proportions", found)
 
 
 def coverages(runs: int) -> list[dict[str, Any]]:
@@ -206,20 +300,25 @@ def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--few", action="store_true", help="the hardest cells of the level only")
-    parser.add_argument("--coverage-runs", type=int, default=2000)
+    parser.add_argument("--coverage-runs", type=int, default=2000, help="0: keep what was measured")
+    parser.add_argument("--private-runs", type=int, default=300)
     arguments = parser.parse_args()
-    runs = arguments.runs
-    rows = levels(runs, few=arguments.few)
-    found: dict[str, Any] = {"runs": runs, "level": rows}
+    found: dict[str, Any] = {"level": [], "coverage": [], "private coverage": []}
+    path = RESULTS / "level-proportions.json"
+    if path.exists() and not arguments.coverage_runs:
+        found |= json.loads(path.read_text()) | {"level": []}
+    levels(arguments.runs, found)
+    private_coverages(arguments.private_runs, found)
+    if arguments.coverage_runs:
+        found["coverage runs"] = arguments.coverage_runs
+        found["coverage"] = coverages(arguments.coverage_runs)
+    found["runs"] = arguments.runs
     save("level-proportions", found)
-    covered = coverages(arguments.coverage_runs)
-    print_table("coverage", list(covered[0]), [list(row.values()) for row in covered])
-    save(
-        "level-proportions", found | {"coverage runs": arguments.coverage_runs, "coverage": covered}
-    )
-    names = ["test", "sizes", "p", "epsilon", "privatest", "noise ignored", "no noise"]
-    print_table(f"level ({runs} runs)", names, [[row.get(n, "") for n in names] for row in rows])
+    names = ["test", "sizes", "p", "epsilon", "runs", "privatest", "noise ignored", "no noise"]
+    print_table("level", names, [[row.get(n, "") for n in names] for row in found["level"]])
+    for name in ("coverage", "private coverage"):
+        rows = found[name]
+        print_table(name, list(rows[0]), [list(row.values()) for row in rows])
 
 
 if __name__ == "__main__":

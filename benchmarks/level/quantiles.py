@@ -1,8 +1,9 @@
 """Coverage and width of intervals for quantiles and for a shift, beside the exponential mechanism.
 
-Run: python -m benchmarks.level.quantiles [--runs 400]. Writes results/level-quantiles.json. The
-peer draws both ends of the interval by the exponential mechanism, as Drechsler et al. (2022) do, on
-the same grid; its targets are the tightest that can be proved for every population.
+Run: python -m benchmarks.level.quantiles [--runs 400] [--shift-runs 100]. Writes
+results/level-quantiles.json after each cell. The peer draws both ends of the interval by the
+exponential mechanism, as Drechsler et al. (2022) do, on the same grid; its targets are the tightest
+that can be proved for every population.
 """
 
 from __future__ import annotations
@@ -27,8 +28,17 @@ from privatest.quantiles import hodges_lehmann, private_quantile
 from privatest.statistics.cumulative import cell_counts
 
 BOUNDS, CELLS, ALPHA = (-10.0, 10.0), 1024, 0.05
-SIZES, EPSILONS, QUANTILES = (20, 100, 1000, 10_000), (0.1, 1.0, 10.0), (0.5, 0.9)
-PAIRS, SHIFT = ((20, 30), (200, 100), (2000, 2000)), 0.5
+# rows, epsilon, law, quantile; and rows of both samples, epsilon, law
+CASES = (
+    (5, 10.0, "skewed", 0.5), (20, 10.0, "normal", 0.5), (20, 10.0, "skewed", 0.9),
+    (100, 1.0, "normal", 0.5), (100, 10.0, "ties", 0.5), (100, 10.0, "skewed", 0.9),
+    (1000, 0.3, "normal", 0.5), (1000, 10.0, "ties", 0.9), (1000, 10.0, "skewed", 0.5),
+    (10_000, 0.05, "normal", 0.9), (10_000, 1.0, "skewed", 0.9), (10_000, 10.0, "normal", 0.5),
+)  # fmt: skip
+SHIFT, SHIFTS = 0.5, (
+    (20, 30, 10.0, "normal"), (200, 100, 10.0, "ties"),
+    (200, 100, 10.0, "normal"), (2000, 2000, 1.0, "ties"),
+)  # fmt: skip
 LAWS = {"normal": stats.norm(3, 1), "skewed": stats.expon(0, 1), "ties": stats.poisson(4)}
 
 Floats = NDArray[np.float64]
@@ -101,11 +111,7 @@ def shifts(n: int, m: int, epsilon: float, law: str, runs: int) -> dict[str, flo
     for seed in range(runs):
         rng = np.random.default_rng([seed, n, m])
         x, y = (np.asarray(LAWS[law].rvs(k, random_state=rng), dtype=np.float64) for k in (n, m))
-        options: dict[str, Any] = {
-            "bounds": BOUNDS,
-            "epsilon": epsilon,
-            "noise": SimulatedNoise(seed),
-        }
+        options: Any = {"bounds": BOUNDS, "epsilon": epsilon, "noise": SimulatedNoise(seed)}
         each = hodges_lehmann(x + shift, y, **options)
         found.append((each.estimates["lower"], each.estimates["upper"]))
         rejected += hodges_lehmann(x, y, **options).reject
@@ -122,32 +128,21 @@ def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
-    runs = parser.parse_args().runs
-    cases = [
-        (n, epsilon, law, q)
-        for n in SIZES
-        for epsilon in EPSILONS
-        for law in LAWS
-        for q in QUANTILES
-    ]
-    rows = [
-        dict(zip(("n", "epsilon", "law", "q"), case, strict=True)) | quantiles(*case, runs)
-        for case in track(cases, description="quantiles")
-    ]
-    pairs = [
-        (n, m, epsilon, law) for n, m in PAIRS for epsilon in EPSILONS for law in ("normal", "ties")
-    ]
-    moved = [
-        dict(zip(("n", "m", "epsilon", "law"), case, strict=True)) | shifts(*case, runs)
-        for case in track(pairs, description="shifts")
-    ]
-    error = (ALPHA * (1 - ALPHA) / runs) ** 0.5
-    save(
-        "level-quantiles",
-        {"runs": runs, "standard_error": error, "quantiles": rows, "shifts": moved},
-    )
-    for name, table in (("quantiles", rows), ("shifts", moved)):
-        print_table(f"{name} ({runs} runs)", list(table[0]), [list(row.values()) for row in table])
+    parser.add_argument("--shift-runs", type=int, default=100, help="they are slower")
+    options = parser.parse_args()
+    found: dict[str, Any] = {"runs": options.runs, "shift_runs": options.shift_runs}
+    found |= {"quantiles": [], "shifts": []}
+    for case in track(CASES, description="quantiles"):
+        row = dict(zip(("n", "epsilon", "law", "q"), case, strict=True))
+        found["quantiles"].append(row | quantiles(*case, options.runs))
+        save("level-quantiles", found)
+    for moved in track(SHIFTS, description="shifts"):
+        row = dict(zip(("n", "m", "epsilon", "law"), moved, strict=True))
+        found["shifts"].append(row | shifts(*moved, options.shift_runs))
+        save("level-quantiles", found)
+    for name in ("quantiles", "shifts"):
+        rows = found[name]
+        print_table(name, list(rows[0]), [list(each.values()) for each in rows])
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@ Run: python -m benchmarks.level.tables [--runs 2000] [--coverage-runs 200]. Writ
 results/level-tables.json and results/coverage-tables.json after each cell, and goes on from there
 when it is started again with as many runs; 0 runs leave one out. Rare categories come first.
 Tables are drawn directly with their noise, and a run stops at the first scenario of the margins
-that does not reject: the decision is that of the test, with 199 simulations.
+that does not reject: the decision is that of the test, with 199 simulations. Intervals of V take as
+many.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
-from benchmarks.measure import RESULTS, save
+from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.mechanisms.counts import CountMechanism, CountNoise, count_noise
+from privatest.mechanisms.counts import CountNoise, count_noise
+from privatest.tables import association
 from privatest.tables.association import association_ends, cramers_v
 from privatest.tables.cells import cell_intervals
 from privatest.tables.fit import fit_pvalue
@@ -34,11 +35,20 @@ Floats = NDArray[np.float64]
 
 ALPHA, SIMULATIONS = 0.05, 199
 SHAPES = ((2, 2), (3, 4), (6, 5))
-SIZES, EPSILONS = (5, 20, 50, 200, 1000, 10_000), (0.05, 0.2, 1.0, 10.0)
-STRENGTHS = (0.0, 0.1, 0.3, 0.6)
-COVERED = ((20, 1.0), (200, 0.2), (200, 10.0), (1000, 0.5))
-Law = tuple[float, CountMechanism, float]
-DELTAS: tuple[Law, ...] = ((1.0, "laplace", 1e-6), (1.0, "gaussian", 1e-6))
+# by kind of margins: shape, n, and epsilon with delta 0
+LEVEL = {
+    "rare": (
+        ((2, 2), 5, 10.0), ((2, 2), 10, 1.0), ((2, 2), 100, 10.0), ((2, 2), 1000, 0.3),
+        ((2, 2), 10_000, 0.05), ((2, 2), 10_000, 10.0), ((3, 4), 5, 1.0), ((3, 4), 5, 10.0),
+        ((3, 4), 20, 10.0), ((3, 4), 100, 1.0), ((3, 4), 1000, 0.05), ((3, 4), 1000, 10.0),
+        ((3, 4), 10_000, 0.3), ((6, 5), 5, 10.0), ((6, 5), 100, 10.0), ((6, 5), 1000, 1.0),
+    ),
+    "balanced": (((2, 2), 5, 10.0), ((3, 4), 100, 0.3), ((6, 5), 20, 10.0), ((6, 5), 1000, 1.0)),
+}  # fmt: skip
+DELTA_SIZES = (20, 1000)
+STRENGTHS = (0.0, 0.3, 0.6)
+COVERED = ((200, 10.0), (1000, 0.5))
+DELTAS = ((1.0, "laplace", 1e-6), (1.0, "gaussian", 1e-6))
 
 
 def margin(size: int, kind: str) -> Floats:
@@ -102,30 +112,14 @@ def coverage(
     return {"V": covered / runs, "width": width / runs, "all cells": cells / runs}
 
 
-def stored(name: str, runs: int) -> list[dict[str, Any]]:
-    """Return the cells that were measured before with as many runs."""
-    path = RESULTS / f"{name}.json"
-    found = json.loads(path.read_text()) if path.exists() else {}
-    rows: list[dict[str, Any]] = found["rows"] if found.get("runs") == runs else []
-    return rows
-
-
-def missing(rows: list[dict[str, Any]], case: dict[str, Any]) -> bool:
-    """Whether a cell is still to be measured."""
-    return not any(case.items() <= row.items() for row in rows)
-
-
 def measure_level(runs: int) -> list[dict[str, Any]]:
     """Measure every cell of the grid."""
-    laws: list[Law] = [*((epsilon, "laplace", 0.0) for epsilon in EPSILONS), *DELTAS]
-    cases = [
-        (shape, kind, n, *law)
-        for kind in ("rare", "balanced")
-        for n in SIZES
-        for shape in SHAPES
-        for law in laws
-        if law[2] == 0 or shape == (3, 4)
+    cases: list[Any] = [
+        (shape, kind, n, epsilon, "laplace", 0.0)
+        for kind, cells in LEVEL.items()
+        for shape, n, epsilon in cells
     ]
+    cases += [((3, 4), "rare", n, *law) for n in DELTA_SIZES for law in DELTAS]
     rows = stored("level-tables", runs)
     for place, ((r, c), kind, n, epsilon, mechanism, delta) in enumerate(track(cases)):
         case = {"table": f"{r} x {c}", "margins": kind, "n": n, "epsilon": epsilon}
@@ -149,6 +143,7 @@ def measure_level(runs: int) -> list[dict[str, Any]]:
 def measure_coverage(runs: int) -> list[dict[str, Any]]:
     """Measure intervals of V and of cells."""
     rows = stored("coverage-tables", runs)
+    association._SIMULATIONS = SIMULATIONS  # half of the time
     cases = [
         (shape, kind, v, n, epsilon)
         for kind in ("rare", "balanced")

@@ -27,8 +27,8 @@ from rich.progress import track
 from scipy.stats import chi2, chi2_contingency
 
 import privatest as pt
-from benchmarks.level.tables import ALPHA, associated, margin, missing, rejects, stored
-from benchmarks.measure import RESULTS, save
+from benchmarks.level.tables import ALPHA, associated, margin, rejects
+from benchmarks.measure import RESULTS, missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn

@@ -8,7 +8,7 @@ hides widens what is said instead of narrowing it. Derivation: docs/proofs/corre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +32,9 @@ _DRAWS = 2000
 _SAFETY = 2.0  # deviations of its noise by which a variance may be too small
 _ANGLES, _CORRELATIONS = 101, 61  # slopes and correlations that are tried, before
 _STEPS = 12  # halvings of the distance between two of them
+_LEAPS = (1.0, 0.5)  # how far a row that is rare in both columns moves the covariance, of the most
 _EDGE = 1 - 1e-6  # atanh is finite up to here
-_WIDER = 1.05  # of the sampling error of a correlation: rows are never quite normal
+_WIDER = 1.1  # of the sampling error behind an interval: rows are never quite normal
 
 Floats = NDArray[np.float64]
 
@@ -73,6 +74,16 @@ class Line:
     def centre(self) -> tuple[float, float]:
         """The means, which lie in [-1, 1]."""
         return min(max(self.x, -1.0), 1.0), min(max(self.y, -1.0), 1.0)
+
+    @property
+    def outer(self) -> tuple[float, float]:
+        """The means, moved away from 0 by as much as noise may have moved them towards it.
+
+        Noise on the covariance grows with both: it must not be taken to be too small.
+        """
+        reach = _SAFETY * math.sqrt(14) * self.scale
+        cx, cy = (math.copysign(min(abs(c) + reach, 1.0), c) for c in self.centre)
+        return cx, cy
 
     @property
     def covariance(self) -> float:
@@ -143,10 +154,12 @@ class _Draws:
     normal: Floats
 
 
-def _draw(line: Line, count: int, rng: np.random.Generator) -> _Draws:
+def _draw(
+    line: Line, count: int, rng: np.random.Generator, centre: tuple[float, float] | None = None
+) -> _Draws:
     radius = rng.gamma(6, line.scale, size=(count, 1))
     zx, zy, zxx, zxy, zyy = (radius * rng.uniform(-1, 1, size=(count, 5))).T
-    cx, cy = line.centre
+    cx, cy = centre or line.centre
     return _Draws(
         zxy - cy * zx - cx * zy - zx * zy,
         zxx / 2 - 2 * cx * zx - zx**2,
@@ -161,17 +174,33 @@ def line_pvalue(
     """Return the p-value of independence: the covariance against redrawn ones.
 
     With the values of both columns given, the covariance of independent columns has variance
-    vx vy/(n - 1), whatever their laws: each order of y is equally likely.
+    vx vy/(n - 1), whatever their laws: each order of y is equally likely. The largest p-value over
+    how that chance may be distributed counts.
     """
-    drawn = _draw(line, count, rng)
+    drawn = _draw(line, count, rng, line.outer)
+    sign = -1.0 if alternative == "less" else 1.0
+    observed, most = sign * line.covariance, 0
+    for chance in _chances(line, drawn.normal, rng):
+        null = sign * drawn.covariance + chance
+        larger = np.abs(null) >= abs(observed) if alternative == "two-sided" else null >= observed
+        most = max(most, int(np.sum(larger)))
+    return (1 + most) / (count + 1)
+
+
+def _chances(line: Line, normal: Floats, rng: np.random.Generator) -> Iterator[Floats]:
+    """Yield draws of the covariance without noise: normal; and of rows that stand out in both.
+
+    If few rows are far from the others in x, and few in y, one that is so in both moves the
+    covariance at a leap, up to the product of both distances to the bounds.
+    """
     vx, vy = line.shifted(_SAFETY)
-    null = drawn.covariance + drawn.normal * math.sqrt(vx * vy / (line.n - 1))
-    observed = line.covariance
-    if alternative == "two-sided":
-        null, observed = np.abs(null), abs(observed)
-    elif alternative == "less":
-        null, observed = -null, -observed
-    return float((1 + np.sum(null >= observed)) / (count + 1))
+    variance = vx * vy / (line.n - 1)
+    yield np.asarray(math.sqrt(variance) * normal)
+    cx, cy = line.centre
+    for part in _LEAPS:
+        leap = part * (1 + abs(cx)) * (1 + abs(cy)) / line.n
+        rate = variance / leap**2
+        yield np.asarray(leap * (rng.poisson(rate, size=len(normal)) - rate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +241,7 @@ class SlopeInterval:
         line = self.line
         observed = line.covariance - slope * line.variances[0]
         variance = line.excess * line.shifted(_SAFETY)[0] * self._residual(slope) / (line.n - 1)
-        null = drawn.covariance - slope * drawn.x + drawn.normal * math.sqrt(variance)
+        null = drawn.covariance - slope * drawn.x + _WIDER * drawn.normal * math.sqrt(variance)
         return float(np.mean(null >= observed)), float(np.mean(null <= observed))
 
     def _residual(self, slope: float, safety: float = _SAFETY) -> float:
@@ -229,7 +258,7 @@ class SlopeInterval:
 
         spread = max(self.line.unbiased[0], self.line.noise[0]) * (self.line.n - 1)
         error = math.sqrt(self.line.excess * self._residual(self.line.slope, 0.0) / spread)
-        return 2 * -float(ndtri(side)) * error
+        return 2 * -float(ndtri(side)) * _WIDER * error
 
 
 def _slopes(line: Line) -> Floats:

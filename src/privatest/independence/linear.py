@@ -40,7 +40,7 @@ __all__ = ["linregress", "pearsonr"]
 _BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
 _SHARE = 0.1  # of epsilon, for the sampling variance behind an interval
 _ROWS = 100.0  # n epsilon over this is where squares are cut off: their noise is about 1/7 then
-_SMALLEST_LIMIT = 10.0
+_SMALLEST_LIMIT, _LARGEST_LIMIT = 10.0, 1000.0  # with a larger one noise would not fall any more
 _LEAST = 0.2
 
 _NULLS = {
@@ -238,7 +238,8 @@ class _Asked:
         """Release the moments, and then the sampling variance: all that looks at data."""
         n, people = len(sides.x), sides.rows_per_person
         epsilon = self.budget.pure_epsilon * _BELOW
-        limit = n * epsilon / _ROWS  # public: it says whether a variance can be had
+        # public: it says whether a variance can be had
+        limit = min(n * epsilon / _ROWS, _LARGEST_LIMIT * people)
         share = _SHARE if limit >= _SMALLEST_LIMIT * people else 0.0
         x, y = (2 * side.values - 1 for side in sides)
         sensitivity, spent = line_sensitivity(n, people), (1 - share) * epsilon
