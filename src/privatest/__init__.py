@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from privatest.independence.conditional import conditional_independence_test
     from privatest.independence.hsic import hsic_test
     from privatest.independence.linear import linregress, pearsonr
+    from privatest.independence.randomisation import conditional_randomisation_test
     from privatest.independence.rank_correlation import kendalltau, spearmanr
     from privatest.means import (
         CovarianceEstimate,
@@ -108,6 +109,7 @@ __all__ = [
     "compare_all",
     "compare_releases",
     "conditional_independence_test",
+    "conditional_randomisation_test",
     "distinguishing_features",
     "f_oneway",
     "hodges_lehmann",
@@ -180,6 +182,7 @@ _HOMES = {
         "independence.conditional": ("conditional_independence_test",),
         "independence.hsic": ("hsic_test",),
         "independence.linear": ("linregress", "pearsonr"),
+        "independence.randomisation": ("conditional_randomisation_test",),
         "independence.rank_correlation": ("kendalltau", "spearmanr"),
         "means": (
             "CovarianceEstimate",
