@@ -32,6 +32,10 @@ class ReleasedShares(Protocol):
     def estimates(self) -> NDArray[np.float64]:
         """Shares in [0, 1]."""
 
+    @property
+    def scarce(self) -> bool:
+        """Whether a group has few successes or few failures, by what was released."""
+
     def ends(self, side: float) -> Shares:
         """Return shares as if those beyond 0 and 1 existed; each end is missed with ``side``."""
 
@@ -95,7 +99,9 @@ def _root(p1: float, p2: float, end1: float, end2: float, sign: int) -> float | 
 def equivalence(released: ReleasedShares, low: float, high: float) -> float:
     """Return the larger of two p-values: that the difference is at most ``low``, at least ``high``.
 
-    Each is the level at which a one-sided interval just ends there.
+    Each is the level at which a one-sided interval just ends there. Where successes or failures
+    are scarce, MOVER misjudges a single one (level .07): there the ends of both shares count in
+    full, each at half the level, which is valid by Bonferroni's inequality.
     """
     return max(_level_at(released, low, 0), _level_at(released, high, 1))
 
@@ -103,13 +109,20 @@ def equivalence(released: ReleasedShares, low: float, high: float) -> float:
 def _level_at(released: ReleasedShares, target: float, end: int) -> float:
     """Return the smallest level at which an end of the interval is inside of ``target``."""
     sign = -1.0 if end == 0 else 1.0
-    middle = difference_ends(released.ends(0.5))[end]
+
+    def end_at(level: float) -> float:
+        if released.scarce:
+            _, (low1, low2), (high1, high2) = (part.tolist() for part in released.ends(level / 2))
+            return float(low1 - high2 if end == 0 else high1 - low2)
+        return difference_ends(released.ends(level))[end]
+
+    middle = end_at(0.5)
     if sign * (target - middle) <= 0:
         return 1.0  # at least one half; equivalence is not shown at any level that is used
     finest = math.log(released.finest)
 
     def inside(level: float) -> bool:
-        return sign * (target - difference_ends(released.ends(level))[end]) > 0
+        return sign * (target - end_at(level)) > 0
 
     good, bad = math.log(0.5), finest
     if inside(math.exp(finest)):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from privatest.laws.law import Alternative
 from privatest.laws.proportions import NO_NOISE, share_interval
 from privatest.mechanisms.counts import CountNoise
-from privatest.tables.public_shares import Shares, binomial_draws, share_grid, turned
+from privatest.tables.public_shares import FEW, Shares, binomial_draws, share_grid, turned
 
 __all__ = ["PrivateShares", "SumOfTwo"]
 
@@ -66,6 +66,11 @@ class PrivateShares:
     cells: tuple[float, float, float, float]
     total: int
     noise: CountNoise
+
+    @property
+    def scarce(self) -> bool:
+        """Whether a group has fewer than ten successes or failures, by what was released."""
+        return min(self.cells) < FEW
 
     @property
     def finest(self) -> float:

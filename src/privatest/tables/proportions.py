@@ -189,7 +189,8 @@ def tost_proportions(
         As in :func:`privatest.proportions_test`.
     alpha : float
         Level of the decision, below 0.5; intervals have level 1 - 2 alpha, as is usual, and that
-        of the difference lies within (low, high) exactly if the test rejects.
+        of the difference lies within (low, high) if the test rejects; and only then, unless a
+        group has fewer than ten successes or failures, where the test is more careful.
 
     Returns
     -------

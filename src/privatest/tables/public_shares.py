@@ -16,7 +16,9 @@ from privatest.laws.law import Alternative
 from privatest.laws.proportions import NO_NOISE, open_interval, share_interval, tulap_variance
 from privatest.laws.tulap import LatticeTulap
 
-__all__ = ["PublicShares", "Shares", "binomial_draws", "share_grid", "turned"]
+__all__ = ["FEW", "PublicShares", "Shares", "binomial_draws", "share_grid", "turned"]
+
+FEW = 10  # successes or failures: with fewer, intervals of differences misjudge a single one
 
 Floats = NDArray[np.float64]
 Shares = tuple[Floats, Floats, Floats]
@@ -43,6 +45,12 @@ class PublicShares:
     counts: tuple[float, ...]
     sizes: tuple[int, ...]
     noise: LatticeTulap
+
+    @property
+    def scarce(self) -> bool:
+        """Whether a group has fewer than ten successes or failures, by what was released."""
+        pairs = zip(self.counts, self.sizes, strict=True)
+        return any(min(count, n - count) < FEW for count, n in pairs)
 
     @property
     def finest(self) -> float:
