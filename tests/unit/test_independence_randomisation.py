@@ -27,9 +27,9 @@ def drawn(n, seed, effect=0.0):
 
 
 def run(data, seed=0, **more):
-    return pt.conditional_randomisation_test(
-        *data, coin, **{**BOUNDS, "epsilon": 1, "rng": seed, "noise": SimulatedNoise(seed)} | more
-    )
+    x, y, z = data
+    options: dict[str, Any] = {"epsilon": 1, "rng": seed, "noise": SimulatedNoise(seed)}
+    return pt.conditional_randomisation_test(x, y, z, coin, **BOUNDS | options | more)
 
 
 @pytest.mark.parametrize("n", [5, 200])
@@ -91,9 +91,9 @@ def test_noise_has_the_declared_scale(monkeypatch):
 
 
 def test_what_is_not_a_number_does_not_fail():
-    data = drawn(50, 1)
+    x, y, z = drawn(50, 1)
     wrong = pt.conditional_randomisation_test(
-        *data, lambda u, z: np.where(z > 0.5, np.nan, np.inf), **BOUNDS, epsilon=1, n_resamples=9
+        x, y, z, lambda u, z: np.where(z > 0.5, np.nan, np.inf), **BOUNDS, epsilon=1, n_resamples=9
     )
     assert 0 < wrong.to_dict()["pvalue"] <= 1
 
