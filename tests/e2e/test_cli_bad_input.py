@@ -161,4 +161,4 @@ def test_names_with_commas_and_spaces(cli):
     refused(cli(*command, "--columns", "c d"), "--bounds 'c d=LOW:HIGH'")
     fit = ["fit", data, "--column", "c d", "--epsilon", "1", "--no-ledger"]
     refused(cli(*fit, "--family", "norm"), "--bounds 'c d=LOW:HIGH'")
-    refused(cli(*fit, "--dist", "norm", "--rows-per-person", "2"), "--bounds 'c d=LOW:HIGH'")
+    refused(cli(*fit, "--dist", "norm", "--rows-per-person", "2"), "--bounds NAME=LOW:HIGH")

@@ -30,10 +30,12 @@ from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
 from privatest.goodness_of_fit.reference_cdf import read_cdf
 from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.noise import SimulatedNoise
+from privatest.quantiles.curve import Curve
 from privatest.questions import METHODS, Request
 from privatest.statistics.families import BUILT_IN
 from privatest.synthetic.tables import measuring as tables_release
-from privatest.tables import binomial
+from privatest.tables import binomial, contingency, proportions
+from privatest.tables import fit as tables_fit
 from privatest.tables.private_shares import PrivateShares
 from tests.curators import CONFIG, opened, request, table
 
@@ -101,7 +103,7 @@ def test_fitting_a_family_is_offered_only_by_name(tmp_path):
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
 def test_a_curator_takes_every_closed_form(curator, name):
-    shape = f"({CLOSED_FORMS[name].shape}=2)" if CLOSED_FORMS[name].shape else ""
+    shape = f"({CLOSED_FORMS[name].shape}=2)" if CLOSED_FORMS[name].shape else "(0, 1)"
     document = request("fit", "distribution", column="visits", dist=f"{name}{shape}")
     assert 0 < curator.run(document, analyst="bob").result.pvalue <= 1
 
@@ -146,6 +148,11 @@ def offered(question: str, method: str) -> dict[str, Any]:
     options |= {"low": -1, "high": 1} if "low" in entry.needed else {}
     options |= {"success": 80} if entry.outcomes else {}
     parts = parts | ({"columns": ["visits"]} if entry.outcomes else {})
+    if question == "mean" and entry.one_column:
+        parts = {"columns": ["visits"]}
+    if entry.categorical:
+        one = question == "fit"
+        parts = {"column": "plan", "shares": "equal"} if one else {"x": ["plan"], "y": ["region"]}
     return request(question, method, **parts, **options, epsilon=1)
 
 
@@ -185,6 +192,11 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     monkeypatch.setattr(tables_release, "fit_mixture", at_the_fit)
     monkeypatch.setattr(binomial, "_interval", at_the_fit)
     monkeypatch.setattr(PrivateShares, "pvalue", at_the_fit)
+    monkeypatch.setattr(proportions, "equivalence", at_the_fit)
+    monkeypatch.setattr(Curve, "interval", at_the_fit)
+    monkeypatch.setattr(contingency, "association_ends", at_the_fit)
+    for module in (contingency, tables_fit):
+        monkeypatch.setattr(module, "cell_intervals", at_the_fit)
     dataset = curator.config.datasets["people"]
     admitted = admit(Request.from_dict(offered(question, method)), dataset)
     counts = []

@@ -990,6 +990,13 @@ def asked(question: str, method: str) -> Request:
         "release": {"columns": ["visits", "plan"], "delta": 1e-6},
     }
     target = {"distribution": {"dist": "norm(40, 10)"}, "family": {"family": "norm"}}
+    if question == "mean" and entry.one_column:
+        parts["mean"] = {"columns": ["visits"]}
+    if entry.categorical:
+        parts["independence"] = {"x": ["plan"], "y": ["region"]}
+        parts["fit"] = {"column": "plan", "shares": "equal"}
+    if entry.part == "given":
+        parts["independence"] |= {"given": ["plan"]}
     few: dict[str, Any] = {"permutations": 19} if "permutations" in entry.options else {}
     few |= {"locations": 3} if "locations" in entry.needed else {}
     few |= {"low": -1, "high": 1} if "low" in entry.needed else {}

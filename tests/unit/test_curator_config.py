@@ -102,6 +102,7 @@ def test_defaults_and_exact_decimals(tmp_path):
     assert f"{people.budget.epsilon:f}" == "0.100000000000000006"  # kept to 18 places, rounded up
     assert people.composition == "basic"
     named = {("fit", "family"), ("two-sample", "hotelling"), ("mean", "moments")}
+    named |= {("independence", "gcm")}
     assert people.policy.tests == ALL_TESTS - named - {("release", "features")}
     assert (people.policy.permutations, people.policy.points) == (9999, 500)
     assert people.policy.work == 50_000_000_000

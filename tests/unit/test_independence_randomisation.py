@@ -9,6 +9,8 @@ import pytest
 
 import privatest as pt
 from privatest.data.samples import encode_pairs
+from privatest.data.schema import NumericColumn, Schema
+from privatest.independence import randomisation
 from privatest.independence.randomisation import _products
 from privatest.noise import SimulatedNoise
 
@@ -77,17 +79,18 @@ def test_one_row_moves_every_statistic_by_no_more_than_is_declared():
     assert 2 < worst["two"] <= 4
 
 
-def test_noise_has_the_declared_scale(monkeypatch):
-    scales = []
-
-    def watched(self, scale):
-        scales.append(scale)
-        return 0
-
-    monkeypatch.setattr(SimulatedNoise, "discrete_laplace", watched)
+@pytest.mark.parametrize(("alternative", "moved"), [("two-sided", 4), ("less", 2), ("greater", 2)])
+def test_the_declared_sensitivity_is_what_a_row_can_move(alternative, moved, monkeypatch):
+    seen = []
+    monkeypatch.setattr(randomisation, "permutation_result", lambda _, **named: seen.append(named))
+    schema = Schema({"v": NumericColumn(0, 1)}, rows_per_person=3)
+    bounds: dict[str, Any] = {"bounds_x": schema, "bounds_y": schema, "alternative": alternative}
     for data in (drawn(50, 1), drawn(50, 2)):
-        run(data, n_resamples=9)
-    assert scales[0] == scales[1]  # in steps of a lattice that public numbers choose
+        x, y, z = data
+        run(({"v": x}, {"v": y}, z), **bounds, n_resamples=9)
+    first, second = (named["sensitivity"] for named in seen)
+    assert first == second  # public
+    assert moved * 3 / 50 <= first.observed == first.permuted < moved * 3 / 50 * (1 + 1e-6)
 
 
 def test_what_is_not_a_number_does_not_fail():
