@@ -121,5 +121,33 @@ def test_bad_data_and_functions():
         run((x, y, z[:-1]))
     with pytest.raises(pt.ParameterError, match="one number for each row"):
         pt.conditional_randomisation_test(x, y, z, lambda u, z: 1.0, **BOUNDS, epsilon=1)
+    with pytest.raises(pt.ParameterError, match="one number for each row") as refused:
+        pt.conditional_randomisation_test(
+            x, y, z, lambda u, z: np.full(len(u), "secret"), **BOUNDS, epsilon=1
+        )
+    assert "secret" not in str(refused.value)
     with pytest.raises(pt.ParameterError, match="quantile must be a function"):
         pt.conditional_randomisation_test(x, y, z, 0.5, **BOUNDS, epsilon=1)  # type: ignore[arg-type]
+
+
+def test_a_function_that_changes_its_rows_has_the_same_law_in_every_draw():
+    x, y, z = drawn(50, 1)
+
+    def spoils(u, given):
+        found = coin(u, given)
+        given *= 0
+        return found
+
+    options: dict[str, Any] = {**BOUNDS, "epsilon": 1, "rng": 0, "n_resamples": 9}
+    results = [
+        pt.conditional_randomisation_test(x, y, z, law, **options, noise=SimulatedNoise(0))
+        for law in (coin, spoils)
+    ]
+    assert results[0].to_dict() == results[1].to_dict()
+
+
+def test_bounds_that_are_next_to_nothing_do_not_make_rows_vanish():
+    x, y, z = drawn(50, 1)
+    tiny: dict[str, Any] = {"bounds_x": (0, 5e-324), "bounds_y": (-1, 1), "epsilon": 1}
+    found = pt.conditional_randomisation_test(x, y, z, coin, **tiny, n_resamples=9)
+    assert 0 < found.to_dict()["pvalue"] <= 1

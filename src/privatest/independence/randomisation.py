@@ -184,15 +184,24 @@ def _products(
         part, weights = rows[start : start + _BLOCK], other[start : start + _BLOCK]
         for draw in range(1, n_resamples + 1):
             levels = rng.uniform(size=len(part))
-            drawn = np.asarray(quantile(levels, part), dtype=np.float64)
-            if drawn.shape != levels.shape:
-                raise ParameterError("quantile must return one number for each row.")
-            # what is not a number becomes a public one: refusing it would tell of a row
+            drawn = _numbers(quantile(levels, part.copy()), len(part))  # it may change its own
             with np.errstate(all="ignore"):
-                unit = np.clip((np.nan_to_num(drawn, nan=lower) - lower) / half - 1, -1.0, 1.0)
-            sums[draw] += np.sum(unit * weights)
+                unit = np.clip((drawn - lower) / half - 1, -1.0, 1.0)
+            # what is not a number becomes a public one: refusing it would tell of a row
+            sums[draw] += np.sum(np.where(np.isnan(unit), -1.0, unit) * weights)
     mean: Floats = sums / len(rows)
     return mean
+
+
+def _numbers(drawn: object, count: int) -> Floats:
+    """Return what a function gave as numbers; a message never quotes them."""
+    try:
+        numbers = np.asarray(drawn, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (count,):
+        raise ParameterError("quantile must return one number for each row.")
+    return numbers
 
 
 def _rounding(n: int) -> float:

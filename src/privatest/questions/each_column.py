@@ -30,7 +30,7 @@ class ColumnResults(Released):
     Attributes
     ----------
     columns : mapping of str to Outcome
-        The result of each column, with its adjusted p-value.
+        The result of each column, with its adjusted p-value. Intervals are not adjusted.
     adjustment : str
         How p-values were adjusted for the number of columns.
     spent : Budget
