@@ -84,7 +84,7 @@ def test_released_moments_say_where(cli):
         ),
         (["--method", "mmd", "--epsilon", "1", "--draw-locations", "3"], ("locations",)),
         (["--method", "mmd", "--epsilon", "1", "--release", "moments"], ("pvalue or decision",)),
-        (["--method", "mmd", "--epsilon", "1", "--plot", "a.png"], ("no estimates",)),
+        (["--method", "mmd", "--epsilon", "1", "--plot", "a.png"], ("cannot be drawn",)),
         (["--method", "hotelling", "--epsilon", "1", "--plot", "a.exe"], (".png",)),
         (
             ["--method", "me", "--epsilon", "1", "--draw-locations", "3", "--plot", "a.png"],

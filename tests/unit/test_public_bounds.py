@@ -98,6 +98,9 @@ ONE: dict[str, Callable[..., Any]] = {
     "conditional_independence_test": lambda t, b, **o: pt.conditional_independence_test(
         t, t, t, bounds_x=b, bounds_y=b, bounds_z=b, n_bootstrap=19, **o
     ),
+    "conditional_randomisation_test": lambda t, b, **o: pt.conditional_randomisation_test(
+        t, t, np.zeros(60), lambda u, z: 15 + 30 * u, bounds_x=b, bounds_y=b, n_resamples=9, **o
+    ),
     "hodges_lehmann": lambda t, b, **o: pt.hodges_lehmann(t, t, bounds=b, **o),
     "private_median": lambda t, b, **o: pt.private_median(t, bounds=b, **o),
     "private_quantile": lambda t, b, **o: pt.private_quantile(t, 0.2, bounds=b, **o),
