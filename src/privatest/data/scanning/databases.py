@@ -8,6 +8,7 @@ change. Messages hold neither a value nor an address, which may have a password.
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -130,46 +131,45 @@ class PostgreSQL:
         """Return the columns of a table, and its rows in one part."""
         name = _quoted(table)
         snapshot = Snapshot.taken(self)
-        cursor = snapshot.cursor
-        cursor.execute("SELECT relkind::text FROM pg_class WHERE oid = $1::regclass", (name,))
-        (kind,) = cursor.fetchone()
-        if kind not in ("r", "p", "m"):  # a view may have another order each time
-            return self.held(f"SELECT * FROM {name}")
-        cursor.execute(f"SELECT * FROM {name} LIMIT 0")
-        schema = cursor.fetch_arrow_table().schema
-        cursor.execute(f"SELECT count(*) FROM {name}")
-        (rows,) = cursor.fetchone()
+        with snapshot.connection.cursor() as cursor:
+            cursor.execute("SELECT relkind::text FROM pg_class WHERE oid = $1::regclass", (name,))
+            (kind,) = cursor.fetchone()
+            if kind not in ("r", "p", "m"):  # a view may have another order each time
+                return self.held(f"SELECT * FROM {name}")
+            cursor.execute(f"SELECT * FROM {name} LIMIT 0")
+            schema = cursor.fetch_arrow_table().schema
+            cursor.execute(f"SELECT count(*) FROM {name}")
+            (rows,) = cursor.fetchone()
         selected = tuple((field.name, _selected(field)) for field in schema)
         return tuple(schema.names), [PostgreSQLRows(snapshot, table, selected, int(rows))]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Snapshot:
     """A state of a database, which lasts as long as the transaction that saw it."""
 
     database: PostgreSQL
     name: str
     connection: Any = None
-    cursor: Any = None
 
     @classmethod
     def taken(cls, database: PostgreSQL) -> Snapshot:
         """Begin the transaction."""
         connection = _driver("postgresql").connect(database.url)
-        cursor = connection.cursor()
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        cursor.execute("SELECT pg_export_snapshot()")
-        return cls(database, cursor.fetchone()[0], connection, cursor)
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                cursor.execute("SELECT pg_export_snapshot()")
+                taken = cls(database, cursor.fetchone()[0], connection)
+        except BaseException:
+            connection.close()
+            raise
+        weakref.finalize(taken, connection.close)  # then the database forgets it
+        return taken
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let others join the state; it ends with the one who saw it first."""
         return type(self), (self.database, self.name)
-
-    def __del__(self) -> None:
-        """Let the database forget it."""
-        if self.connection is not None:
-            self.cursor.close()
-            self.connection.close()
 
     @contextmanager
     def joined(self) -> Iterator[Any]:
