@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from privatest.core.errors import (
         BudgetError,
         DataError,
+        EngineError,
         LedgerError,
         ParameterError,
         PrivacyError,
@@ -85,6 +86,7 @@ __all__ = [
     "CovarianceEstimate",
     "DataError",
     "Decision",
+    "EngineError",
     "Estimate",
     "Interval",
     "LedgerError",
@@ -170,6 +172,7 @@ _HOMES = {
         "core.errors": (
             "BudgetError",
             "DataError",
+            "EngineError",
             "LedgerError",
             "ParameterError",
             "PrivacyError",
