@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from privatest.cli.places import Place
 from privatest.core.adjusting import Adjustment
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
@@ -19,12 +20,20 @@ _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
 _SOME = "Options of some methods"  # after those that everybody needs
 
 DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.", show_default=False)
+    Place,
+    typer.Argument(
+        metavar="DATA",
+        parser=Place,
+        help="CSV, Parquet, Arrow or Feather file, a folder or a pattern of them (in quotes), or "
+        "the address of a database.",
+        show_default=False,
+    ),
 ]
 OtherFile = Annotated[
-    Path | None,
+    Place | None,
     typer.Argument(
         metavar="OTHER",
+        parser=Place,
         help="Second file, where each sample has a file of its own.",
         show_default=False,
     ),

@@ -31,7 +31,8 @@ class Part(Protocol):
     is known by its number. Several readings may go on at a time.
 
     A part whose values have no types of their own (CSV) has a method ``as_text(names)`` too, which
-    returns the part with these columns read as they are written.
+    returns the part with these columns read as they are written. One that only this process can
+    read says ``travels = False``; one that takes its rows from another has it as ``part``.
     """
 
     @property

@@ -117,13 +117,10 @@ def _submit(client: Any, jobs: Sequence[Job], waiting: dict[Any, int]) -> Any:
 
     # a task, where scattered data would be lost with the workers that hold it
     work = submit(_opened, _Sealed(content))
-    level = [
-        submit(_summary, work, job.start, job.stop, rows=job.stop - job.start) for job in jobs
-    ]
+    level = [submit(_summary, work, job.start, job.stop, rows=job.stop - job.start) for job in jobs]
     while len(level) > 1:
         level = [
-            submit(_merged, work, *level[at : at + _MERGED])
-            for at in range(0, len(level), _MERGED)
+            submit(_merged, work, *level[at : at + _MERGED]) for at in range(0, len(level), _MERGED)
         ]
     return level[0]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ _WHAT = (
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class ArrayRows:
     """Rows of an array of two dimensions, in memory or mapped from a file."""
+
+    travels: ClassVar[bool] = False  # other processes do not get memory of this one
 
     array: NDArray[Any]
     names: tuple[str, ...]
@@ -79,6 +81,8 @@ class SavedRows:
 class TableRows:
     """Rows of an Arrow table."""
 
+    travels: ClassVar[bool] = False  # other processes do not get memory of this one
+
     table: pa.Table
     label: str = "the table"
 
@@ -95,6 +99,8 @@ class TableRows:
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FrameRows:
     """Rows of a pandas frame."""
+
+    travels: ClassVar[bool] = False  # other processes do not get memory of this one
 
     frame: Any
     names: tuple[str, ...]
@@ -124,6 +130,11 @@ class FragmentRows:
     schema: pa.Schema
     number: int
     rows: int
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read it: files, but not memory of this one."""
+        return hasattr(self.fragment, "path")
 
     @property
     def label(self) -> str:
