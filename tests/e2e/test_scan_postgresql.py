@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -27,7 +28,7 @@ def server():
 
 @pytest.fixture(scope="module")
 def url(server) -> str:
-    address = server.database("people")
+    address: str = server.database("people")
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("create schema care")
         connection.execute(
@@ -53,7 +54,7 @@ def test_the_answer_is_that_of_the_parquet_export(url, tmp_path):
     assert len(table) == ROWS
     pq.write_table(table.load(), tmp_path / "visits.parquet", row_group_size=300)
     exported = pt.scan(tmp_path / "visits.parquet")
-    options = {"group": "arm", "groups": ("a", "b"), "bounds": BOUNDS, "epsilon": 1}
+    options: dict[str, Any] = {"group": "arm", "groups": ("a", "b"), "bounds": BOUNDS, "epsilon": 1}
     found = [
         pt.mmd_test(data, **options, rng=1, noise=SimulatedNoise(5)).to_dict()
         for data in (table, exported)

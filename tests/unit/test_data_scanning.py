@@ -7,6 +7,7 @@ import os
 import pickle
 import sqlite3
 import traceback
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -166,7 +167,7 @@ def test_frames_through_narwhals():
 
     frame = narwhals.from_native(ALL.to_pandas())
     np.testing.assert_array_equal(read(scan(frame)), EXPECTED)
-    lazy = narwhals.from_native(pl.from_arrow(ALL).lazy())
+    lazy = narwhals.from_native(pl.LazyFrame(ALL))
     np.testing.assert_array_equal(read(scan(lazy)), EXPECTED)
 
 
@@ -418,7 +419,12 @@ def test_groups_of_a_source_are_those_of_its_table(kind, membership, tmp_path):
             "plan": CategoricalColumn(("01", "02"), membership=membership),
         }
     )
-    options = {"group": "plan", "columns": ["visits"], "bounds": schema, "epsilon": 2}
+    options: dict[str, Any] = {
+        "group": "plan",
+        "columns": ["visits"],
+        "bounds": schema,
+        "epsilon": 2,
+    }
     found = [
         pt.mmd_test(data, **options, rng=1, noise=SimulatedNoise(3))
         for data in (SOURCES[kind](tmp_path), ALL)
@@ -428,7 +434,12 @@ def test_groups_of_a_source_are_those_of_its_table(kind, membership, tmp_path):
 
 def test_groups_may_be_empty_where_they_are_private():
     schema = Schema({"visits": NumericColumn(0, 80), "plan": CategoricalColumn(("01", "02", "03"))})
-    options = {"group": "plan", "columns": ["visits"], "bounds": schema, "epsilon": 2}
+    options: dict[str, Any] = {
+        "group": "plan",
+        "columns": ["visits"],
+        "bounds": schema,
+        "epsilon": 2,
+    }
     found = pt.mmd_test(scan(ALL), **options, groups=("03", "rest"), noise=SimulatedNoise(3))
     assert found.sizes == {"x": None, "y": None} or sum(filter(None, found.sizes.values())) == ROWS
     said = refused(pt.mmd_test, scan(ALL), **options, groups=("03", "rest"), adjacency="one")

@@ -284,7 +284,7 @@ def reading(command: Callable[..., None]) -> Callable[..., None]:
 
     wrapped.__signature__ = own.replace(parameters=[*given, *added])  # type: ignore[attr-defined]
     wrapped.__annotations__ = hints | options
-    del wrapped.__wrapped__  # type: ignore[attr-defined]  # its options would not be seen
+    del wrapped.__wrapped__  # its options would not be seen
     return wrapped
 
 

@@ -70,10 +70,10 @@ class BatchEncoder:
         for start in range(0, len(out), BLOCK):
             rows = out[start : start + BLOCK]
             block = held[:, : len(rows)]
-            for own, column in zip(block, values.values(), strict=True):
-                own[:] = column[start : start + BLOCK]
+            for own, numbers in zip(block, values.values(), strict=True):
+                own[:] = numbers[start : start + BLOCK]
             if described:  # all of them, or none
-                placed(block, *bounds, self.units, block)
+                placed(block, bounds[0], bounds[1], self.units, block)
             self._check(block, places)
             rows[:, chosen] = block.T
 

@@ -59,8 +59,8 @@ def read_data(data: Any, name: str) -> Table:
         names = tuple(str(label) for label in data.columns)
         table = Table(names, len(names), lambda index: data.iloc[:, index])
     elif isinstance(data, Source):
-        names = data.names if data.named else None
-        table = Table(names, len(data.names), partial(_source_column, data), rows=len(data))
+        own = data.names if data.named else None
+        table = Table(own, len(data.names), partial(_source_column, data), rows=len(data))
     elif isinstance(data, Mapping):
         table = Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__)
     elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):

@@ -93,8 +93,10 @@ def scan_sql(
     return Source(names, tuple(parts), workers).as_text(text)
 
 
-def _place(url: str) -> PostgreSQL | SQLite:
-    parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
+def _place(url: object) -> PostgreSQL | SQLite:
+    if not isinstance(url, str):
+        raise ParameterError(f"url must be {_URLS}.")
+    parts = urlsplit(url)
     if parts.scheme in ("postgresql", "postgres"):
         return PostgreSQL(url)
     if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
