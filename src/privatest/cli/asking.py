@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.cli.files import check_picture, draw
 from privatest.cli.output import passes, print_result, progress, working
-from privatest.cli.places import Place
+from privatest.cli.places import check
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
 from privatest.data.source import Source
 
@@ -52,17 +53,20 @@ def answer(
         Words for the record in place of options that are tables: the names of their files.
     """
     from privatest.questions import prepare, rehearse  # noqa: PLC0415
+    from privatest.questions.rehearsal import rehearse_sizes  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:
         check_picture(plot, request)
     for file in files:  # a mistyped name should not cost anything
-        file.check(prepared.names)
-        file.check_types(prepared.schema)
+        check(file, prepared.names, prepared.schema)
 
     def rehearsal() -> None:
         with working("Rehearsing on made-up rows ..."):
-            rehearse(prepared, _public_sizes(prepared, files))
+            sizes = _public_sizes(prepared, files)
+            rehearse(prepared, sizes)
+            if any(file.passes(prepared.names) for file in files):
+                rehearse_sizes(prepared, sizes)
 
     full = prepared.asked | dict(told or {})
     with spending(

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_result, working
-from privatest.cli.places import Place
 from privatest.cli.spending import Purse, open_ledger, spending
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.datasets import Example, randhie
 
 if TYPE_CHECKING:
-    from privatest.cli.places import Place
-from privatest.cli.spending import Receipt
+    from privatest.cli.spending import Receipt
     from privatest.core.results import Outcome
     from privatest.questions import Prepared
 

@@ -14,10 +14,10 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.files import check_new, check_picture, misplaced, save_paid
 from privatest.cli.output import Page, print_json, working
-from privatest.cli.places import Place
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from privatest.cli import options
 from privatest.cli.asking import describe, public_words
 from privatest.cli.files import check_new, misplaced, save_paid
 from privatest.cli.output import Page, print_json, print_result, working
+from privatest.cli.places import check
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
@@ -211,8 +212,7 @@ def share(
         raise PrivacyError(f"the plan costs {agreed.budget}, which is more than you allow.")
     names, text = list(agreed.schema.columns), agreed.schema.categorical_names
     # what can be found out before the budget is spent
-    data.check(names)
-    data.check_types(agreed.schema)
+    check(data, names, agreed.schema)
     document.check_writable(output)
 
     def rehearsal() -> None:

@@ -26,7 +26,7 @@ from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.accounting import Event
-    from privatest.cli.places import Place
+    from privatest.data.place import Place
     from privatest.ledger import Account, Ledger, Reservation
 
 __all__ = [

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe, read_locations
-from privatest.cli.places import Place
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.questions.catalogue import usual
 
 __all__ = ["two_sample"]

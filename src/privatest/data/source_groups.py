@@ -1,17 +1,18 @@
-"""A source split by a group column: the same parts, of which each group takes its own rows.
+"""Some rows of a source: those of a group, or those that pass a filter on public columns.
 
-The group column is read once, to count how many rows of each part are in which group. The counts
-of private groups are private, as the rows are: they say where a group's rows begin, and leave
-this machine with them only.
+The columns that decide are read once, to count how many rows of each part are chosen. The counts
+of private groups are private, as the rows are: they say where a group's rows begin, and go where
+the rows go.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +24,19 @@ if TYPE_CHECKING:
 
     from privatest.data.grouping import Grouping
 
-__all__ = ["split_source"]
+__all__ = ["chosen_source", "split_source"]
+
+Chooser = Callable[[Any], NDArray[Any]]
+"""A record batch of the deciding columns to whether each row is chosen; it travels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # the number of rows may be private
-class GroupRows:
-    """The rows of a part that are in one group."""
+class ChosenRows:
+    """The rows of a part that are chosen by some columns."""
 
     part: Part
-    grouping: Grouping
-    place: int
+    deciding: tuple[str, ...]
+    chooser: Chooser
     rows: int
 
     @property
@@ -40,7 +44,7 @@ class GroupRows:
         """That of the part."""
         return self.part.label
 
-    def as_text(self, names: Collection[str]) -> GroupRows:
+    def as_text(self, names: Collection[str]) -> ChosenRows:
         """Return it with these columns read as they are written."""
         part = self.part
         return replace(self, part=part.as_text(names)) if hasattr(part, "as_text") else self
@@ -49,37 +53,70 @@ class GroupRows:
         """Yield the rows."""
         import pyarrow as pa  # noqa: PLC0415
 
-        own = self.grouping.column
-        for batch in self.part.batches([*columns, *([] if own in columns else [own])]):
-            sides = self.grouping.sides_of(batch.column(own))
-            yield batch.select(list(columns)).filter(pa.array(sides == self.place))
+        more = [name for name in self.deciding if name not in columns]
+        for batch in self.part.batches([*columns, *more]):
+            chosen = self.chooser(batch.select(list(self.deciding)))
+            yield batch.select(list(columns)).filter(pa.array(chosen))
 
 
 def split_source(source: Source, grouping: Grouping) -> tuple[Source, ...]:
     """Return the rows of each group, without the group column; a group may be empty."""
-    read = source.select([grouping.column]).as_text([grouping.column])
-    threads = source.workers.threads or os.cpu_count() or 1
-    with ThreadPoolExecutor(threads) as pool:
-        counts = list(pool.map(lambda part: _counts(read, part, grouping), read.parts))
     names = [name for name in source.names if name != grouping.column]
-    text = source.as_text([grouping.column])
+    deciding = (grouping.column,)
+    sides = partial(_sides, grouping=grouping)
+    counts = _counted(source, deciding, sides, len(grouping.labels))
+    places = range(len(grouping.labels))
     return tuple(
-        replace(
-            text.select(names),
-            parts=tuple(
-                GroupRows(part, grouping, place, int(own[place]))
-                for part, own in zip(text.parts, counts, strict=True)
-                if own[place]
-            ),
-        )
-        for place in range(len(grouping.labels))
+        _chosen(source, names, deciding, partial(_in_group, grouping=grouping, place=place), own)
+        for place, own in zip(places, counts.T, strict=True)
     )
 
 
-def _counts(source: Source, part: Part, grouping: Grouping) -> NDArray[np.intp]:
-    """Count the rows of each group in a part."""
-    counts = np.zeros(len(grouping.labels), dtype=np.intp)
-    for batch in replace(source, parts=(part,)).tables(0, part.rows, source.names):
-        sides = grouping.sides_of(batch.column(0))
-        counts += np.bincount(sides[sides >= 0], minlength=len(counts))
-    return counts
+def chosen_source(
+    source: Source, names: Sequence[str], deciding: Sequence[str], chooser: Chooser
+) -> Source:
+    """Return the rows that pass, with these columns; how many pass becomes known."""
+    counts = _counted(source, tuple(deciding), chooser, 2)
+    return _chosen(source, names, tuple(deciding), chooser, counts[:, 1])
+
+
+def _sides(batch: Any, grouping: Grouping) -> NDArray[np.intp]:
+    return grouping.sides_of(batch.column(0))
+
+
+def _in_group(batch: Any, grouping: Grouping, place: int) -> NDArray[np.bool_]:
+    chosen: NDArray[np.bool_] = _sides(batch, grouping) == place
+    return chosen
+
+
+def _chosen(
+    source: Source,
+    names: Sequence[str],
+    deciding: tuple[str, ...],
+    chooser: Chooser,
+    counts: NDArray[np.intp],
+) -> Source:
+    read = source.as_text(deciding)
+    parts = tuple(
+        ChosenRows(part, deciding, chooser, int(rows))
+        for part, rows in zip(read.parts, counts, strict=True)
+        if rows
+    )
+    return replace(read.select(names), parts=parts)
+
+
+def _counted(
+    source: Source, deciding: tuple[str, ...], sides: Chooser, groups: int
+) -> NDArray[np.intp]:
+    """Count the rows of each part (a row of the answer) that are on each side."""
+    read = source.select(deciding).as_text(deciding)
+
+    def count(part: Part) -> NDArray[np.intp]:
+        counts = np.zeros(groups, dtype=np.intp)
+        for batch in replace(read, parts=(part,)).tables(0, part.rows, deciding):
+            found = sides(batch).astype(np.intp, copy=False)
+            counts += np.bincount(found[found >= 0], minlength=groups)
+        return counts
+
+    with ThreadPoolExecutor(source.workers.threads or os.cpu_count() or 1) as pool:
+        return np.array(list(pool.map(count, read.parts)), dtype=np.intp).reshape(-1, groups)

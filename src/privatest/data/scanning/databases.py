@@ -25,7 +25,7 @@ from privatest.data.source import Engine, Part, Source, Workers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["scan_sql"]
+__all__ = ["scan_sql", "sqlite_stamp"]
 
 _URLS = "postgresql://user@host/database or sqlite:///folder/file.db"
 _LONGEST_NAME = 200
@@ -91,6 +91,13 @@ def scan_sql(
     with _telling("the database cannot be reached, or has no such table"):
         names, parts = place.held(query) if table is None else place.opened(table)
     return Source(names, tuple(parts), workers).as_text(text)
+
+
+def sqlite_stamp(url: str) -> tuple[int, ...]:
+    """Return sizes and times of an SQLite database's files; nothing if they are gone."""
+    place = _place(url)
+    assert isinstance(place, SQLite)
+    return place.stamp
 
 
 def _place(url: object) -> PostgreSQL | SQLite:
