@@ -11,7 +11,12 @@ from privatest.data.source import Workers
 from privatest.engines.progress import told
 from privatest.engines.summaries import Job, Summary
 
-__all__ = ["run"]
+__all__ = ["run", "size"]
+
+
+def size(workers: Workers) -> int:
+    """Return how many jobs run at once."""
+    return workers.threads or os.cpu_count() or 1
 
 
 def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers) -> None:
@@ -35,7 +40,7 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
         with lock:
             found[place].merge(summary)
 
-    threads = min(workers.threads or os.cpu_count() or 1, len(jobs))
+    threads = min(size(workers), len(jobs))
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 -- not needed to import privatest
 
     # BLAS by one thread: ours would compete with its own, and sums would depend on their number

@@ -21,7 +21,8 @@ from privatest.data.stream import BLOCK_ROWS, Stream, array_blocks
 
 __all__ = ["FixedPoint", "Job", "Summary", "jobs_of", "summarise"]
 
-_BLOCKS_PER_JOB = 16  # of rows in memory, and the least of a stream
+_LEAST, _MOST = 4, 64  # blocks of a job: worth sending, and not much to do again
+_JOBS_EACH = 8  # for each worker, so that none waits long for the others
 
 
 class Summary(Protocol):
@@ -31,7 +32,10 @@ class Summary(Protocol):
         """Add a block of encoded rows; ``start`` is the number of the first in its sample."""
 
     def merge(self, other: Self) -> None:
-        """Add what another has seen: other blocks of the same sample."""
+        """Add what another has seen: other blocks of the same sample.
+
+        The other is not changed, then or later: a cluster may have to merge it again.
+        """
 
 
 Made = TypeVar("Made", bound=Summary)
@@ -73,7 +77,7 @@ class FixedPoint:
         return self.units.astype(np.float64) * 2.0**-self.shift
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Job:
     """Rows ``start`` to ``stop`` of one sample, for a worker; ``start`` begins a block."""
 
@@ -97,17 +101,21 @@ class Job:
         return summary
 
 
-def jobs_of(sample: Sample, empty: Callable[[], Summary]) -> list[Job]:
-    """Cut a sample into jobs that begin with a block, near the beginning of a part."""
+def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> list[Job]:
+    """Cut a sample into jobs that begin with a block, near the beginning of a part.
+
+    Rows are many for ``at_once`` jobs that run at the same time, or few: sizes are public.
+    """
     held, total = sample.held, len(sample)
+    blocks = total // (BLOCK_ROWS * _JOBS_EACH * at_once)
+    step = min(max(blocks, _LEAST), _MOST) * BLOCK_ROWS
     if not isinstance(held, Stream):
-        step = _BLOCKS_PER_JOB * BLOCK_ROWS
         cuts = [*range(0, total, step), total]
     else:
         cuts = [0]
         for start in held.source.starts[1:-1]:
             aligned = -(-start // BLOCK_ROWS) * BLOCK_ROWS
-            if aligned - cuts[-1] >= _BLOCKS_PER_JOB * BLOCK_ROWS and aligned < total:
+            if aligned - cuts[-1] >= step and aligned < total:
                 cuts.append(aligned)
         cuts.append(total)
     return [Job(held, empty, a, b) for a, b in pairwise(cuts) if a < b]
@@ -122,19 +130,18 @@ def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
         The rows, and what makes an empty summary of them. The function travels to other
         processes, where the rows are read by them.
     """
-    from privatest.engines import local  # noqa: PLC0415
+    from privatest.engines import dask, local  # noqa: PLC0415 -- they need what is above
 
-    jobs = [jobs_of(sample, empty) for sample, empty in asked]
     workers = _workers([sample for sample, _ in asked])
-    if workers.engine == "dask":
-        from privatest.engines import dask  # noqa: PLC0415
-
-        run = dask.run
-    else:
-        run = local.run
+    engine: Any = dask if workers.engine == "dask" else local
+    at_once = engine.size(workers)
     found: list[Any] = [empty() for _, empty in asked]
-    flat = [(place, job) for place, own in enumerate(jobs) for job in own]
-    run(flat, found, workers)
+    jobs = [
+        (place, job)
+        for place, (sample, empty) in enumerate(asked)
+        for job in jobs_of(sample, empty, at_once)
+    ]
+    engine.run(jobs, found, workers)
     return found
 
 
