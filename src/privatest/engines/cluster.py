@@ -7,9 +7,11 @@ speak to each other by certificates that nobody else has.
 from __future__ import annotations
 
 import atexit
+import gc
 import multiprocessing
 import os
 import platform
+import signal
 import warnings
 from contextlib import suppress
 from importlib.util import find_spec
@@ -86,11 +88,13 @@ def _reached(workers: Workers) -> Any:
             warnings.simplefilter("ignore")  # of versions: they are compared below
             return api.Client(workers.scheduler, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:
-        raise EngineError(
-            f"no Dask scheduler answers at {workers.scheduler!r} ({type(error).__name__}). Is it "
-            "running, and is this the address that it printed? TLS needs the certificates of "
-            "the cluster in Dask's configuration."
-        ) from error
+        kind = type(error).__name__
+    gc.collect()  # now, and not in a thread of the next client, which would wait for itself
+    raise EngineError(
+        f"no Dask scheduler answers at {workers.scheduler!r} ({kind}). Is it running, and is this "
+        "the address that it printed? TLS needs the certificates of the cluster in Dask's "
+        "configuration."
+    )
 
 
 def _started(api: Any, count: int | None) -> Any:
@@ -106,7 +110,7 @@ def _started(api: Any, count: int | None) -> Any:
         )
     import dask  # noqa: PLC0415
 
-    options = {  # no pages about what is done
+    options: dict[str, list[str]] = {  # no pages about what is done
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
     }
@@ -120,6 +124,7 @@ def _started(api: Any, count: int | None) -> Any:
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 memory_limit=0,  # nothing private is spilled to disk; a block at a time is held
                 silence_logs=50,
+                preload=[__name__],
                 security=api.Security.temporary() if secure else None,
             )
     except (OSError, RuntimeError) as error:
@@ -129,6 +134,12 @@ def _started(api: Any, count: int | None) -> Any:
     client = api.Client(cluster, set_as_default=False)
     client.started_here = cluster
     return client
+
+
+def dask_setup(worker: object) -> None:
+    """Leave interrupts to whoever asked; called by Dask in each process that is started here."""
+    del worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 _GUARD = (

@@ -31,7 +31,8 @@ _GONE = 60.0  # seconds without any after which they count as lost
 
 def size(workers: Workers) -> int:
     """Return how many jobs run at once."""
-    return max(1, sum(connected(workers).nthreads().values()))
+    threads: dict[str, int] = connected(workers).nthreads()
+    return max(1, sum(threads.values()))
 
 
 def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers) -> None:
@@ -72,9 +73,13 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
 
 def _travels(held: object) -> bool:
     """Whether other processes can read the rows: not those of this one's memory."""
-    return isinstance(held, Stream) and all(
-        getattr(part, "travels", True) for part in held.source.parts
-    )
+    return isinstance(held, Stream) and all(map(_can_travel, held.source.parts))
+
+
+def _can_travel(part: Any) -> bool:
+    """Whether a part, or the one that it takes its rows from, says nothing else."""
+    own = bool(getattr(part, "travels", True))
+    return own and (not hasattr(part, "part") or _can_travel(part.part))
 
 
 def _ignore(done: int, total: int) -> None:
@@ -117,13 +122,10 @@ def _submit(client: Any, jobs: Sequence[Job], waiting: dict[Any, int]) -> Any:
 
     # a task, where scattered data would be lost with the workers that hold it
     work = submit(_opened, _Sealed(content))
-    level = [
-        submit(_summary, work, job.start, job.stop, rows=job.stop - job.start) for job in jobs
-    ]
+    level = [submit(_summary, work, job.start, job.stop, rows=job.stop - job.start) for job in jobs]
     while len(level) > 1:
         level = [
-            submit(_merged, work, *level[at : at + _MERGED])
-            for at in range(0, len(level), _MERGED)
+            submit(_merged, work, *level[at : at + _MERGED]) for at in range(0, len(level), _MERGED)
         ]
     return level[0]
 
@@ -180,8 +182,7 @@ def _summary(work: _Work, start: int, stop: int) -> Summary:
         raise
     except Exception as error:  # its words may hold values, and workers log them
         raise EngineError(
-            f"a worker failed with {type(error).__name__} between rows {start:,} and {stop:,}. "
-            "engine='local' shows where."
+            f"a worker failed with {type(error).__name__}; engine='local' shows where."
         ) from None
 
 
