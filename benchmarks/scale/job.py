@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.scale.data import COLUMNS
 
 FEW = np.random.default_rng(0).random((200, len(COLUMNS)))
-BINS = 4000  # about as many as a default test of 20,000,000 rows has
+BINS = 256  # as many as a default test of many rows has
 
 
 class NotThere(Exception):
@@ -49,21 +49,25 @@ def read_by_groups(paths: list[str], columns: list[str]) -> None:
         list(pool.map(group, groups))
 
 
-def order(rows: int) -> None:
-    """Find the cut points of a secret order: two passes over keys that are hashed."""
+def order(paths: list[str]) -> None:
+    """Find the cut points of secret orders: two passes over keys that are hashed."""
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
     from privatest.core.noise import SecureNoise  # noqa: PLC0415
     from privatest.core.secret_order import secret_bins  # noqa: PLC0415
 
-    sizes = np.full(BINS, rows // BINS)
-    sizes[: rows % BINS] += 1
-    secret_bins(sizes.tolist(), SecureNoise())
+    for path in paths:
+        rows = pq.read_metadata(path).num_rows
+        sizes = np.full(BINS, rows // BINS)
+        sizes[: rows % BINS] += 1
+        secret_bins(sizes.tolist(), SecureNoise())
 
 
 def test_of(job: str) -> tuple[Callable[..., object], list[str]]:
     """Return the test, ready but for its samples, and the columns that it reads."""
     import privatest as pt  # noqa: PLC0415
 
-    common = {"epsilon": 1.0, "bounds": (0, 1)}
+    common: dict[str, Any] = {"epsilon": 1.0, "bounds": (0, 1)}
     if job == "mmd":
         return lambda x, y: pt.mmd_test(x, y, **common), list(COLUMNS)
     if job == "hotelling":
@@ -77,7 +81,7 @@ def test_of(job: str) -> tuple[Callable[..., object], list[str]]:
 
 def prepared(job: str, paths: list[str], workers: dict[str, Any]) -> Callable[[], object]:
     """Return what is timed; imports, and the start of workers, are not."""
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet  # noqa: PLC0415
 
     name, _, first = job.partition(":")
     if name in ("read", "read-groups"):
@@ -87,7 +91,7 @@ def prepared(job: str, paths: list[str], workers: dict[str, Any]) -> Callable[[]
         function = read if name == "read" else read_by_groups
         return lambda: function(paths, columns)
     if name == "order":
-        return lambda: [order(pq.read_metadata(path).num_rows) for path in paths]
+        return lambda: order(paths)
     from privatest.data.scanning import scan  # noqa: PLC0415
 
     test, columns = test_of(name)

@@ -157,6 +157,26 @@ def test_a_worker_that_dies_changes_nothing(stored, tmp_path):
     assert_the_same(found)
 
 
+class Lazy:
+    """Keeps what it merges first, as summaries may."""
+
+    def __init__(self, sums=None):
+        self.sums = sums
+
+    def merge(self, other):
+        if self.sums is None:
+            self.sums = other.sums
+        else:
+            self.sums += other.sums
+
+
+def test_merging_again_counts_nothing_twice():
+    work = dask._Work(None, Lazy, cluster.versions())  # type: ignore[arg-type]
+    parts = [Lazy(np.ones(2)), Lazy(np.ones(2))]
+    for _ in range(2):
+        np.testing.assert_array_equal(dask._merged(work, *parts).sums, 2)  # type: ignore[arg-type, attr-defined]
+
+
 def test_rows_in_memory_stay_in_this_process(stored):
     streamed, held = summarise(
         (sample_of(stored, EVERY_BLOCK), empty), (encode_sample(ROWS, (0, 1)), empty)
@@ -293,7 +313,7 @@ class Client:
 
 
 def test_nothing_is_shown_of_what_is_sent():
-    work = dask._Work(None, empty, cluster.versions())  # type: ignore[arg-type]
+    work = dask._Work(None, empty, cluster.versions())
     sealed = dask._Sealed(BINS.secret)
     assert "Stored" not in repr(work)
     assert repr(BINS.secret)[2:10] not in repr(sealed)
