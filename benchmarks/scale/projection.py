@@ -74,9 +74,9 @@ def measured_text(result: dict[str, Any]) -> str:
     """Say what was measured, for the docs."""
     machine, rows = result["machine"], max(each["rows"] for each in result["rows"])
     lines = [
-        f"Measured (`make bench-scale`, {machine['cores']} cores, Python {machine['python']}, files "
-        f"in memory where they fit): two samples of {rows:,} rows × {result['columns']} columns of "
-        "Parquet, beside reading and decoding the same columns with Arrow alone.",
+        f"Measured (`make bench-scale`, {machine['cores']} cores, Python {machine['python']}, "
+        f"files in memory where they fit): two samples of {rows:,} rows × {result['columns']} "
+        "columns of Parquet, beside reading and decoding the same columns with Arrow alone.",
         "",
         "| test | seconds | times reading | processor ns a row | peak memory, GB |",
         "|---|---|---|---|---|",
@@ -91,9 +91,9 @@ def measured_text(result: dict[str, Any]) -> str:
     one, two = result["dask"]
     lines += [
         "",
-        f"The first on Dask: {one['seconds']:.1f} s with one worker, {two['seconds']:.1f} s with two "
-        f"({result['speedup']:.2f} times as fast); a worker had {two['worker_memory'] / 1e9:.2f} GB "
-        "at most.",
+        f"The first on Dask: {one['seconds']:.1f} s with one worker, {two['seconds']:.1f} s with "
+        f"two ({result['speedup']:.2f} times as fast); a worker had "
+        f"{two['worker_memory'] / 1e9:.2f} GB at most.",
     ]
     return "\n".join(lines)
 
@@ -103,6 +103,7 @@ def projected_text(result: dict[str, Any]) -> str:
     found = stages(result, 1e9, 20, 50)
     computing = sum(stage.seconds for stage in found[2:4])
     total = found[0].seconds + max(found[1].seconds, computing) + sum(s.seconds for s in found[4:])
+    workers = 50 * max(found[1].seconds, computing) / found[0].seconds
     first = max(
         (computing, "computing on the workers, which more workers make shorter"),
         (found[0].seconds, "the cut points of the secret order, which the coordinator finds alone"),
@@ -111,8 +112,8 @@ def projected_text(result: dict[str, Any]) -> str:
     lines = [
         "On paper, from the rates above (`python -m benchmarks.scale.projection`): 10⁹ rows × 20 "
         "columns of doubles in both samples together, 160 GB, the default MMD test, 50 workers of "
-        "one thread, 1 Gbit/s to each. Processor time is taken to grow with rows, and that of workers "
-        "with columns. It has not been run.",
+        "one thread, 1 Gbit/s to each. Processor time is taken to grow with rows, and that of "
+        "workers with columns. It has not been run.",
         "",
         "| stage | who | GB moved | seconds |",
         "|---|---|---|---|",
@@ -122,10 +123,10 @@ def projected_text(result: dict[str, Any]) -> str:
         lines.append(f"| {stage.name} | {stage.who} | {moved} | {stage.seconds:.3g} |")
     lines += [
         "",
-        f"Fetching and computing overlap, so about {total:.0f} s in all. The bottleneck is {first}. "
-        "Cut points take as long with any number of workers: beyond the number that makes their part "
-        "shorter than that of the coordinator, more do not help. Merging and what comes back do not grow with "
-        "rows in a job, and hardly matter.",
+        f"Fetching and computing overlap, so about {total:.0f} s in all. What takes longest is "
+        f"{first}. With more workers it is the cut points: they take as long with any number "
+        f"(beyond about {workers:.0f} workers, longer than all that workers do). Merging, and "
+        "what comes back, hardly matter.",
     ]
     return "\n".join(lines)
 

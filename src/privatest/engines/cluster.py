@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import platform
 import signal
+import sys
 import warnings
 from contextlib import suppress
 from importlib.util import find_spec
@@ -19,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-import privatest
 from privatest.core.errors import EngineError
 from privatest.data.source import Workers
 
@@ -65,7 +65,8 @@ def close() -> None:
 def versions() -> Versions:
     """Return what a worker must have in common with whoever asks it."""
     python = ".".join(platform.python_version_tuple()[:2])
-    return python, np.__version__, privatest.__version__
+    own: str = sys.modules["privatest"].__version__  # it imports what this package may not
+    return python, np.__version__, own
 
 
 def mismatch(theirs: Versions) -> str:
