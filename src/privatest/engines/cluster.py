@@ -16,6 +16,7 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ Versions = tuple[str, str, str]
 _NAMES = ("Python", "NumPy", "privatest")
 
 _open: dict[tuple[int, str | None, int | None], Any] = {}  # clients of this process
+_connecting = Lock()
 
 
 def check(workers: Workers) -> None:
@@ -43,17 +45,18 @@ def check(workers: Workers) -> None:
 def connected(workers: Workers) -> Any:
     """Return a client of the cluster, the same at every call; its workers are checked first."""
     key = (os.getpid(), workers.scheduler, workers.threads)  # a fork has to connect anew
-    client = _open.get(key)
-    if client is not None and client.status == "running":
-        return client
-    _forget(key)
-    client = _open[key] = _reached(workers)
-    try:
-        _compare(client)
-    except BaseException:
+    with _connecting:
+        client = _open.get(key)
+        if client is not None and client.status == "running":
+            return client
         _forget(key)
-        raise
-    return client
+        client = _open[key] = _reached(workers)
+        try:
+            _compare(client)
+        except BaseException:
+            _forget(key)
+            raise
+        return client
 
 
 def close() -> None:
