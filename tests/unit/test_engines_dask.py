@@ -91,8 +91,6 @@ class Stored:
     def fail(self, flag):
         if flag.name == "corrupt":
             raise DataError(f"{self.label} cannot be read.")
-        if flag.name == "unexpected":
-            raise RuntimeError("the value was 1.234")
         if flag.name == "slow":
             time.sleep(0.5)
         elif in_worker() and not flag.exists():
@@ -228,10 +226,17 @@ def test_an_error_of_a_worker_is_the_error_and_ends_the_rest(stored):
     assert_the_same(found)
 
 
+class Failing(BinSums):
+    """A summary with a mistake."""
+
+    def update(self, rows, start):
+        raise RuntimeError(f"the value was {1.234}")
+
+
 def test_words_of_other_errors_stay_with_the_worker(stored):
-    sample = sample_of(stored, EVERY_BLOCK, trouble="unexpected")
+    sample = sample_of(stored, EVERY_BLOCK)
     with pytest.raises(EngineError, match="failed with RuntimeError; ") as caught:
-        summarise((sample, empty))
+        summarise((sample, partial(Failing, BINS)))
     assert "1.234" not in str(caught.value)
 
 
