@@ -47,7 +47,7 @@ def connected(workers: Workers) -> Any:
     key = (os.getpid(), workers.scheduler, workers.threads)  # a fork has to connect anew
     with _connecting:
         client = _open.get(key)
-        if client is not None and client.status == "running":
+        if client is not None and _usable(client):
             return client
         _forget(key)
         client = _open[key] = _reached(workers)
@@ -76,6 +76,13 @@ def mismatch(theirs: Versions) -> str:
     """Say what is different on a worker; nothing if all is the same."""
     pairs = zip(_NAMES, theirs, versions(), strict=True)
     return ", ".join(f"{name} {its} instead of {own}" for name, its, own in pairs if its != own)
+
+
+def _usable(client: Any) -> bool:
+    """Whether it is connected; and, if workers were started here, all are there or start again."""
+    cluster = getattr(client, "started_here", None)
+    complete = cluster is None or len(cluster.workers) == len(cluster.worker_spec)
+    return bool(client.status == "running" and complete)
 
 
 def _reached(workers: Workers) -> Any:
