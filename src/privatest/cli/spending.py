@@ -26,6 +26,7 @@ from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.accounting import Event
+    from privatest.data.place import Place
     from privatest.ledger import Account, Ledger, Reservation
 
 __all__ = [
@@ -82,7 +83,7 @@ class Purse:
     dataset: str | None
     without: bool
 
-    def datasets_of(self, files: Sequence[Path]) -> list[str]:
+    def datasets_of(self, files: Sequence[Place]) -> list[str]:
         """Return the names under which the ledger knows these files."""
         if self.dataset is not None:
             return [self.dataset]
@@ -143,7 +144,7 @@ def existing_ledger(location: str | None) -> Ledger:
 def spending(
     purse: Purse,
     budget: Budget,
-    files: Sequence[Path],
+    files: Sequence[Place],
     *,
     gaussian: bool = False,
     rehearsal: Callable[[], object] | None = None,

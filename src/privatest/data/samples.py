@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +16,19 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.validation import listed
+from privatest.data.batches import BatchEncoder, fill_column, has_bounds_only
 from privatest.data.bounds import Bounds, numbered_names, schema_of
 from privatest.data.columns import (
     BLOCK,
     Units,
     as_floats,
     check_finite,
-    fill_codes,
-    fill_numbers,
     one_column,
     placed,
     refuse_missing,
 )
 from privatest.data.domain import Box, Domain
-from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
 from privatest.data.stream import Stream
 from privatest.data.tables import Table, arranged, label_of, read_data
@@ -273,15 +271,12 @@ def _held(
         return _encoded(table, schema, name, units, by_name=by_name)
     if schema is not None and by_name:
         table = _chosen(table, tuple(schema.columns), name)
-    assert table.names is not None  # a source has names
-    encode = partial(_encoded_batch, schema=schema, name=name, units=units, by_name=by_name)
-    return Stream(data.select(table.names), encode, table.width)
-
-
-def _encoded_batch(
-    batch: object, schema: Schema | None, name: str, units: Units, *, by_name: bool
-) -> NDArray[np.float64]:
-    return _encoded(read_data(batch, name), schema, name, units, by_name=by_name)
+    names = data.names if table.names is None else table.names
+    columns = tuple([None] * table.width if schema is None else schema.columns.values())
+    labels = tuple(_labels(table, schema if by_name else None, name))
+    encode = BatchEncoder(columns, labels, units)
+    text = [own for own, c in zip(names, columns, strict=True) if isinstance(c, CategoricalColumn)]
+    return Stream(data.select(names).as_text(text), encode, table.width)
 
 
 def _encoded(
@@ -297,7 +292,7 @@ def _encoded(
             return _as_it_is(array, name)
         return _by_columns(source, [None] * source.width, labels, units)
     columns = list(schema.columns.values())
-    if array is not None and array.dtype.kind in "biuf" and all(map(_has_bounds_only, columns)):
+    if array is not None and array.dtype.kind in "biuf" and all(map(has_bounds_only, columns)):
         return _placed_array(array, schema.box, labels, units)
     return _by_columns(source, columns, labels, units)
 
@@ -323,11 +318,6 @@ def _labels(source: Table, schema: Schema | None, name: str) -> list[str]:
     if source.width == 1:
         return [name]
     return [f"column {place} of {name}" for place in range(1, source.width + 1)]
-
-
-def _has_bounds_only(column: Column) -> bool:
-    """Whether all columns of an array can be fitted at once."""
-    return isinstance(column, NumericColumn) and not column.integer and column.missing == "refuse"
 
 
 def _placed_array(
@@ -363,8 +353,5 @@ def _by_columns(
             rows = np.empty((len(values), len(columns)))
         elif len(values) != len(rows):
             raise DataError(f"{label} must be as long as the other columns.")
-        if isinstance(column, CategoricalColumn):
-            fill_codes(rows[:, index], values, column, label)
-        else:
-            fill_numbers(rows[:, index], values, column, label, units)
+        fill_column(rows[:, index], values, column, label, units)
     return rows

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +33,13 @@ class Stream:
     source : Source
         Where they come from; its names are the columns that are read.
     encode : function
-        A record batch to rows × width floats; it travels to other processes.
+        Writes a record batch into an array of its rows × width; it travels to other processes.
     width : int
         Number of columns.
     """
 
     source: Source
-    encode: Callable[[object], NDArray[np.float64]]
+    encode: Callable[[Any, NDArray[np.float64]], None]
     width: int
 
     def __len__(self) -> int:
@@ -49,12 +50,14 @@ class Stream:
         """Yield the number of its first row, and each block; ``start`` begins a block."""
         held = np.empty((min(BLOCK_ROWS, max(stop - start, 0)), self.width))
         filled = 0
-        for batch in self.source.tables(start, stop, self.source.names):
-            rows = self.encode(batch)
+        for label, batch in self.source.pieces(start, stop, self.source.names):
             taken = 0
-            while taken < len(rows):
-                count = min(len(rows) - taken, len(held) - filled)
-                held[filled : filled + count] = rows[taken : taken + count]
+            while taken < len(batch):
+                count = min(len(batch) - taken, len(held) - filled)
+                try:
+                    self.encode(batch.slice(taken, count), held[filled : filled + count])
+                except DataError as error:
+                    raise DataError(f"{label}: {error}") from None
                 filled, taken = filled + count, taken + count
                 if filled == len(held):
                     yield start, held
