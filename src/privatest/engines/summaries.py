@@ -32,10 +32,7 @@ class Summary(Protocol):
         """Add a block of encoded rows; ``start`` is the number of the first in its sample."""
 
     def merge(self, other: Self) -> None:
-        """Add what another has seen: other blocks of the same sample.
-
-        The other is not changed, then or later: a cluster may have to merge it again.
-        """
+        """Add what another has seen: other blocks of the same sample. It is not used again."""
 
 
 Made = TypeVar("Made", bound=Summary)
