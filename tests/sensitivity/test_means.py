@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.means.release import _mean_sensitivity, _second_rounding, plan_release
 from privatest.mechanisms.bingham import orthogonal_axes
 from privatest.mechanisms.covariance import ed_scales
@@ -229,7 +230,7 @@ def test_axes_in_three_dimensions(epsilon):
 def test_rounding_is_within_its_bound(n):
     rng = np.random.default_rng(n)
     rows = rng.uniform(-1, 1, size=(n, 4))
-    found = moments([rows[i : i + 8192] for i in range(0, n, 8192)], 4)
+    (found,) = moments(Sample(rows, None), psi=np.copy, dimension=4, radius=2.0)
     exact = rows.astype(np.longdouble)
     slack = (_mean_sensitivity(n, 1) - 2 / n) / 2
     assert np.abs(found.mean - exact.sum(axis=0) / n).max() <= slack

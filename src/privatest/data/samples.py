@@ -32,12 +32,13 @@ from privatest.data.columns import (
 from privatest.data.domain import Box, Domain
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from privatest.data.source import Source
-from privatest.data.stream import Stream
+from privatest.data.stream import Held, Joined, Stream
 from privatest.data.tables import Table, arranged, label_of, read_data
 
 __all__ = [
     "Sample",
     "TwoSamples",
+    "beside",
     "encode_like",
     "encode_pairs",
     "encode_sample",
@@ -52,7 +53,7 @@ class Sample:
 
     Attributes
     ----------
-    held : array of shape (n, d), or Stream
+    held : array of shape (n, d), Stream or Joined
         Rows in memory, or a way to read them.
     schema : Schema or None
         The public description; None without bounds.
@@ -62,7 +63,7 @@ class Sample:
         Whether numbers are mapped to [0, 1] by their bounds, or only clipped to them.
     """
 
-    held: NDArray[np.float64] | Stream
+    held: Held
     schema: Schema | None
     names: tuple[str, ...] | None = None
     units: Units = "box"
@@ -78,12 +79,12 @@ class Sample:
         Those of a stream are read at every call. A test that can do with one pass asks
         :func:`privatest.engines.summaries.summarise` instead.
         """
-        return self.held.load() if isinstance(self.held, Stream) else self.held
+        return self.held if isinstance(self.held, np.ndarray) else self.held.load()
 
     @property
     def width(self) -> int:
         """Number of columns."""
-        return self.held.width if isinstance(self.held, Stream) else self.held.shape[1]
+        return self.held.shape[1] if isinstance(self.held, np.ndarray) else self.held.width
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -151,6 +152,16 @@ class TwoSamples(NamedTuple):
         """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
         order = noise.permutation(len(self.x))
         return order, order if paired else noise.permutation(len(self.y))
+
+
+def beside(*samples: Sample) -> Sample:
+    """Return the columns of all, of rows that belong together; without a description."""
+    held = tuple(sample.held for sample in samples)
+    return Sample(Joined(held, _beside, sum(sample.width for sample in samples)), None)
+
+
+def _beside(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack(parts)
 
 
 def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box") -> TwoSamples:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privatest.data.source import Workers
+from privatest.engines.local import one_blas_thread
 from privatest.engines.progress import told
 from privatest.engines.summaries import Job, Summary
 
@@ -36,7 +37,5 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
 
 
 def _run(job: Job) -> Summary:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415
-
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         return job.run()

@@ -337,7 +337,7 @@ def _straight(
     feature_error: float,
     n_bins: int,
 ) -> tuple[NDArray[np.float64], float]:
-    mean, second = moments_rounding(pooled.n, reach, feature_error)
+    mean, second = moments_rounding(pooled.n, reach, len(pooled.mean), feature_error)
     # tiles are smaller than the blocks of that bound, but there are more sums of sums
     extra = (n_bins + pooled.n / 1024) * 2.0**-52 * reach
     errors = 2 * (mean + extra), mean + extra, second + extra * reach
