@@ -47,6 +47,9 @@ __all__ = [
 ]
 
 
+_TURNED = 1 << 17
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Sample:
     """Private rows, and what is publicly known of them.
@@ -371,11 +374,18 @@ def _by_columns(
     for index, (column, label) in enumerate(zip(columns, labels, strict=True)):
         values = one_column(source.column(index), label)
         if index == 0:
-            rows = np.empty((len(values), len(columns)))
+            rows = _empty(len(values), len(columns))
         elif len(values) != len(rows):
             raise DataError(f"{label} must be as long as the other columns.")
         if isinstance(column, CategoricalColumn):
             fill_codes(rows[:, index], values, column, label)
         else:
             fill_numbers(rows[:, index], values, column, label, units)
-    return rows
+    return np.ascontiguousarray(rows)
+
+
+def _empty(count: int, width: int) -> NDArray[np.float64]:
+    """Return room for rows; few are filled by columns and turned at the end, which is faster."""
+    if count > _TURNED:  # too much to be held twice
+        return np.empty((count, width))
+    return np.empty((width, count)).T

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from privatest.data.source import Source
 __all__ = ["BLOCK_ROWS", "Held", "Joined", "Stream", "array_blocks", "blocks_of", "source_of"]
 
 BLOCK_ROWS = 1 << 16  # rows of a block; the last one may be shorter
+_AT_ONCE = 1 << 18  # numbers that are encoded at a time
 _MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
 
 Blocks = Iterator[tuple[int, NDArray[np.float64]]]
@@ -46,20 +48,29 @@ class Stream:
         return len(self.source)
 
     def blocks(self, start: int, stop: int) -> Blocks:
-        """Yield the number of its first row, and each block; ``start`` begins a block."""
+        """Yield the number of its first row, and each block; ``start`` begins a block.
+
+        A block may be overwritten by the next one: fresh memory would cost as much as reading.
+        """
         held = np.empty((min(BLOCK_ROWS, max(stop - start, 0)), self.width))
         filled = 0
         for batch in self.source.tables(start, stop, self.source.names):
-            rows = self.encode(batch)
-            taken = 0
-            while taken < len(rows):
-                count = min(len(rows) - taken, len(held) - filled)
-                held[filled : filled + count] = rows[taken : taken + count]
-                filled, taken = filled + count, taken + count
-                if filled == len(held):
-                    yield start, held
-                    start += filled
-                    held, filled = np.empty((min(BLOCK_ROWS, stop - start), self.width)), 0
+            for rows in self._encoded(batch):
+                taken = 0
+                while taken < len(rows):
+                    count = min(len(rows) - taken, len(held) - filled)
+                    held[filled : filled + count] = rows[taken : taken + count]
+                    filled, taken = filled + count, taken + count
+                    if filled == len(held):
+                        yield start, held
+                        start += filled
+                        held, filled = held[: stop - start], 0
+
+    def _encoded(self, batch: Any) -> Iterator[NDArray[np.float64]]:
+        """Encode a few rows at a time: what is held besides a block stays in the cache."""
+        step = max(_AT_ONCE // self.width, 1)
+        for first in range(0, len(batch), step):
+            yield self.encode(batch.slice(first, step))
 
     def load(self) -> NDArray[np.float64]:
         """Return all rows, for tests that need them together."""

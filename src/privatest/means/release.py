@@ -153,7 +153,9 @@ def cube_moments(*samples: Sample) -> list[Moments]:
 
 
 def _cube(rows: Floats) -> Floats:
-    return 2 * rows - 1
+    cube: Floats = 2 * rows
+    cube -= 1
+    return cube
 
 
 def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:

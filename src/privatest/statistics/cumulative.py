@@ -70,13 +70,23 @@ def tree_of(cells: int) -> Tree:
 
 
 def cell_counts(*samples: Sample, edges: NDArray[np.float64]) -> list[Counts]:
-    """Count each sample's values in the cells between edges; the last has its upper edge too."""
+    """Count each sample's values in equal cells; the last has its upper edge too.
+
+    ``edges`` are equally spaced, but for rounding; values lie between the first and the last.
+    """
     return counts_of(*samples, cells_of=partial(_places, edges), size=len(edges) - 1)
 
 
 def _places(edges: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.intp]:
     # whatever the rounding, a value is in one cell: that is all that privacy needs
-    return np.searchsorted(edges[1:-1], rows[:, 0], side="right")
+    values, last = rows[:, 0], len(edges) - 2
+    half = edges[-1] / 2 - edges[0] / 2  # finite, unlike the whole
+    near = (values / 2 - edges[0] / 2) * ((last + 1) / half)
+    places = np.clip(near.astype(np.intp), 0, last)
+    # found by division: next to an edge it may be one off
+    places += values >= edges[places + 1]
+    places -= values < edges[places]
+    return np.clip(places, 0, last, out=places)
 
 
 def pair_counts(first: Counts, second: Counts) -> Counts:

@@ -6,6 +6,7 @@ five at once: noise for the l-infinity norm suits them. Proof: docs/proofs/corre
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.samples import Sample
-from privatest.engines.sums import sum_rounding, sums_of
+from privatest.engines.sums import UNIT_ROUNDOFF, sum_rounding, sums_of
+from privatest.statistics.moments import moments
 
 __all__ = [
     "Products",
@@ -35,23 +37,28 @@ def line_moments(pairs: Sample) -> Floats:
     >>> line_moments(Sample(rows, None)).tolist()
     [0.5, 0.0, 0.0, -0.5, 1.0]
     """
-    return sums_of(pairs, _line_terms, 5, 1.0) / len(pairs)
+    (found,) = moments(pairs, psi=_on_the_plane, dimension=2, radius=math.sqrt(2))
+    (x, y), ((xx, xy), (_, yy)) = found.mean, found.second
+    return np.array([x, y, 2 * xx - 1, xy, 2 * yy - 1])
 
 
-def _line_terms(rows: Floats) -> Floats:
-    u, v = (2 * rows - 1).T
-    return np.stack([u, v, 2 * u * u - 1, u * v, 2 * v * v - 1], axis=1)
+def _on_the_plane(rows: Floats) -> Floats:
+    plane: Floats = 2 * rows
+    plane -= 1
+    return plane
 
 
 def line_sensitivity(n: int, rows_per_person: int) -> float:
     """Return how far the moments move in the l-infinity norm, rounding included.
 
-    Each term is at most 1, however rounded: it is what a row adds.
+    What a row adds to each mean is at most 1; a mean square is doubled, and so is its rounding.
     """
-    return (2 * rows_per_person / n + 2 * _mean_rounding(n, 1.0)) * (1 + 1e-12)
+    rounding = 2 * _mean_rounding(n, 2.0) + 4 * UNIT_ROUNDOFF
+    return (2 * rows_per_person / n + 2 * rounding) * (1 + 1e-12)
 
 
 def _mean_rounding(n: int, largest: float) -> float:
+    """Bound the rounding of a mean of terms; fixed point is for ``largest``, or less."""
     relative, fixed = sum_rounding(n, largest)
     return relative * largest + fixed / n
 
@@ -82,7 +89,7 @@ def mean_square(pairs: Sample, products: Products) -> float:
 
 
 def _squares(products: Products, rows: Floats) -> Floats:
-    u, v = (2 * rows - 1 - products.centre).T
+    u, v = np.ascontiguousarray((2 * rows - 1 - products.centre).T)
     uu, uv, vv = products.terms
     squares = (uu * u * u + uv * u * v + vv * v * v) ** 2
     return np.minimum(squares, products.limit)[:, None]
