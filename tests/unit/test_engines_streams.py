@@ -20,7 +20,8 @@ from privatest.data.source import Source, Workers
 from privatest.data.stream import BLOCK_ROWS
 from privatest.noise import SimulatedNoise
 
-N = BLOCK_ROWS + 4_321
+HALF = BLOCK_ROWS + 2_345
+N = 2 * HALF
 RNG = np.random.default_rng(5)
 NUMBERS = RNG.normal(0.6, 0.3, size=(N, 3))
 NUMBERS[:, 2] = np.round(NUMBERS[:, 0] + RNG.normal(size=N), 1)  # ties, and another column's
@@ -32,7 +33,6 @@ COLUMNS = {
     "h": LABELS[np.where(RNG.random(N) < 0.5, CODES[:, 0], CODES[:, 1])],
     "k": CODES[:, 1] == 1,
 }
-HALF = N // 2
 
 
 class Rows:
@@ -79,10 +79,6 @@ SIDES = {"categories_x": list(LABELS), "categories_y": list(LABELS)}
 GROUP = Schema({"g": CategoricalColumn(("a", "b", "c"))})
 
 
-def without_rng(**options):
-    return {"epsilon": 1.0} | options
-
-
 TESTS = {
     "mean": lambda d, n: pt.private_mean(d("u", "v", "w"), bounds=BOX, noise=n, **OWN),
     "covariance": lambda d, n: pt.private_covariance(d("u", "v"), bounds=BOX, noise=n, **OWN),
@@ -102,12 +98,8 @@ TESTS = {
     "anova": lambda d, n: pt.f_oneway(
         d("u"), d("u", start=HALF), d("u", start=9), bounds=BOX, noise=n, **OWN, **QUICK
     ),
-    "pearson": lambda d, n: pt.pearsonr(
-        d("u"), d("w"), noise=n, n_simulations=19, **BOTH, **OWN
-    ),
-    "slope": lambda d, n: pt.linregress(
-        d("u"), d("w"), noise=n, n_simulations=19, **BOTH, **OWN
-    ),
+    "pearson": lambda d, n: pt.pearsonr(d("u"), d("w"), noise=n, n_simulations=19, **BOTH, **OWN),
+    "slope": lambda d, n: pt.linregress(d("u"), d("w"), noise=n, n_simulations=19, **BOTH, **OWN),
     "conditional": lambda d, n: pt.conditional_independence_test(
         d("u"), d("v"), d("w"), bounds_z=(-2, 3), noise=n, **BOTH, **OWN, **QUICK
     ),
@@ -115,7 +107,7 @@ TESTS = {
     "binomial": lambda d, n: pt.binom_test(d("k"), 0.3, noise=n, epsilon=1.0),
     "labels": lambda d, n: pt.binom_test(d("g"), 0.3, success="b", noise=n, epsilon=1.0),
     "proportions": lambda d, n: pt.proportions_test(
-        d("g"), d("g", start=HALF), bounds=GROUP, success="a", noise=n, epsilon=1.0
+        d("g"), d("g", start=HALF), bounds=GROUP, success="a", noise=n, **OWN
     ),
     "shares of categories": lambda d, n: pt.chisquare(
         d("g"), categories=list(LABELS), noise=n, n_simulations=19, **OWN
@@ -134,7 +126,7 @@ TESTS = {
         d("u"), d("u", start=HALF), bounds=BOX, frequencies=2, noise=n, **DELTA
     ),
     "paired me": lambda d, n: pt.me_test(
-        d("u"), d("v"), bounds=BOX, locations=3, paired=True, noise=n, **DELTA
+        d("u"), d("u", start=9), bounds=BOX, locations=3, paired=True, noise=n, **DELTA
     ),
     "statistic": lambda d, n: pt.me_test(
         d("u"), d("u", start=HALF), bounds=BOX, locations=3, release="statistic", noise=n, **OWN
@@ -161,9 +153,7 @@ def from_memory(name):
 
 @pytest.mark.parametrize("name", TESTS)
 @settings(max_examples=3, deadline=None, derandomize=True)
-@given(
-    st.lists(st.integers(0, HALF), max_size=3), st.integers(3_000, 2 * N), st.integers(1, 3)
-)
+@given(st.lists(st.integers(0, HALF), max_size=3), st.integers(3_000, 2 * N), st.integers(1, 3))
 def test_a_stream_gives_the_answer_from_memory(name, cuts, batch, threads):
     found = TESTS[name](Streamed(cuts, batch, threads), SimulatedNoise(3))
     assert plain(found) == from_memory(name)
