@@ -18,6 +18,7 @@ from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.summaries import FixedPoint, fixed_rounding, summarise
 
 __all__ = [
+    "PIECE",
     "UNIT_ROUNDOFF",
     "Counts",
     "Sums",

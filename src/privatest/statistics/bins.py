@@ -19,6 +19,7 @@ from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 
 __all__ = [
+    "BinLayout",
     "TwoSampleBins",
     "feature_rounding",
     "feature_sums",
@@ -39,39 +40,16 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSampleBins:
-    """Pooled rows in bin order: bins of x, bins of y, leftovers of x, leftovers of y.
+class BinLayout:
+    """Bins of x, bins of y, leftovers of x, leftovers of y.
 
     One bin size for both samples makes permuting bins a subgroup of permuting rows; leftover
     rows keep their place.
     """
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    order: NDArray[np.intp]
+    n: int
+    m: int
     size: int
-
-    @property
-    def n(self) -> int:
-        """Size of the first sample."""
-        return len(self.x)
-
-    @property
-    def m(self) -> int:
-        """Size of the second sample."""
-        return len(self.y)
-
-    def rows(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Rows ``start`` to ``stop`` of the bin order."""
-        index = self.order[start:stop]
-        in_x = index < self.n
-        if in_x.all():
-            return self.x[index]
-        if not in_x.any():
-            return self.y[index - self.n]
-        rows = np.empty((len(index), self.x.shape[1]))
-        rows[in_x], rows[~in_x] = self.x[index[in_x]], self.y[index[~in_x] - self.n]
-        return rows
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -101,6 +79,27 @@ class TwoSampleBins:
         return weights
 
 
+@dataclass(frozen=True, slots=True)
+class TwoSampleBins(BinLayout):
+    """Pooled rows, and their order by bins."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    order: NDArray[np.intp]
+
+    def rows(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Rows ``start`` to ``stop`` of the bin order."""
+        index = self.order[start:stop]
+        in_x = index < self.n
+        if in_x.all():
+            return self.x[index]
+        if not in_x.any():
+            return self.y[index - self.n]
+        rows = np.empty((len(index), self.x.shape[1]))
+        rows[in_x], rows[~in_x] = self.x[index[in_x]], self.y[index[~in_x] - self.n]
+        return rows
+
+
 def two_sample_bins(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
@@ -123,7 +122,7 @@ def two_sample_bins(
         order_x[whole_x:],
         n + order_y[whole_y:],
     )
-    return TwoSampleBins(x, y, np.concatenate(bins_and_rest), size)
+    return TwoSampleBins(n, m, size, x, y, np.concatenate(bins_and_rest))
 
 
 def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
