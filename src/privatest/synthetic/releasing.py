@@ -209,7 +209,7 @@ def release(
             plan, chosen, weight_bound, tolerance, budget, rest, generator, source
         )
     facts = Facts(
-        n=len(plan.sample.rows),
+        n=len(plan.sample),
         spent=budget,
         method=f"{method} ({plan.kernel.family} kernel)",
         kernel=plan.kernel,
@@ -228,7 +228,7 @@ def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[
     schema = plan.sample.schema
     if schema is None or not has_atoms(schema):
         return ()
-    return measure_atoms(encode_sample(x, schema, units="own").rows, schema, budget, noise)
+    return measure_atoms(encode_sample(x, schema, units="own"), schema, budget, noise)
 
 
 def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
