@@ -295,7 +295,12 @@ def _held(
 def _encoded_batch(
     batch: object, schema: Schema | None, name: str, units: Units, *, by_name: bool
 ) -> NDArray[np.float64]:
-    return _encoded(read_data(batch, name), schema, name, units, by_name=by_name)
+    """Encode rows of a table with names; they may be laid out by columns."""
+    source = read_data(batch, name)
+    if schema is not None and by_name:
+        source = _chosen(source, tuple(schema.columns), name)
+    columns = [None] * source.width if schema is None else list(schema.columns.values())
+    return _by_columns(source, columns, _labels(source, schema if by_name else None, name), units)
 
 
 def _encoded(
@@ -309,11 +314,11 @@ def _encoded(
     if schema is None:
         if array is not None:
             return _as_it_is(array, name)
-        return _by_columns(source, [None] * source.width, labels, units)
+        return np.ascontiguousarray(_by_columns(source, [None] * source.width, labels, units))
     columns = list(schema.columns.values())
     if array is not None and array.dtype.kind in "biuf" and all(map(_has_bounds_only, columns)):
         return _placed_array(array, schema.box, labels, units)
-    return _by_columns(source, columns, labels, units)
+    return np.ascontiguousarray(_by_columns(source, columns, labels, units))
 
 
 def _chosen(source: Table, names: tuple[str, ...], name: str) -> Table:
@@ -381,11 +386,11 @@ def _by_columns(
             fill_codes(rows[:, index], values, column, label)
         else:
             fill_numbers(rows[:, index], values, column, label, units)
-    return np.ascontiguousarray(rows)
+    return rows
 
 
 def _empty(count: int, width: int) -> NDArray[np.float64]:
-    """Return room for rows; few are filled by columns and turned at the end, which is faster."""
+    """Return room for rows; for few by columns, which is faster to fill, to be turned later."""
     if count > _TURNED:  # too much to be held twice
         return np.empty((count, width))
     return np.empty((width, count)).T

@@ -19,7 +19,7 @@ from privatest.data.source import Source
 __all__ = ["BLOCK_ROWS", "Held", "Joined", "Stream", "array_blocks", "blocks_of", "source_of"]
 
 BLOCK_ROWS = 1 << 16  # rows of a block; the last one may be shorter
-_AT_ONCE = 1 << 18  # numbers that are encoded at a time
+_AT_ONCE = 1 << 19  # numbers that are encoded at a time
 _MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
 
 Blocks = Iterator[tuple[int, NDArray[np.float64]]]
