@@ -5,6 +5,7 @@ Same code, same blocks: whatever the parts, the batches and the threads are.
 
 from __future__ import annotations
 
+import pickle
 from functools import cache
 from itertools import pairwise
 
@@ -15,10 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privatest as pt
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.core.privacy import Budget
+from privatest.data.samples import encode_sample
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.source import Source, Workers
 from privatest.data.stream import BLOCK_ROWS
+from privatest.engines import local
 from privatest.noise import SimulatedNoise
+from privatest.synthetic.tables.measuring import measure_tables
+from privatest.synthetic.tables.plan import plan_tables
 
 HALF = BLOCK_ROWS + 2_345
 N = 2 * HALF
@@ -131,6 +137,12 @@ TESTS = {
     "statistic": lambda d, n: pt.me_test(
         d("u"), d("u", start=HALF), bounds=BOX, locations=3, release="statistic", noise=n, **OWN
     ),
+    "permuted me": lambda d, n: pt.me_permutation_test(
+        d("u", "v"), d("u", "v", start=HALF), bounds=BOX, locations=3, noise=n, **OWN
+    ),
+    "flipped me": lambda d, n: pt.me_permutation_test(
+        d("u"), d("u", start=9), bounds=BOX, locations=3, paired=True, noise=n, **OWN
+    ),
     "share": lambda d, n: pt.share(
         d("u", "v"), bounds=BOX, epsilon=1.0, delta=1e-6, locations=4, noise=n
     ),
@@ -157,3 +169,37 @@ def from_memory(name):
 def test_a_stream_gives_the_answer_from_memory(name, cuts, batch, threads):
     found = TESTS[name](Streamed(cuts, batch, threads), SimulatedNoise(3))
     assert plain(found) == from_memory(name)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_jobs_and_what_they_found_travel(name, monkeypatch):
+    """As on a cluster: a job is sent, and its summary comes back, in another order."""
+
+    def elsewhere(jobs, found, workers):
+        del workers
+        for place, job in reversed(jobs):
+            with local.one_blas_thread():
+                summary = pickle.loads(pickle.dumps(job)).run()
+            found[place].merge(pickle.loads(pickle.dumps(summary)))
+
+    expected = from_memory(name)
+    monkeypatch.setattr(local, "run", elsewhere)
+    assert plain(TESTS[name](Streamed([HALF // 3], N, 1), SimulatedNoise(3))) == expected
+
+
+@pytest.mark.parametrize("columns", [("u", "g"), ("u", "v", "w")])
+def test_releases_by_tables_count_what_passes(columns):
+    described = {
+        name: CategoricalColumn(tuple(LABELS)) if name == "g" else NumericColumn(0, 1)
+        for name in columns
+    }
+    schema = Schema(described)
+    found = []
+    for data in (Memory(), Streamed([5_000, 70_000], 30_000, 2)):
+        sample = encode_sample(data(*columns), schema, units="own")
+        plan = plan_tables(schema, len(sample), Budget(1, "1e-6"))
+        found.append(measure_tables(sample, plan, SimulatedNoise(1)))
+    for one, other in zip(found[0].measured, found[1].measured, strict=True):
+        np.testing.assert_array_equal(one.counts, other.counts)
+    for one, other in zip(found[0].moments, found[1].moments, strict=True):
+        np.testing.assert_array_equal(one, other)

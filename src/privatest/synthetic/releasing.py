@@ -299,7 +299,7 @@ def _subspace(
 
     ``share`` is what the coefficients take of the budget; None for all of it.
     """
-    rows, n = plan.sample.rows, len(plan.sample.rows)
+    rows, n = plan.sample.rows, len(plan.sample)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
     exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
