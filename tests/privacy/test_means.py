@@ -36,8 +36,9 @@ def neighbours(dimension: int) -> tuple[Floats, Floats]:
     return rows, other
 
 
-def moments_of(rows: Floats) -> list[Moments]:
-    return release.cube_moments(Sample((rows + 1) / 2, None))
+def moments_of(rows: Floats) -> Moments:
+    (found,) = release.cube_moments(Sample((rows + 1) / 2, None))
+    return found
 
 
 def across(dimension: int) -> tuple[Floats, Floats]:
@@ -63,7 +64,7 @@ def released(score: Score, budget: Budget, dimension: int, n: int) -> Callable[[
     noise, plan = SimulatedNoise(0), release.plan_release(n, dimension, budget, 1)
 
     def run(rows: Floats) -> float:
-        found = release.release_sample(*moments_of(rows), plan, noise)
+        found = release.release_sample(moments_of(rows), plan, noise)
         return score(found.mean, found.covariance)
 
     return run
@@ -216,7 +217,7 @@ def test_rows_of_a_person_are_hidden_together():
     def mechanism(rows_per_person: int) -> Callable[[Floats], float]:
         noise = SimulatedNoise(9)
         plan = release.plan_release(6, 1, Budget(1), rows_per_person)
-        return lambda data: float(release.release_sample(*moments_of(data), plan, noise).mean[0])
+        return lambda data: float(release.release_sample(moments_of(data), plan, noise).mean[0])
 
     assert audit(mechanism(3), rows, other, runs=1200) <= 1.0
     assert audit(mechanism(1), rows, other, runs=1200, error=PLANTED) > 1.0

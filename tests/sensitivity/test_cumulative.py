@@ -36,7 +36,8 @@ def test_rows(cells):
     tree, edges = tree_of(cells), np.linspace(0, 1, cells + 1)
 
     def nodes(rows, _):
-        return tree_counts(*cell_counts(Sample(rows, None), edges=edges), tree)
+        (counts,) = cell_counts(Sample(rows, None), edges=edges)
+        return tree_counts(counts, tree)
 
     assert moved(nodes, Space(LINE, 4, 3)) == tree_width(tree, 1)  # it is attained
 
@@ -60,6 +61,7 @@ def test_a_tree_with_a_level_forgotten_is_caught():
     tree, edges = tree_of(100), np.linspace(0, 1, 101)
 
     def nodes(rows, _):
-        return tree_counts(*cell_counts(Sample(rows, None), edges=edges), tree)
+        (counts,) = cell_counts(Sample(rows, None), edges=edges)
+        return tree_counts(counts, tree)
 
     assert moved(nodes, Space(LINE, 4, 3)) > tree_width(tree, 1) * (tree.levels - 1) / tree.levels

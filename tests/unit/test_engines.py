@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from privatest.core.errors import DataError
 from privatest.core.noise import SimulatedNoise
-from privatest.core.secret_order import secret_bins
+from privatest.core.secret_order import row_coins, secret_bins
 from privatest.data.samples import encode_sample
 from privatest.data.scanning import scan
 from privatest.data.source import Source, Workers
@@ -145,3 +145,13 @@ def test_fixed_point_does_not_depend_on_the_order():
         backwards.add(value)
     assert forwards.value == backwards.value
     assert abs(forwards.value - values.sum()) <= 1000 * forwards.step
+
+
+def test_coins_of_rows_are_fair_and_their_own():
+    """100,000 coins in two blocks: sums beyond five standard deviations, 6e-7 each; seeded."""
+    coins = row_coins(b"a secret", 0, 2 * BLOCK_ROWS)
+    assert abs(coins.sum() - BLOCK_ROWS) < 5 * np.sqrt(2 * BLOCK_ROWS) / 2
+    agree = (coins[:BLOCK_ROWS] == coins[BLOCK_ROWS:]).sum()
+    assert abs(agree - BLOCK_ROWS / 2) < 5 * np.sqrt(BLOCK_ROWS) / 2
+    np.testing.assert_array_equal(row_coins(b"a secret", 65_000, 66_000), coins[65_000:66_000])
+    assert (row_coins(b"another", 0, 100) != coins[:100]).any()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -77,15 +78,15 @@ class Streamed:
 
 
 BOX = (0.0, 1.0)
-OWN = {"epsilon": 1.0, "rng": 0}
-DELTA = OWN | {"delta": 1e-6}
-QUICK = {"n_bootstrap": 19}
-BOTH = {"bounds_x": BOX, "bounds_y": BOX}
-SIDES = {"categories_x": list(LABELS), "categories_y": list(LABELS)}
+OWN: dict[str, Any] = {"epsilon": 1.0, "rng": 0}
+DELTA: dict[str, Any] = OWN | {"delta": 1e-6}
+QUICK: dict[str, Any] = {"n_bootstrap": 19}
+BOTH: dict[str, Any] = {"bounds_x": BOX, "bounds_y": BOX}
+SIDES: dict[str, Any] = {"categories_x": list(LABELS), "categories_y": list(LABELS)}
 GROUP = Schema({"g": CategoricalColumn(("a", "b", "c"))})
 
 
-TESTS = {
+TESTS: dict[str, Any] = {
     "mean": lambda d, n: pt.private_mean(d("u", "v", "w"), bounds=BOX, noise=n, **OWN),
     "covariance": lambda d, n: pt.private_covariance(d("u", "v"), bounds=BOX, noise=n, **OWN),
     "hotelling": lambda d, n: pt.hotelling_test(
@@ -201,5 +202,5 @@ def test_releases_by_tables_count_what_passes(columns):
         found.append(measure_tables(sample, plan, SimulatedNoise(1)))
     for one, other in zip(found[0].measured, found[1].measured, strict=True):
         np.testing.assert_array_equal(one.counts, other.counts)
-    for one, other in zip(found[0].moments, found[1].moments, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for means in zip(found[0].moments, found[1].moments, strict=True):
+        np.testing.assert_array_equal(*means)

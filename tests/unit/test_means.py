@@ -36,7 +36,8 @@ BUDGETS = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}]
 
 
 def release_encoded(rows, plan):
-    return release_sample(*cube_moments(Sample(rows, None)), plan, SimulatedNoise(0))
+    (found,) = cube_moments(Sample(rows, None))
+    return release_sample(found, plan, SimulatedNoise(0))
 
 
 def run(test, *data, seed=0, **options):

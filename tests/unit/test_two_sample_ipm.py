@@ -123,7 +123,7 @@ def test_too_many_cells_and_too_few_rows():
 @pytest.mark.parametrize("distance", ["mean", "total-variation", "kolmogorov"])
 def test_metrics_travel_to_other_processes(distance):
     domain = Domain((2, 3)) if distance == "total-variation" else Domain((0, 0))
-    own = metric(distance, domain)
+    own: Any = metric(distance, domain)
     there = pickle.loads(pickle.dumps(own))
     rows = np.random.default_rng(0).integers(2, size=(9, 2)).astype(float)
     np.testing.assert_array_equal(there.features(rows), own.features(rows))

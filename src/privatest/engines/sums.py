@@ -39,6 +39,9 @@ STRETCH = 1 << 10  # rows that are summed in any order
 _ROUNDINGS = STRETCH + PIECE // STRETCH + BLOCK_ROWS // PIECE + 8
 
 Floats = NDArray[np.float64]
+CellsOf = Callable[[Floats], NDArray[np.intp] | NDArray[np.bool_]]
+"""Rows to the cell of each, or to whether they count; it travels to other processes."""
+
 Terms = Callable[[Floats], Floats]
 """Rows to a vector of each; a row by itself."""
 
@@ -129,14 +132,14 @@ class Counts:
     Parameters
     ----------
     cells_of : function
-        Rows to the cell of each, as integers; it travels to other processes.
+        Rows to the cell of each.
     size : int
         Number of cells.
     """
 
     __slots__ = ("cells_of", "counts")
 
-    def __init__(self, cells_of: Callable[[Floats], NDArray[np.intp]], size: int) -> None:
+    def __init__(self, cells_of: CellsOf, size: int) -> None:
         self.cells_of, self.counts = cells_of, np.zeros(size, dtype=np.int64)
 
     def update(self, rows: Floats, start: int) -> None:
@@ -149,9 +152,7 @@ class Counts:
         self.counts += other.counts
 
 
-def counts_of(
-    *samples: Sample, cells_of: Callable[[Floats], NDArray[np.intp]], size: int
-) -> list[NDArray[np.int64]]:
+def counts_of(*samples: Sample, cells_of: CellsOf, size: int) -> list[NDArray[np.int64]]:
     """Count the rows of each sample in public cells: exact, whatever the order."""
     found = summarise(*((sample, partial(Counts, cells_of, size)) for sample in samples))
     return [each.counts for each in found]

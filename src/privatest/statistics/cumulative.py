@@ -86,7 +86,7 @@ def _places(edges: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np
     # found by division: next to an edge it may be one off
     places += values >= edges[places + 1]
     places -= values < edges[places]
-    return np.clip(places, 0, last, out=places)
+    return np.asarray(np.clip(places, 0, last))
 
 
 def pair_counts(first: Counts, second: Counts) -> Counts:

@@ -208,9 +208,13 @@ def _mean(dimension: int, norm: MeanNorm) -> LinearMetric:
     return LinearMetric(
         features=_centred,
         width=dimension,
-        norm=partial(np.linalg.norm, ord=order, axis=1),
+        norm=partial(_norm, order),
         diameter=diameter * (1 + 1e-15),
     )
+
+
+def _norm(order: float, sums: Floats) -> Floats:
+    return np.asarray(np.linalg.norm(sums, ord=order, axis=1))
 
 
 def _centred(rows: Floats) -> Floats:

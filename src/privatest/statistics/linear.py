@@ -92,7 +92,7 @@ def _squares(products: Products, rows: Floats) -> Floats:
     u, v = np.ascontiguousarray((2 * rows - 1 - products.centre).T)
     uu, uv, vv = products.terms
     squares = (uu * u * u + uv * u * v + vv * v * v) ** 2
-    return np.minimum(squares, products.limit)[:, None]
+    return np.asarray(np.minimum(squares, products.limit))[:, None]
 
 
 def mean_square_sensitivity(n: int, rows_per_person: int, limit: float) -> float:

@@ -127,7 +127,7 @@ def _encoded_labels(data: Any, success: Category, name: str) -> NDArray[np.float
     codes = np.concatenate([np.empty(0, np.intp), *category_blocks(column, labels, name)])
     if (codes == MISSING).any():
         refuse_missing(name)
-    return (codes == 0).astype(np.float64)[:, None]
+    return np.asarray(codes == 0, dtype=np.float64)[:, None]
 
 
 def _code(column: CategoricalColumn, success: Category | None) -> int:
