@@ -28,6 +28,7 @@ import privatest as pt
 from benchmarks.measure import RESULTS, missing, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.independence import line, linear, rank_intervals
 from privatest.mechanisms.additive import linf_scale
 from privatest.noise import SimulatedNoise
@@ -191,7 +192,9 @@ def rejects(name: str, data: Pair, budget: Budget, seeds: list[int]) -> bool:
     spent = epsilon * (1 - linear._SHARE * (n * epsilon >= linear._ROWS * linear._SMALLEST_LIMIT))
     scale = linf_scale(line_sensitivity(n, 1), spent)
     noise = rng.gamma(6, scale) * rng.uniform(-1, 1, size=5)
-    released = line.Line.of(n, line_moments(data[0] / 4, data[1] / 4) + noise, scale)
+    released = line.Line.of(
+        n, line_moments(Sample((np.column_stack(data) / 4 + 1) / 2, None)) + noise, scale
+    )
     alternative: Any = side or "two-sided"
     return line.line_pvalue(released, alternative, 999, rng) <= 0.05
 

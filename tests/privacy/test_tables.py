@@ -13,6 +13,7 @@ import pytest
 
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
+from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import additive
 from privatest.noise import SecureNoise, SimulatedNoise
@@ -45,8 +46,7 @@ def rows_of(columns, n, high):
 
 def measured(rows, described, budget, noise):
     plan = plan_tables(described, len(rows), budget)
-    codes = [cells.codes(rows[:, i]) for i, cells in enumerate(plan.cells)]
-    return measure_tables(np.column_stack(codes), plan.places(rows), plan, noise)
+    return measure_tables(Sample(rows, None), plan, noise)
 
 
 class Recorder(SimulatedNoise):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from privatest.core.errors import DataError
 from privatest.core.noise import SimulatedNoise
-from privatest.core.secret_order import secret_bins, secret_pair_bins
+from privatest.core.secret_order import row_coins, secret_bins, secret_pair_bins
 from privatest.data.samples import encode_sample
 from privatest.data.scanning import scan
 from privatest.data.source import Source, Workers
@@ -179,3 +179,13 @@ def test_mixed_pairs_have_as_many_rows_of_each_kind(n, m):
     counts = [np.bincount(side.of_rows(0, rows), minlength=6) for side, rows in ((x, n), (y, m))]
     np.testing.assert_array_equal(counts[0][::2], counts[1][::2])
     np.testing.assert_array_equal((counts[0] + counts[1]).reshape(-1, 2).sum(axis=1), sizes)
+
+
+def test_coins_of_rows_are_fair_and_their_own():
+    """100,000 coins in two blocks: sums beyond five standard deviations, 6e-7 each; seeded."""
+    coins = row_coins(b"a secret", 0, 2 * BLOCK_ROWS)
+    assert abs(coins.sum() - BLOCK_ROWS) < 5 * np.sqrt(2 * BLOCK_ROWS) / 2
+    agree = (coins[:BLOCK_ROWS] == coins[BLOCK_ROWS:]).sum()
+    assert abs(agree - BLOCK_ROWS / 2) < 5 * np.sqrt(BLOCK_ROWS) / 2
+    np.testing.assert_array_equal(row_coins(b"a secret", 65_000, 66_000), coins[65_000:66_000])
+    assert (row_coins(b"another", 0, 100) != coins[:100]).any()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 
-__all__ = ["SecretBins", "secret_bins", "secret_pair_bins"]
+__all__ = ["SecretBins", "row_coins", "secret_bins", "secret_pair_bins"]
 
 KEYS_PER_DIGEST = 1 << 16
 _TOP = np.uint64(48)  # the highest 16 bits say nearly always which bin it is
@@ -124,6 +124,17 @@ def _counts(bins: SecretBins, rows: int) -> NDArray[np.int64]:
         found = bins.of_rows(start, min(start + KEYS_PER_DIGEST, rows))
         counts += np.bincount(found, minlength=bins.count)
     return counts
+
+
+def row_coins(key: bytes, start: int, stop: int) -> NDArray[np.bool_]:
+    """Return a fair, secret coin of each of the rows ``start`` to ``stop``."""
+    first, last = start // KEYS_PER_DIGEST, -(-stop // KEYS_PER_DIGEST)
+    parts = [np.empty(0, np.uint8)]
+    for number in range(first, last):
+        digest = hashlib.shake_256(key + b"coins" + number.to_bytes(8, "little"))
+        parts.append(np.frombuffer(digest.digest(KEYS_PER_DIGEST // 8), dtype=np.uint8))
+    coins = np.unpackbits(np.concatenate(parts)).view(np.bool_)
+    return coins[start - first * KEYS_PER_DIGEST : stop - first * KEYS_PER_DIGEST]
 
 
 def _keys(secret: bytes, start: int, stop: int) -> Keys:

@@ -16,7 +16,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.samples import TwoSamples, encode_pairs
+from privatest.data.samples import TwoSamples, beside, encode_pairs
 from privatest.independence.line import (
     CorrelationInterval,
     Line,
@@ -241,15 +241,15 @@ class _Asked:
         # public: it says whether a variance can be had
         limit = min(n * epsilon / _ROWS, _LARGEST_LIMIT * people)
         share = _SHARE if limit >= _SMALLEST_LIMIT * people else 0.0
-        x, y = (2 * side.values - 1 for side in sides)
+        pairs = beside(*sides)
         sensitivity, spent = line_sensitivity(n, people), (1 - share) * epsilon
-        moments = line_moments(x, y)
+        moments = line_moments(pairs)
         released = linf_mean(moments, sensitivity=sensitivity, epsilon=spent, noise=self.noise)
         line = Line.of(n, released, linf_scale(sensitivity, spent))
         if not share:
             return line
         wanted = products(line, limit)
-        square = np.array([mean_square(x, y, wanted)])
+        square = np.array([mean_square(pairs, wanted)])
         moved, left = mean_square_sensitivity(n, people, limit), share * epsilon
         (noisy,) = linf_mean(square, sensitivity=moved, epsilon=left, noise=self.noise)
         error = math.sqrt(2) * linf_scale(moved, left)

@@ -113,7 +113,7 @@ def hodges_lehmann(
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
     grid = grid_of(samples.x, half)
-    counts = pair_counts(*(cell_counts(sample.values, grid.edges) for sample in samples))
+    counts = pair_counts(*cell_counts(*samples, edges=grid.edges))
     tree = tree_of(len(counts))
     moved = pairs_of_a_person(n, m, adjacency) * samples.rows_per_person
     noisy = noisy_cumulative(counts, tree, moved=moved, budget=budget, noise=source)

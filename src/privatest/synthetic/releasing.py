@@ -209,7 +209,7 @@ def release(
             plan, chosen, weight_bound, tolerance, budget, rest, generator, source
         )
     facts = Facts(
-        n=len(plan.sample.rows),
+        n=len(plan.sample),
         spent=budget,
         method=f"{method} ({plan.kernel.family} kernel)",
         kernel=plan.kernel,
@@ -228,7 +228,7 @@ def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[
     schema = plan.sample.schema
     if schema is None or not has_atoms(schema):
         return ()
-    return measure_atoms(encode_sample(x, schema, units="own").rows, schema, budget, noise)
+    return measure_atoms(encode_sample(x, schema, units="own"), schema, budget, noise)
 
 
 def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
@@ -299,7 +299,7 @@ def _subspace(
 
     ``share`` is what the coefficients take of the budget; None for all of it.
     """
-    rows, n = plan.sample.rows, len(plan.sample.rows)
+    rows, n = plan.sample.rows, len(plan.sample)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
     exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)

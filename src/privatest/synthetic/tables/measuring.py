@@ -16,6 +16,7 @@ from privatest.core.noise import NoiseSource
 from privatest.data.samples import Sample
 from privatest.synthetic.answering.estimates import Facts
 from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.tables.counting import coded, derived
 from privatest.synthetic.tables.grouping import grouped, merged, on_simplex, useful_pairs
 from privatest.synthetic.tables.measured import Measured, Wanted, measure
 from privatest.synthetic.tables.mixture import Target, fit_mixture
@@ -85,17 +86,13 @@ class Tables:
         return [int(group.max()) + 1 for group in self.fine]
 
 
-def measure_tables(
-    codes: NDArray[np.intp], places: NDArray[np.float64], plan: TablesPlan, noise: NoiseSource
-) -> Tables:
+def measure_tables(sample: Sample, plan: TablesPlan, noise: NoiseSource) -> Tables:
     """Measure means and all single columns, then pairs of columns, for all of the budget.
 
     Parameters
     ----------
-    codes : ndarray
-        The cell of each private row in each column.
-    places : ndarray
-        The private rows' values, where bounds are 0 and 1.
+    sample : Sample
+        Private rows in the columns' own units; each round goes through them once.
     plan : TablesPlan
         The rounds.
     noise : NoiseSource
@@ -110,6 +107,7 @@ def measure_tables(
     round are chosen from noisy tables of earlier rounds: post-processing, and adaptive
     composition of Gaussian mechanisms. docs/proofs/tables.md.
     """
+    codes = coded(sample, plan.cells)
 
     def buy(wanted: Sequence[Wanted], share: Fraction) -> list[Measured]:
         return measure(
@@ -125,7 +123,7 @@ def measure_tables(
     means, mean_sigma = [np.empty(0)], 0.0
     if plan.means:
         means, mean_sigma = measure_moments(
-            places,
+            derived(sample, plan.places, sample.width),
             codes,
             [len(cells) for cells in plan.cells],
             plan.moments,
@@ -202,8 +200,7 @@ def tables_release(
     **Privacy** The noisy tables are (epsilon, delta)-private; the rest is post-processing.
     """
     assert sample.schema is not None
-    codes = [cells.codes(sample.rows[:, place]) for place, cells in enumerate(plan.cells)]
-    tables = measure_tables(np.column_stack(codes), plan.places(sample.rows), plan, noise)
+    tables = measure_tables(sample, plan, noise)
     # from here on everything is post-processing
     wanted = targets(tables, plan.names, plan.n)
     mixture = fit_mixture(
