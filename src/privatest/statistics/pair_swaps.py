@@ -10,7 +10,7 @@ Proof: docs/proofs/private-groups.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,13 @@ from privatest.statistics.bins import (
     summation_depth,
     tiles,
 )
+from privatest.statistics.cells import PlacedLine, bin_sums
 from privatest.statistics.ipm import LineMetric
 
 __all__ = [
     "SWAP_BINS",
     "pair_swaps_sensitivity",
+    "permuted_swaps_cells",
     "permuted_swaps_exact",
     "permuted_swaps_features",
     "permuted_swaps_line",
@@ -141,6 +143,23 @@ def permuted_swaps_line(
         return lambda chosen: np.take(swaps.signs[chosen], bins, axis=1) * own
 
     return metric.values(rows, weights, n_permutations + 1)
+
+
+def permuted_swaps_cells(
+    lines: Iterable[PlacedLine],
+    labels: NDArray[np.float64],
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean over lines of T from cells (1 × permutations), and a bound on its error."""
+    swaps, total = _Swaps.draw(labels, n_permutations, rng), len(labels)
+    whole = np.round(swaps.weights * total)  # -1, 0 or 1
+    found, errors = [], []
+    for line in lines:
+        heights = line.heights(swaps.signs @ bin_sums(line, swaps.edges, whole))
+        found.append(line.distance(heights / total))
+        errors.append(line.rounding)
+    return np.mean(found, axis=0)[None, :], np.array([max(errors)])
 
 
 def permuted_swaps_exact(
