@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.validation import integer_at_least, reject
 
-__all__ = ["MOST_CELLS", "CheckedGrid", "Grid", "cut_points", "read_grid"]
+__all__ = ["MOST_CELLS", "CheckedGrid", "Grid", "cut_points", "equal_cuts", "read_grid"]
 
 Grid = int | Sequence[float] | NDArray[Any] | Literal["exact"] | None
 """Public: None, a number of equal cells between the bounds, cut points, or "exact"."""
@@ -53,5 +53,16 @@ def cut_points(grid: int | NDArray[np.float64], lower: float, upper: float) -> N
             "grid, as a number of cells, needs bounds. Pass bounds=(lower, upper), or an array of "
             "cut points as grid."
         )
-    cuts = np.linspace(lower, upper, grid + 1)[1:-1]
-    return np.unique(cuts)  # bounds may be so close that floats run out
+    return equal_cuts(lower, upper, grid)
+
+
+def equal_cuts(lower: float, upper: float, cells: int) -> NDArray[np.float64]:
+    """Return the cut points between equal cells; fewer if bounds are so close that floats run out.
+
+    Examples
+    --------
+    >>> equal_cuts(0, 2, 4).tolist()
+    [0.5, 1.0, 1.5]
+    """
+    shares = np.arange(1, cells) / cells
+    return np.unique(lower * (1 - shares) + upper * shares)  # far bounds cannot overflow

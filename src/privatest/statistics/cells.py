@@ -25,7 +25,7 @@ __all__ = [
     "cell_codes",
     "cell_counts",
     "cut_cells",
-    "equal_cuts",
+    "from_extremes",
     "permuted_bins_cells",
     "rank_cells",
 ]
@@ -41,11 +41,6 @@ Codes = NDArray[np.int32]
 Sums = NDArray[np.float64]
 
 
-def equal_cuts(lower: float, upper: float, cells: int) -> Floats:
-    """Return the cut points between ``cells`` equal cells of an interval."""
-    return np.linspace(lower, upper, cells + 1)[1:-1]
-
-
 def cell_codes(values: Floats, cuts: Floats) -> Codes:
     """Return how many cut points are below each value: cell c has values up to cuts[c].
 
@@ -56,8 +51,9 @@ def cell_codes(values: Floats, cuts: Floats) -> Codes:
     """
     codes = np.empty(len(values), dtype=np.int32)
     edges = np.concatenate([[-np.inf], cuts, [np.inf]])
-    step = (cuts[-1] - cuts[0]) / max(1, len(cuts) - 1)
-    if len(cuts) < 3 or not np.allclose(np.diff(cuts), step, rtol=1e-6):
+    with np.errstate(over="ignore"):
+        gaps, step = np.diff(cuts), (cuts[-1] - cuts[0]) / max(1, len(cuts) - 1)
+    if len(cuts) < 3 or np.isinf(step) or not np.allclose(gaps, step, rtol=1e-6, atol=0):
         codes[:] = np.searchsorted(cuts, values)
         return codes
     for start in range(0, len(values), _BLOCK):  # evenly spaced: a guess, off by one at most
@@ -134,13 +130,8 @@ class PlacedLine:
         """Return the distance for each row of ``heights``, the last axis being the line."""
         if self.kind == "wasserstein":
             return np.asarray(np.abs(heights).mean(axis=-1) * self.length)
-        if self.kind == "below":
-            return np.asarray(-heights.min(axis=-1, initial=0.0))
-        top = heights.max(axis=-1, initial=0.0)
-        if self.kind == "above":
-            return np.asarray(top)
-        bottom = -heights.min(axis=-1, initial=0.0)
-        return np.asarray(top + bottom if self.kind == "kuiper" else np.maximum(top, bottom))
+        top, bottom = heights.max(axis=-1, initial=0.0), -heights.min(axis=-1, initial=0.0)
+        return from_extremes(self.kind, top, bottom)
 
     @property
     def rounding(self) -> float:
@@ -151,6 +142,15 @@ class PlacedLine:
         """
         additions = 32.0 + (self.count if self.kind == "wasserstein" else 0)
         return additions * self.length * UNIT_ROUNDOFF
+
+
+def from_extremes(kind: LineKind, top: Floats, bottom: Floats) -> Floats:
+    """Return a distance, not Wasserstein's, from how far a function gets above and below 0."""
+    if kind == "kuiper":  # over an interval it grows by the difference of two of its values
+        return np.asarray(top + bottom)
+    if kind in ("above", "below"):
+        return top if kind == "above" else bottom
+    return np.maximum(top, bottom)
 
 
 def cut_cells(line: Floats, cuts: Floats, kind: LineKind) -> PlacedLine:

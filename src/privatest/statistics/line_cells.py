@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.privacy import PermutationSensitivity
+from privatest.data.cuts import equal_cuts
 from privatest.statistics.cells import (
     FINE_STEPS,
     LineKind,
     PlacedLine,
     area_cells,
     cut_cells,
-    equal_cuts,
 )
 from privatest.statistics.ipm import LineMetric
 
