@@ -255,7 +255,7 @@ def _on_cells(chosen: LinearMetric | LineMetric, samples: TwoSamples, grid: Chec
             )
         return chosen
     rows = len(samples.x) + len(samples.y)
-    if grid == "exact" or (grid is None and rows <= EXACT_ROWS):
+    if isinstance(grid, str) or (grid is None and rows <= EXACT_ROWS):
         return chosen
     if isinstance(grid, np.ndarray):
         if chosen.kind == "wasserstein":

@@ -175,7 +175,7 @@ def ks_2samp(
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
     cuts = _cuts(checked, samples, facts["parameters"])
     if adjacency == "row":
-        exact = cuts is None and checked == "exact"
+        exact = isinstance(checked, str)
         return private_groups_ks(
             samples, statistic, alternative, n_permutations, generator, common, cuts, exact=exact
         )
