@@ -23,11 +23,19 @@ from privatest.statistics.cells import (
 )
 from privatest.statistics.ipm import LineMetric
 
-__all__ = ["EXACT_ROWS", "RANK_CELLS", "CellMetric", "cell_metric", "rank_cells_sensitivity"]
+__all__ = [
+    "EXACT_ROWS",
+    "MOST_CELLS_CHOSEN",
+    "RANK_CELLS",
+    "CellMetric",
+    "cell_metric",
+    "rank_cells_sensitivity",
+]
 
 EXACT_ROWS = 1 << 14  # up to so many rows sorted values are summed for each permutation
 RANK_CELLS = 1024
-_CELLS = {"kolmogorov": 4096, "wasserstein": 1024}
+MOST_CELLS_CHOSEN = 4096
+_CELLS = {"kolmogorov": MOST_CELLS_CHOSEN, "wasserstein": 1024}
 _SLICED_CELLS = 256  # for each direction
 
 Floats = NDArray[np.float64]
