@@ -115,7 +115,7 @@ def ks_1samp(
     distribution function lies nowhere above ("greater") or below ("less") the given one. With a
     grid u is uniform between the values of the cdf at the ends of a cell; for KS and Kuiper of
     more than 4,194,304 rows distances are measured at the ends of cells only, and p-values are
-    too large by a few percent (for 1024 cells of about equal probability).
+    too large: a level of .05 is .044 for 1024 cells that are equally likely, .022 for 16.
 
     References
     ----------
