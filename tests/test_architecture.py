@@ -27,6 +27,7 @@ DOCS = ROOT / "docs"
 LAYERS: list[tuple[str, ...]] = [
     ("core",),
     ("data", "kernels"),
+    ("engines",),
     ("statistics",),
     ("laws",),
     ("mechanisms",),

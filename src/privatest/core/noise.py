@@ -44,6 +44,9 @@ class NoiseSource(Protocol):
     def permutation(self, size: int) -> NDArray[np.intp]:
         """Return a uniform permutation of ``range(size)``."""
 
+    def key(self) -> bytes:
+        """Return 32 secret random bytes, from which a secret order of rows is made."""
+
     def uniforms(self, size: int) -> NDArray[np.float64]:
         """Return independent uniform numbers, odd multiples of 2^-53 in (0, 1)."""
 
@@ -91,6 +94,10 @@ class SecureNoise:
             fresh = np.lexsort((self.permutation(len(runs)), runs))
             order[tied] = order[tied][fresh]
         return order
+
+    def key(self) -> bytes:
+        """Return 32 bytes of the operating system's entropy."""
+        return secrets.token_bytes(32)
 
     def uniforms(self, size: int) -> NDArray[np.float64]:
         """Return uniform numbers from the operating system's entropy.
@@ -148,6 +155,10 @@ class SimulatedNoise:
     def permutation(self, size: int) -> NDArray[np.intp]:
         """Return a seeded permutation."""
         return self._rng.permutation(size)
+
+    def key(self) -> bytes:
+        """Return seeded bytes."""
+        return self._rng.bytes(32)
 
     def uniforms(self, size: int) -> NDArray[np.float64]:
         """Return seeded uniform numbers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ from privatest.data.columns import (
 )
 from privatest.data.domain import Box, Domain
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.source import Source
+from privatest.data.stream import Stream
 from privatest.data.tables import Table, arranged, label_of, read_data
 
 __all__ = [
@@ -49,8 +52,8 @@ class Sample:
 
     Attributes
     ----------
-    rows : array of shape (n, d)
-        Numbers in the given units, categories as 0, 1, ...
+    held : array of shape (n, d), or Stream
+        Rows in memory, or a way to read them.
     schema : Schema or None
         The public description; None without bounds.
     names : tuple of str or None
@@ -59,14 +62,28 @@ class Sample:
         Whether numbers are mapped to [0, 1] by their bounds, or only clipped to them.
     """
 
-    rows: NDArray[np.float64]
+    held: NDArray[np.float64] | Stream
     schema: Schema | None
     names: tuple[str, ...] | None = None
     units: Units = "box"
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.rows)
+        return len(self.held)
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """All rows: numbers in the given units, categories as 0, 1, ...
+
+        Those of a stream are read at every call. A test that can do with one pass asks
+        :func:`privatest.engines.summaries.summarise` instead.
+        """
+        return self.held.load() if isinstance(self.held, Stream) else self.held
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.width if isinstance(self.held, Stream) else self.held.shape[1]
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -75,19 +92,19 @@ class Sample:
 
     def part(self, index: NDArray[np.intp]) -> Sample:
         """Return some of the rows."""
-        return replace(self, rows=self.rows[index])
+        return replace(self, held=self.rows[index])
 
     @property
     def domain(self) -> Domain:
         """The set that rows lie in."""
         if self.schema is None:
-            return Domain.anywhere(self.rows.shape[1])
+            return Domain.anywhere(self.width)
         return Domain(self.schema.domain.levels, bounded=self.units == "box")
 
     @property
     def box(self) -> Box:
         """The bounds in the data's own units."""
-        return Box.anywhere(self.rows.shape[1]) if self.schema is None else self.schema.box
+        return Box.anywhere(self.width) if self.schema is None else self.schema.box
 
     @property
     def unit(self) -> str:
@@ -104,7 +121,7 @@ class Sample:
         """A name for each column: those of the description or of the data, else x1, x2, ..."""
         if self.schema is not None:
             return tuple(self.schema.columns)
-        return self.names or numbered_names(self.rows.shape[1])
+        return self.names or numbered_names(self.width)
 
 
 class TwoSamples(NamedTuple):
@@ -164,8 +181,8 @@ def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box"
     schema = schema_of(bounds, first, second)
     names = tuple(schema.columns) if schema and by_name else first.labels or second.labels
     left, right = (
-        Sample(_encoded(table, schema, name, units, by_name=by_name), schema, names, units)
-        for table, name in ((first, "x"), (second, "y"))
+        Sample(_held(data, table, schema, name, units, by_name=by_name), schema, names, units)
+        for data, table, name in ((x, first, "x"), (y, second, "y"))
     )
     return TwoSamples(left, right)
 
@@ -202,7 +219,8 @@ def encode_sample(data: object, bounds: Bounds, name: str = "x", *, units: Units
     source, by_name = read_data(data, name), _by_name(bounds)
     schema = schema_of(bounds, source)
     names = tuple(schema.columns) if schema and by_name else source.labels
-    return Sample(_encoded(source, schema, name, units, by_name=by_name), schema, names, units)
+    held = _held(data, source, schema, name, units, by_name=by_name)
+    return Sample(held, schema, names, units)
 
 
 def encode_like(data: object, sample: Sample, name: str) -> Sample:
@@ -245,6 +263,25 @@ def _alike(first: Table, second: Table) -> tuple[Table, Table]:
     if first.names is not None and second.names is not None:
         second = arranged(second, first.names, "y")
     return first, second
+
+
+def _held(
+    data: object, table: Table, schema: Schema | None, name: str, units: Units, *, by_name: bool
+) -> NDArray[np.float64] | Stream:
+    """Encode rows now, or say how they are encoded when they are read."""
+    if not isinstance(data, Source):
+        return _encoded(table, schema, name, units, by_name=by_name)
+    if schema is not None and by_name:
+        table = _chosen(table, tuple(schema.columns), name)
+    assert table.names is not None  # a source has names
+    encode = partial(_encoded_batch, schema=schema, name=name, units=units, by_name=by_name)
+    return Stream(data.select(table.names), encode, table.width)
+
+
+def _encoded_batch(
+    batch: object, schema: Schema | None, name: str, units: Units, *, by_name: bool
+) -> NDArray[np.float64]:
+    return _encoded(read_data(batch, name), schema, name, units, by_name=by_name)
 
 
 def _encoded(

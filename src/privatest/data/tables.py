@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError
 from privatest.core.validation import listed
 from privatest.data.columns import refuse_missing
+from privatest.data.source import Source
 
 __all__ = ["Table", "arranged", "label_of", "read_data"]
 
@@ -53,6 +55,8 @@ def read_data(data: Any, name: str) -> Table:
     if pandas is not None and isinstance(data, pandas.DataFrame):
         names = tuple(str(label) for label in data.columns)
         table = Table(names, len(names), lambda index: data.iloc[:, index])
+    elif isinstance(data, Source):
+        table = Table(data.names, len(data.names), partial(_source_column, data))
     elif isinstance(data, Mapping):
         table = Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__)
     elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
@@ -62,6 +66,15 @@ def read_data(data: Any, name: str) -> Table:
     if table.width == 0:
         raise DataError(f"{name} must have at least one column.")
     return table
+
+
+def _source_column(source: Source, index: int) -> Any:
+    """Read a column of a source into memory, for what has no other way."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    name = source.names[index]
+    batches = list(source.tables(0, len(source), (name,)))
+    return pa.chunked_array([batch.column(0) for batch in batches])
 
 
 def _read_arrow(data: Any) -> Table:

@@ -1,0 +1,144 @@
+"""What one pass over rows keeps, and how the rows are gone through.
+
+A summary is empty, is updated by blocks of rows, and merges with another of its kind. Its numbers
+are integers, or floats that are rounded to fixed point once a block (:class:`FixedPoint`): they
+do not depend on the order in which blocks are added. Proof: docs/proofs/exact-sums.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.data.samples import Sample
+from privatest.data.source import Workers
+from privatest.data.stream import BLOCK_ROWS, Stream, array_blocks
+
+__all__ = ["FixedPoint", "Job", "Summary", "jobs_of", "summarise"]
+
+_BLOCKS_PER_JOB = 16  # of rows in memory, and the least of a stream
+
+
+class Summary(Protocol):
+    """What is known of the rows seen so far."""
+
+    def update(self, rows: NDArray[np.float64], start: int) -> None:
+        """Add a block of encoded rows; ``start`` is the number of the first in its sample."""
+
+    def merge(self, other: Self) -> None:
+        """Add what another has seen: other blocks of the same sample."""
+
+
+Made = TypeVar("Made", bound=Summary)
+
+
+class FixedPoint:
+    """Sums of floats as integers: adding them is exact, so any order gives the same sum.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the sums.
+    largest : float
+        Public bound on the absolute value of a whole sum.
+    """
+
+    __slots__ = ("shift", "units")
+
+    def __init__(self, shape: tuple[int, ...], largest: float) -> None:
+        self.shift = 61 - int(np.ceil(np.log2(max(largest, 1.0))))
+        self.units = np.zeros(shape, dtype=np.int64)
+
+    def add(self, sums: NDArray[np.float64], where: Any = ...) -> None:
+        """Add the sums of a block, each rounded to a multiple of 2^-shift."""
+        self.units[where] += np.rint(np.ldexp(sums, self.shift)).astype(np.int64)
+
+    def merge(self, other: FixedPoint) -> None:
+        """Add other sums."""
+        self.units += other.units
+
+    @property
+    def step(self) -> float:
+        """Twice the largest error of one addition."""
+        return float(np.ldexp(1.0, -self.shift))
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """The sums as floats."""
+        return np.ldexp(self.units.astype(np.float64), -self.shift)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Rows ``start`` to ``stop`` of one sample, for a worker; ``start`` begins a block."""
+
+    held: NDArray[np.float64] | Stream
+    empty: Callable[[], Summary]
+    start: int
+    stop: int
+
+    def run(self, seen: Callable[[int], None] | None = None) -> Summary:
+        """Read the rows and return their summary."""
+        summary = self.empty()
+        blocks = (
+            self.held.blocks(self.start, self.stop)
+            if isinstance(self.held, Stream)
+            else array_blocks(self.held, self.start, self.stop)
+        )
+        for first, rows in blocks:
+            summary.update(rows, first)
+            if seen is not None:
+                seen(len(rows))
+        return summary
+
+
+def jobs_of(sample: Sample, empty: Callable[[], Summary]) -> list[Job]:
+    """Cut a sample into jobs that begin with a block, near the beginning of a part."""
+    held, total = sample.held, len(sample)
+    if not isinstance(held, Stream):
+        step = _BLOCKS_PER_JOB * BLOCK_ROWS
+        cuts = [*range(0, total, step), total]
+    else:
+        cuts = [0]
+        for start in held.source.starts[1:-1]:
+            aligned = -(-start // BLOCK_ROWS) * BLOCK_ROWS
+            if aligned - cuts[-1] >= _BLOCKS_PER_JOB * BLOCK_ROWS and aligned < total:
+                cuts.append(aligned)
+        cuts.append(total)
+    return [Job(held, empty, a, b) for a, b in pairwise(cuts) if a < b]
+
+
+def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
+    """Go once through the rows of each sample.
+
+    Parameters
+    ----------
+    *asked : (Sample, function)
+        The rows, and what makes an empty summary of them. The function travels to other
+        processes, where the rows are read by them.
+    """
+    from privatest.engines import local  # noqa: PLC0415
+
+    jobs = [jobs_of(sample, empty) for sample, empty in asked]
+    workers = _workers([sample for sample, _ in asked])
+    if workers.engine == "dask":
+        from privatest.engines import dask  # noqa: PLC0415
+
+        run = dask.run
+    else:
+        run = local.run
+    found: list[Any] = [empty() for _, empty in asked]
+    flat = [(place, job) for place, own in enumerate(jobs) for job in own]
+    run(flat, found, workers)
+    return found
+
+
+def _workers(samples: Sequence[Sample]) -> Workers:
+    """Return who works for the first sample that is not in memory."""
+    streams = (sample.held for sample in samples)
+    return next((held.source.workers for held in streams if isinstance(held, Stream)), Workers())

@@ -1,0 +1,147 @@
+"""One pass over rows: the same sums whatever the batches, the threads and the cuts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privatest.core.errors import DataError
+from privatest.core.noise import SimulatedNoise
+from privatest.core.secret_order import secret_bins
+from privatest.data.samples import encode_sample
+from privatest.data.scanning import scan
+from privatest.data.source import Source, Workers
+from privatest.data.stream import BLOCK_ROWS
+from privatest.engines.progress import watching
+from privatest.engines.summaries import FixedPoint, summarise
+
+
+class Total:
+    """Sum of the rows, each times its number."""
+
+    def __init__(self):
+        self.sums = FixedPoint((2,), 1e12)
+        self.starts: list[int] = []
+
+    def update(self, rows, start):
+        numbers = np.arange(start, start + len(rows), dtype=float)
+        self.sums.add(numbers @ rows)
+        self.starts.append(start)
+
+    def merge(self, other):
+        self.sums.merge(other.sums)
+        self.starts += other.starts
+
+
+ROWS = np.random.default_rng(3).uniform(size=(3 * BLOCK_ROWS + 17, 2))
+
+
+class Cut:
+    """Rows of an array, in batches of one size."""
+
+    def __init__(self, rows, batch, claimed=None):
+        self.held, self.batch = rows, batch
+        self.rows = len(rows) if claimed is None else claimed
+        self.label = "a part"
+
+    def batches(self, columns):
+        for start in range(0, len(self.held), self.batch):
+            part = self.held[start : start + self.batch]
+            table = {"a": part[:, 0], "b": part[:, 1]}
+            yield pa.record_batch({name: table[name] for name in columns})
+
+
+def cut_source(cuts, batch, threads):
+    edges = [0, *sorted(cuts), len(ROWS)]
+    parts = tuple(Cut(ROWS[a:b], batch) for a, b in pairwise(edges))
+    return Source(("a", "b"), parts, Workers(threads=threads))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.integers(0, len(ROWS)), max_size=4),
+    st.integers(5_000, 200_000),
+    st.integers(1, 3),
+)
+def test_a_pass_gives_the_same_sums_for_any_cut(cuts, batch, threads):
+    sample = encode_sample(cut_source(cuts, batch, threads), (0, 1))
+    (streamed,) = summarise((sample, Total))
+    (held,) = summarise((encode_sample(ROWS, (0, 1)), Total))
+    np.testing.assert_array_equal(streamed.sums.units, held.sums.units)
+    assert sorted(streamed.starts) == [0, BLOCK_ROWS, 2 * BLOCK_ROWS, 3 * BLOCK_ROWS]
+    np.testing.assert_array_equal(sample.rows, ROWS)
+
+
+@pytest.mark.parametrize("claimed", [100, 102])
+def test_a_part_with_another_number_of_rows_is_refused(claimed):
+    source = Source(("a", "b"), (Cut(ROWS[:101], 50, claimed), Cut(ROWS[:9], 9)))
+    with pytest.raises(DataError, match="a part does not have the number of rows"):
+        summarise((encode_sample(source, (0, 1)), Total))
+
+
+def test_parquet_is_read_by_row_groups(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1]}), path, row_group_size=70_000)
+    (streamed,) = summarise((encode_sample(scan(path), (0, 1)), Total))
+    (held,) = summarise((encode_sample(ROWS, (0, 1)), Total))
+    np.testing.assert_array_equal(streamed.sums.units, held.sums.units)
+
+
+def test_watchers_are_told_how_far_a_pass_is():
+    told: list[tuple[int, int]] = []
+    with watching(lambda done, total: told.append((done, total))):
+        summarise((encode_sample(ROWS, (0, 1)), Total))
+    assert told[-1] == (len(ROWS), len(ROWS))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(0, 3))
+def test_secret_bins_have_the_sizes_asked_for(sizes, seed):
+    bins = secret_bins([*sizes, 0], SimulatedNoise(seed))
+    total = sum(sizes)
+    found = bins.of_rows(0, total)
+    assert np.bincount(found, minlength=len(sizes) + 1).tolist() == [*sizes, 0]
+    middle = total // 2
+    both = np.concatenate([bins.of_rows(0, middle), bins.of_rows(middle, total)])
+    np.testing.assert_array_equal(both, found)
+
+
+def test_secret_bins_are_a_uniform_assignment():
+    """Each of the 6 ways to put 4 rows in two bins of 2 comes up 1/6 of the time.
+
+    Chi-squared with 5 degrees of freedom; false alarm 1e-6, and the seeds are fixed.
+    """
+    ways = [
+        tuple(secret_bins([2, 2], SimulatedNoise(seed)).of_rows(0, 4).tolist())
+        for seed in range(3000)
+    ]
+    counts = np.unique(ways, axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert (np.square(counts - 500) / 500).sum() < 35.9
+
+
+def test_many_blocks_of_keys_have_exact_cuts():
+    sizes = [100_000, 1, 199_999, 12_345]
+    bins = secret_bins(sizes, SimulatedNoise(1))
+    found = np.concatenate(
+        [bins.of_rows(a, min(a + 50_000, sum(sizes))) for a in range(0, sum(sizes), 50_000)]
+    )
+    assert np.bincount(found).tolist() == sizes
+
+
+def test_fixed_point_does_not_depend_on_the_order():
+    values = np.random.default_rng(0).normal(size=1000)
+    forwards, backwards = FixedPoint((), 1e5), FixedPoint((), 1e5)
+    for value in values:
+        forwards.add(value)
+    for value in values[::-1]:
+        backwards.add(value)
+    assert forwards.value == backwards.value
+    assert abs(forwards.value - values.sum()) <= 1000 * forwards.step
