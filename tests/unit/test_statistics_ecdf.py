@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from privatest.statistics.ecdf import (
@@ -15,6 +17,7 @@ from privatest.statistics.ecdf import (
     one_sample,
     one_sample_width,
     two_sample,
+    two_sample_sorted,
     two_sample_width,
 )
 from privatest.statistics.ipm import LineMetric, ipm
@@ -98,3 +101,30 @@ def test_widths():
     assert one_sample_width(10) == LATTICE + 1
     assert one_sample_width(1 << 27) == LATTICE + 3
     assert on_lattice(2.0) == 2 * LATTICE
+
+
+values = st.lists(st.integers(0, 6), min_size=1, max_size=25)
+
+
+@given(
+    values,
+    values,
+    st.sampled_from(["ks", "kuiper"]),
+    st.sampled_from(["two-sided", "greater", "less"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_labels_of_tied_records_are_enough(x, y, statistic, side, seed):
+    """With labels in the same order both forms are the same number."""
+    x, y = np.sort(np.array(x, float)), np.sort(np.array(y, float))
+    labels = np.random.default_rng(seed).permutation(len(x) + len(y))
+    both = np.concatenate([np.isin(x, y), np.isin(y, x)])
+    asked = []
+
+    def shuffle(count):
+        asked.append(count)
+        return np.argsort(np.argsort(labels[both]))
+
+    side = side if statistic == "ks" else "two-sided"
+    found = two_sample_sorted(x, y, statistic, shuffle, side)
+    assert found == two_sample(x, y, statistic, labels, side)
+    assert asked == [both.sum()]

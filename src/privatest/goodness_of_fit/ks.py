@@ -20,7 +20,7 @@ from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
 from privatest.laws.ks_one_sample import one_sample_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
-from privatest.statistics.cells import cell_counts
+from privatest.statistics.cell_summaries import counts_of
 from privatest.statistics.ecdf import (
     LABELLED_ROWS,
     LATTICE,
@@ -139,7 +139,7 @@ def ks_1samp(
     reference = read_cdf(cdf)
     checked = read_grid(grid)
     sample = encode_one_column(x, bounds, units="own")
-    n = len(sample.rows)
+    n = len(sample)
     cuts = _cuts(checked, sample)
     if cuts is None:
         u = _probabilities(sample, reference, generator, source)
@@ -147,7 +147,7 @@ def ks_1samp(
     else:
         labelled = n <= LABELLED_ROWS or statistic not in ("ks", "kuiper")
         labels = _labels(n, generator, source) if labelled else None
-        counts, at_cuts = cell_counts(sample.values, cuts), reference.at(cuts)
+        (counts,), at_cuts = counts_of((sample,), cuts), reference.at(cuts)
         distance = one_sample_counts(counts, at_cuts, statistic, labels, alternative)
     return lattice_outcome(
         on_lattice(distance),
@@ -179,7 +179,7 @@ def encode_one_column(x: Any, bounds: Bounds, *, units: Units = "box") -> Sample
     sample = encode_sample(x, bounds, units=units)
     if sample.domain.levels != (0,):
         raise DataError("x must have one numeric column: its values are ranked.")
-    if len(sample.rows) < 2:
+    if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
     return sample
 

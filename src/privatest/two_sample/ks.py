@@ -22,13 +22,14 @@ from privatest.data.samples import TwoSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
-from privatest.statistics.cells import cell_counts
+from privatest.statistics.cell_summaries import counts_of
 from privatest.statistics.ecdf import (
     LABELLED_ROWS,
     TWO_SAMPLE_STATISTICS,
     TwoSampleStatistic,
     two_sample,
     two_sample_counts,
+    two_sample_sorted,
     two_sample_width,
 )
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes
@@ -213,11 +214,12 @@ def _distance(
     noise: NoiseSource,
 ) -> int:
     """Return n m T of public groups, ties and cells in a secret order."""
-    x, y = samples.x.values, samples.y.values
-    total = len(x) + len(y)
-    if cuts is None:
-        # sorted for speed: any order would do
-        return two_sample(np.sort(x), np.sort(y), statistic, noise.permutation(total), alternative)
-    labels = noise.permutation(total) if total <= LABELLED_ROWS else None
-    counts = cell_counts(x, cuts), cell_counts(y, cuts)
-    return two_sample_counts(*counts, statistic, labels, alternative)
+    total = len(samples.x) + len(samples.y)
+    few = total <= LABELLED_ROWS
+    if cuts is not None:
+        labels = noise.permutation(total) if few else None
+        return two_sample_counts(*counts_of(samples, cuts), statistic, labels, alternative)
+    x, y = (np.sort(sample.values) for sample in samples)  # for speed: any order would do
+    if few:
+        return two_sample(x, y, statistic, noise.permutation(total), alternative)
+    return two_sample_sorted(x, y, statistic, noise.permutation, alternative)
