@@ -6,7 +6,6 @@ record moves it by at most 1/n, whatever the data. Proofs: docs/proofs/ks-type.m
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, get_args
 
 import numpy as np
@@ -146,40 +145,6 @@ def two_sample(
     of_x = in_order(np.arange(n + m) < n, np.concatenate([x, y]), labels)
     walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)
     return _extent(walk, statistic, alternative)
-
-
-def two_sample_sorted(
-    x: Floats,
-    y: Floats,
-    statistic: TwoSampleStatistic,
-    shuffle: Callable[[int], Labels],
-    alternative: Side = "two-sided",
-) -> int:
-    """Return J of two sorted samples; labels are drawn for values that are in both, and no others.
-
-    J has the law that it has for :func:`two_sample` with labels of all records, which other values
-    do not look at. With few ties it takes a fifth of the time.
-    """
-    n, m = len(x), len(y)
-    below = np.searchsorted(y, x)  # records of y before each of x
-    tied = y[np.minimum(below, m - 1)] == x
-    below[tied] += _among_ties(x[tied], y, shuffle)
-    after = below  # of the walk: i m - j n right after each record of x, the i-th
-    after *= -n
-    after += np.arange(m, m * (n + 1), m)
-    up, down = max(0, int(after.max())), max(0, m - int(after.min()))
-    if alternative != "two-sided":
-        return up if alternative == "greater" else down
-    return max(up, down) if statistic == "ks" else up + down
-
-
-def _among_ties(x: Floats, y: Floats, shuffle: Callable[[int], Labels]) -> NDArray[np.intp]:
-    """Return how many of the equal records of y come before each of x, in a random order."""
-    y = y[x[np.minimum(np.searchsorted(x, y), len(x) - 1)] == y] if len(x) > 0 else y[:0]
-    flags = np.arange(len(x) + len(y)) < len(x)
-    of_x = in_order(flags, np.concatenate([x, y]), shuffle(len(flags)))
-    before = np.cumsum(~of_x)[of_x]  # records of y before each of x, of all these values
-    return before - np.searchsorted(y, x)
 
 
 def two_sample_counts(

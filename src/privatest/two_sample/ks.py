@@ -22,6 +22,7 @@ from privatest.data.samples import TwoSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
+from privatest.statistics.bins import parallel
 from privatest.statistics.cell_summaries import counts_of
 from privatest.statistics.ecdf import (
     LABELLED_ROWS,
@@ -29,9 +30,9 @@ from privatest.statistics.ecdf import (
     TwoSampleStatistic,
     two_sample,
     two_sample_counts,
-    two_sample_sorted,
     two_sample_width,
 )
+from privatest.statistics.ecdf_sorted import two_sample_sorted
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes
 from privatest.two_sample.ks_groups import private_groups_ks
 
@@ -219,7 +220,8 @@ def _distance(
     if cuts is not None:
         labels = noise.permutation(total) if few else None
         return two_sample_counts(*counts_of(samples, cuts), statistic, labels, alternative)
-    x, y = (np.sort(sample.values) for sample in samples)  # for speed: any order would do
+    # sorted for speed: any order would do
+    x, y = parallel(lambda sample: np.sort(sample.values), samples, total)
     if few:
         return two_sample(x, y, statistic, noise.permutation(total), alternative)
     return two_sample_sorted(x, y, statistic, noise.permutation, alternative)
