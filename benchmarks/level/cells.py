@@ -74,7 +74,7 @@ def permuted(asked: dict[str, Any], data: tuple[Floats, Floats], common: dict[st
     return found
 
 
-def public(statistic: str, data: tuple[Floats, Floats], grid: int, common: dict[str, Any]) -> Any:
+def public(statistic: Any, data: tuple[Floats, Floats], grid: int, common: dict[str, Any]) -> Any:
     """Return the decisions of ks_2samp with public groups: exact, on a grid, at its ends."""
     found = {}
     for form, own, most in (("exact", None, 0), ("cells", grid, 1 << 22), ("ends", grid, 0)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,7 +128,7 @@ def test_one_sample_from_counts(statistic):
 def test_one_sample_at_the_ends_of_cells(seed, alternative, statistic):
     rng = draws(seed)
     x, labels, cuts = np.sort(rng.random(60)), rng.random(60), equal_cuts(0, 1, 12)
-    side = alternative if statistic == "ks" else "two-sided"
+    side: Any = alternative if statistic == "ks" else "two-sided"
     counts = cell_counts(x, cuts)
     found = one_sample_counts(counts, cuts, statistic, None, side)
     gaps = np.append((x[:, None] <= cuts).sum(axis=0) - 60 * cuts, 0)

@@ -111,7 +111,8 @@ walks = st.sampled_from(["ks", "kuiper", "greater", "less"])
 
 def coupled(x, y, walk, labels):
     """J of the sorted form, with labels of all records behind its draws."""
-    statistic, side = (walk, "two-sided") if walk in ("ks", "kuiper") else ("ks", walk)
+    statistic: Any = walk if walk in ("ks", "kuiper") else "ks"
+    side: Any = walk if walk in ("greater", "less") else "two-sided"
 
     def shuffle(count):  # of records of x, then of y, that are in both samples
         assert count <= len(own)
@@ -146,11 +147,12 @@ def test_most_of_the_walk_need_not_be_looked_at(seed, walk, n, m, step):
 def test_ties_have_the_same_law_for_any_step(walk, step):
     """All orders of labels, once: the multiset of J is that of the whole walk."""
     x, y = np.array([0.0, 1, 1]), np.array([1.0, 1, 2])
-    statistic, side = (walk, "two-sided") if walk in ("ks", "kuiper") else ("ks", walk)
+    statistic: Any = walk if walk in ("ks", "kuiper") else "ks"
+    side: Any = walk if walk in ("greater", "less") else "two-sided"
     laws = []
     for form in ("whole", "sorted"):
         seen: list[float] = []
-        sizes = set()
+        sizes: set[int] = set()
         for labels in itertools.permutations(range(6)):
             own = np.array(labels)
             if form == "whole":
@@ -162,7 +164,7 @@ def test_ties_have_the_same_law_for_any_step(walk, step):
                 return np.argsort(np.argsort(own[:count]))
 
             with patch("privatest.statistics.ecdf_sorted._STEP", step):
-                seen.append(two_sample_sorted(x, y, statistic, shuffle, side))  # type: ignore[arg-type]
+                seen.append(two_sample_sorted(x, y, statistic, shuffle, side))
         assert len(sizes) <= 1
         laws.append(np.unique(seen, return_counts=True))
     np.testing.assert_array_equal(laws[0], laws[1])

@@ -62,7 +62,7 @@ def _placing(cuts: Floats) -> Callable[[Floats], NDArray[np.intp]]:
         gaps, step = np.diff(cuts), (cuts[-1] - cuts[0]) / max(1, len(cuts) - 1)
         usable = len(cuts) > 2 and np.isfinite(step) and np.isfinite((1 + abs(cuts[0])) / step)
     if not usable or not np.allclose(gaps, step, rtol=1e-9, atol=0):
-        return lambda block: np.searchsorted(cuts, block)
+        return lambda block: np.asarray(np.searchsorted(cuts, block))
     ends = np.append(cuts, np.inf)
     # evenly spaced, but for rounding: a guess that is right, or one too small for a few
     scale = 1 / step
@@ -72,7 +72,7 @@ def _placing(cuts: Floats) -> Callable[[Floats], NDArray[np.intp]]:
         with np.errstate(over="ignore"):  # a warning would tell of a value
             near = block * scale
             near += shift
-        guess = np.clip(near, 0, len(cuts), out=near).astype(np.intp)
+        guess: NDArray[np.intp] = np.clip(near, 0, len(cuts), out=near).astype(np.intp)
         guess[np.flatnonzero(block > ends.take(guess))] += 1
         return guess
 

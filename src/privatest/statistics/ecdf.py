@@ -24,6 +24,7 @@ __all__ = [
     "one_sample",
     "one_sample_counts",
     "one_sample_width",
+    "reach",
     "two_sample",
     "two_sample_counts",
     "two_sample_width",
@@ -100,9 +101,7 @@ def one_sample_counts(
         return one_sample(u, statistic, alternative)
     above = np.cumsum(counts)[:-1] - counts.sum() * cdf
     up, down = float(above.max(initial=0.0)), -float(above.min(initial=0.0))
-    if alternative != "two-sided":
-        return up if alternative == "greater" else down
-    return max(up, down) if statistic == "ks" else up + down
+    return reach(up, down, statistic, alternative)
 
 
 def on_lattice(scaled: float) -> int:
@@ -144,7 +143,7 @@ def two_sample(
     n, m = len(x), len(y)
     of_x = in_order(np.arange(n + m) < n, np.concatenate([x, y]), labels)
     walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)
-    return _extent(walk, statistic, alternative)
+    return int(reach(int(walk.max()), -int(walk.min()), statistic, alternative))
 
 
 def two_sample_counts(
@@ -167,12 +166,12 @@ def two_sample_counts(
         x, y = np.repeat(cells, counts_x), np.repeat(cells, counts_y)
         return two_sample(x, y, statistic, labels, alternative)
     n, m = int(counts_x.sum()), int(counts_y.sum())
-    return _extent(np.cumsum(counts_x * m - counts_y * n), statistic, alternative)
+    walk = np.cumsum(counts_x * m - counts_y * n)
+    return int(reach(int(walk.max()), -int(walk.min()), statistic, alternative))
 
 
-def _extent(walk: NDArray[np.int64], statistic: TwoSampleStatistic, alternative: Side) -> int:
-    """Return how far a walk that ends at 0 gets from it."""
-    up, down = int(walk.max()), -int(walk.min())
+def reach(up: float, down: float, statistic: str, alternative: Side) -> float:
+    """Return the distance "ks" or "kuiper" from how far a difference gets above and below 0."""
     if alternative != "two-sided":
         return up if alternative == "greater" else down
     return max(up, down) if statistic == "ks" else up + down

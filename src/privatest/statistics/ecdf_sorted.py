@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.statistics.ecdf import Side, TwoSampleStatistic
+from privatest.statistics.ecdf import Side, TwoSampleStatistic, reach
 from privatest.statistics.ranks import Labels, in_order
 
 __all__ = ["two_sample_sorted"]
@@ -52,9 +52,7 @@ def two_sample_sorted(
     lowest = before * n - place * m  # how far down the walk is just before a record of x
     up = max(up, m - int(lowest.min(initial=m)))
     down = max(down, int(lowest.max(initial=0)))
-    if alternative != "two-sided":
-        return up if alternative == "greater" else down
-    return max(up, down) if statistic == "ks" else up + down
+    return int(reach(up, down, statistic, alternative))
 
 
 def _with_ties(place: Places, x: Floats, y: Floats) -> Places:

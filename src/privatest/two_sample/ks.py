@@ -167,16 +167,19 @@ def ks_2samp(
     if samples.domain.levels != (0,):
         raise DataError("x and y must have one numeric column: their values are ranked.")
     check_sizes(samples, adjacency)
+    parameters: dict[str, Any] = {"statistic": statistic, "alternative": alternative}
     facts = {
         "adjacency": adjacency,
         "method": f"two-sample {_NAMES[statistic]} test",
         "null_hypothesis": _NULLS[alternative],
         "sizes": shown_sizes(samples, adjacency),
-        "parameters": {"statistic": statistic, "alternative": alternative},
+        "parameters": parameters,
         "unit": samples.unit,
     }
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
-    cuts = _cuts(checked, samples, facts["parameters"])
+    cuts = _cuts(checked, samples)
+    if cuts is not None:
+        parameters["grid"] = len(cuts) + 1
     if adjacency == "row":
         exact = isinstance(checked, str)
         return private_groups_ks(
@@ -195,16 +198,12 @@ def ks_2samp(
     )
 
 
-def _cuts(
-    grid: CheckedGrid, samples: TwoSamples, parameters: dict[str, Any]
-) -> NDArray[np.float64] | None:
-    """Return public cut points, if there are any, and note how many cells they make."""
+def _cuts(grid: CheckedGrid, samples: TwoSamples) -> NDArray[np.float64] | None:
+    """Return public cut points, if there are any."""
     if grid is None or isinstance(grid, str):
         return None
     box = samples.x.box
-    cuts = cut_points(grid, float(box.lower[0]), float(box.upper[0]))
-    parameters["grid"] = len(cuts) + 1
-    return cuts
+    return cut_points(grid, float(box.lower[0]), float(box.upper[0]))
 
 
 def _distance(
@@ -219,7 +218,8 @@ def _distance(
     few = total <= LABELLED_ROWS
     if cuts is not None:
         labels = noise.permutation(total) if few else None
-        return two_sample_counts(*counts_of(samples, cuts), statistic, labels, alternative)
+        of_x, of_y = counts_of(samples, cuts)
+        return two_sample_counts(of_x, of_y, statistic, labels, alternative)
     # sorted for speed: any order would do
     x, y = parallel(lambda sample: np.sort(sample.values), samples, total)
     if few:
