@@ -46,7 +46,7 @@ def _ipm(distance: str, *options: str, about: str = "") -> Method:
 def _ks(statistic: str, *sided: str, aliases: tuple[str, ...] = ()) -> Method:
     return Method(
         "two_sample.ks.ks_2samp",
-        {"permutations": "n_permutations"} | _same(*sided),
+        {"permutations": "n_permutations"} | _same("grid", *sided),
         {"statistic": statistic},
         one_column=True,
         unbounded=True,
@@ -166,9 +166,9 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             about="whole distributions, by kernels and more",
         ),
         "mean": _ipm("mean", "norm"),
-        "wasserstein": _ipm("wasserstein"),
+        "wasserstein": _ipm("wasserstein", "grid"),
         "tv": _ipm("total-variation", about="categories"),
-        "kolmogorov": _ipm("kolmogorov"),
+        "kolmogorov": _ipm("kolmogorov", "grid"),
         "ks": _ks("ks", "alternative", aliases=("ks_2samp", "kstest")),
         "kuiper": _ks("kuiper"),
         "mann-whitney": Method(
@@ -295,7 +295,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "fit": {
         "distribution": Method(
-            "goodness_of_fit.ks_1samp", _same("statistic", "alternative"), part="dist"
+            "goodness_of_fit.ks_1samp", _same("statistic", "alternative", "grid"), part="dist"
         ),
         "family": Method(
             "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"

@@ -26,6 +26,7 @@ from privatest.data.domain import Domain
 from privatest.kernels.features import Unprojected
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.statistics.bins import parallel
+from privatest.statistics.cells import LineKind, from_extremes
 
 __all__ = ["Distance", "LineMetric", "LinearMetric", "ipm", "metric", "sliced_diameter"]
 
@@ -95,7 +96,7 @@ class LineMetric:
     """A distance of distribution functions on one or several lines."""
 
     directions: Floats  # columns; rows are projected on each
-    kind: Literal["wasserstein", "kolmogorov", "kuiper", "above", "below"]  # two of one side
+    kind: LineKind
     diameter: float
 
     def values(
@@ -122,17 +123,11 @@ class LineMetric:
                 gaps: Floats = gaps,
             ) -> Floats:
                 sums = np.cumsum(in_order(chosen), axis=1)[:, :-1]
-                if self.kind == "kuiper":  # the sum over an interval is a difference of sums
-                    sums *= gaps > 0
-                    return np.asarray(sums.max(axis=1, initial=0) - sums.min(axis=1, initial=0))
-                if self.kind in ("above", "below"):
-                    sums *= (gaps > 0) * (1.0 if self.kind == "above" else -1.0)
-                    return np.asarray(sums.max(axis=1, initial=0))
-                np.abs(sums, out=sums)
                 if self.kind == "wasserstein":
-                    return np.asarray(sums @ gaps)
+                    return np.asarray(np.abs(sums, out=sums) @ gaps)
                 sums *= gaps > 0  # within ties there is no step
-                return np.asarray(sums.max(axis=1))
+                top, bottom = sums.max(axis=1, initial=0), -sums.min(axis=1, initial=0)
+                return from_extremes(self.kind, top, bottom)
 
             total += np.concatenate(list(parallel(part, slices, count * len(rows))))
         # of sums of weights over the line, of the area, and of the rows' places on the line, which

@@ -104,8 +104,11 @@ def mann_whitney(x: Values, y: Values, labels: Labels | None = None) -> int:
     2
     """
     n, m = len(x), len(y)
-    ranks = doubled_ranks(np.concatenate([x, y]), labels)
-    return int(ranks[:n].sum()) - n * (n + 1) - n * m
+    if labels is None:
+        sums = int(doubled_ranks(np.concatenate([x, y]))[:n].sum())
+    else:
+        sums = 2 * int(_places(x, y, labels).sum()) + 2 * n
+    return sums - n * (n + 1) - n * m
 
 
 def mann_whitney_width(n: int, m: int, adjacency: Adjacency) -> int:
@@ -152,8 +155,14 @@ def median_balance(x: Values, y: Values, labels: Labels) -> int:
     """
     n, total = len(x), len(x) + len(y)
     top = total - total // 2
-    ranks = doubled_ranks(np.concatenate([x, y]), labels)
-    return total * int((ranks[:n] > 2 * (total - top)).sum()) - n * top
+    above = int((_places(x, y, labels) >= total - top).sum())
+    return total * above - n * top
+
+
+def _places(x: Values, y: Values, labels: Labels) -> NDArray[np.intp]:
+    """Return the places of x among all records in order, 0 being the lowest, in rising order."""
+    of_x = in_order(np.arange(len(x) + len(y)) < len(x), np.concatenate([x, y]), labels)
+    return np.flatnonzero(of_x)
 
 
 def median_width(n: int, m: int, adjacency: Adjacency) -> int:
