@@ -64,7 +64,7 @@ SHARES = [
 
 def laplace(scale: float, shape: Any, rng: Generator) -> Floats:
     """Draw Laplace noise."""
-    return rng.laplace(scale=scale, size=shape)
+    return np.asarray(rng.laplace(scale=scale, size=shape))
 
 
 def summaries(x: Floats, epsilon: float, rng: Generator) -> tuple[Floats, Floats, Floats]:

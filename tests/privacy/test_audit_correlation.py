@@ -10,6 +10,7 @@ import pytest
 
 import privatest as pt
 from privatest.independence import line, line_release, rank_intervals
+from privatest.mechanisms.lattice import part_law
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit
 
@@ -80,8 +81,7 @@ def test_ranks_beside_moments(alternative):
 
 
 def test_ranks_that_spend_too_much_are_caught(monkeypatch):
-    spent = line_release.part_law
-    monkeypatch.setattr(line_release, "part_law", lambda w, epsilon: spent(w, 6 * epsilon))
+    monkeypatch.setattr(line_release, "part_law", lambda w, epsilon: part_law(w, 6 * epsilon))
     found = audit(small(pt.pearsonr, alternative="less"), *FALLING, runs=500, error=PLANTED)
     assert found > EPSILON
 

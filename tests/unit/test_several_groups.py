@@ -107,7 +107,7 @@ def test_rank_sums_by_blocks_have_the_exact_law(sizes):
 def test_rank_sums_of_three_groups_by_blocks_and_by_permutation():
     sizes = np.array([64, 900, 1100])
     rng = np.random.default_rng(4)
-    drawn = null_rank_sums(sizes, 20_000, rng)
+    drawn = null_rank_sums(sizes.tolist(), 20_000, rng)
     total = sizes.sum()
     expected = (np.diag(sizes * total) - np.outer(sizes, sizes)) * (total + 1) / 3
     scale = np.sqrt(np.diag(expected))

@@ -38,10 +38,10 @@ _SQUARE = 0.1  # of epsilon, for the sampling variance behind an interval
 _ROWS = 100.0  # n epsilon over this is where squares are cut off: their noise is about 1/7 then
 _SMALLEST_LIMIT, _LARGEST_LIMIT = 10.0, 1000.0  # with a larger one noise would not fall any more
 _LEAST = 0.2
-# of epsilon, for ranks: over sqrt(n) epsilon, so that their noise is that of chance; within limits
-_RANKS, _FEWEST, _MOST = 9.0, 0.1, 0.5
+# of epsilon, for ranks: over sqrt(n) epsilon, so that their noise is half of chance; within limits
+_RANKS, _FEWEST, _MOST = 18.0, 0.1, 0.5
 _ENOUGH = 1e6  # n epsilon² from which on the covariance needs no help
-_LEVEL = 0.75  # of the level, for ranks where both are asked
+_LEVEL = 0.85  # of the level, for ranks where both are asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class LineRelease:
     ranks: float | None
 
     def pvalue(self, alternative: Alternative, count: int, rng: np.random.Generator) -> float:
-        """Return the p-value of independence: ranks have three quarters of the level."""
+        """Return the p-value of independence: ranks have most of the level."""
         found = line_pvalue(self.line, alternative, count, rng)
         if self.ranks is None:
             return found

@@ -70,8 +70,8 @@ def pearsonr(
     The p-value needs no normal rows: if the columns are independent, the variance of their
     covariance is known. A covariance has much noise, that of the whole bounds, so below n epsilon²
     = 1,000,000 a tenth to a half of epsilon (the more the fewer rows) asks Kendall's score as well,
-    whose p-value is exact. The p-value is then the smaller of 4/3 times that of the ranks and 4
-    times that of the covariance. :func:`privatest.kendalltau` spends all on ranks.
+    whose p-value is exact. The p-value is then the smaller of that of the ranks over .85 and that
+    of the covariance over .15. :func:`privatest.kendalltau` spends all on ranks.
 
     The interval is Fisher's with the noise. Its sampling variance is that of normal rows if n
     epsilon is below 1000; from there on a tenth of epsilon buys it, which heavy tails need. Where

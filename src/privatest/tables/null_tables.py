@@ -139,8 +139,10 @@ def null_counts(
 def margin_scenarios(table: Floats, n: int, variance: float) -> list[Floats]:
     """Return independent tables of shares whose margins go with a released table.
 
-    The likely margins, and those 2 standard errors further from equal shares and nearer to them, in
-    all four ways: a law under the null hypothesis depends on how unequal the margins are.
+    The likely margins, and those 2 standard errors nearer to a single category and nearer to equal
+    shares, in all four ways: a law under the null hypothesis depends on how unequal the margins
+    are. If noise hides them all rows may be in one cell, and there the statistic, which takes them
+    for equal, is largest.
     """
     z = with_total(table, n)
     rows, columns = z.shape
@@ -157,9 +159,11 @@ def _margin_range(shares: Floats, n: int, variance: float) -> tuple[Floats, Floa
     far = math.sqrt(float(away @ away))
     towards = away / far if far > 0 else np.eye(k)[0] - 1 / k
     inside = on_simplex(shares)
-    error = math.sqrt(float(towards**2 @ (inside * (1 - inside) / n + variance)))
-    unequal = on_simplex(shares + _REACH * error * towards)
-    equal = on_simplex(1 / k + max(0.0, far - _REACH * error) * towards)
+    reach = _REACH * math.sqrt(float(towards**2 @ (inside * (1 - inside) / n + variance)))
+    # one category in place of many: under noise an even direction would lead to two or three
+    way = np.eye(k)[int(np.argmax(shares))] - shares
+    unequal = on_simplex(shares + min(1.0, reach / max(math.hypot(*way), 1e-300)) * way)
+    equal = on_simplex(1 / k + max(0.0, far - reach) * towards)
     return likely_margins(shares, variance), unequal, equal
 
 
