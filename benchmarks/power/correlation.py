@@ -145,7 +145,7 @@ def plot(rows: list[dict[str, Any]]) -> None:
             axes.plot(EPSILONS, power, styles.get(name, "-"), label=name, markersize=4)
         axes.set(xscale="log", ylim=(-0.02, 1.02), xlabel="epsilon")
         axes.set_title(f"n = {n}, correlation {r:g}", fontsize=9)
-    figure.axes[0].legend(fontsize=6)
+    figure.axes[-1].legend(fontsize=6, loc="center right")
     figure.axes[0].set_ylabel("rejections")
     figure.savefig(RESULTS / "power-correlation.png", dpi=110)
 
