@@ -122,15 +122,16 @@ def row(test: str, level: list[tuple[float, int]], coverage: list[tuple[float, i
 
 def peers() -> Iterator[str]:
     """Return rows of the table of peers: for each test how often ours and theirs reject."""
-    found = read("level-peers")
-    rows = found.get("rows", [])
+    rows = read("level-peers").get("rows", [])
     for test in dict.fromkeys(row["test"] for row in rows):
         own = [row for row in rows if row["test"] == test]
-        ends = [(min(values), max(values)) for values in zip(*(
-            (row["ours"], row["peer rate"]) for row in own), strict=True)]  # fmt: skip
-        ours, theirs = (f"{number(low)} to {number(high)}" for low, high in ends)
-        above = sum(row["peer rate"] > 0.05 + 3 * (0.0475 / found["runs"]) ** 0.5 for row in own)
-        yield f"| `{test}` | {len(own)} | {ours} | {own[0]['peer']} | {theirs} | {above} |"
+        sides = []
+        for rate, runs in (("ours", "own runs"), ("peer rate", "peer runs")):
+            found = [(row[rate], row[runs]) for row in own]
+            worst = max((value - 0.05) / (0.0475 / count) ** 0.5 for value, count in found)
+            ends = f"{number(min(found)[0])} to {number(max(found)[0])}"
+            sides.append(f"{cells_and_runs(found)} | {ends} ({worst:+.1f})".replace("-", "−"))
+        yield f"| `{test}` | {sides[0]} | {own[0]['peer']} | {sides[1]} |"
 
 
 def main() -> None:
@@ -142,7 +143,7 @@ def main() -> None:
     for test in names:
         own = [[(rate, runs) for name, runs, rate in part if name == test] for part in cells]
         print(row(test, *own))
-    print("\n| ours | cells | rejects | peer | rejects | cells above .05 + 3 s.e. |")
+    print("\n| ours | cells × runs | rejects (s.e.) | peer | cells × runs | rejects (s.e.) |")
     print("|---|---|---|---|---|---|")
     print("\n".join(peers()))
 

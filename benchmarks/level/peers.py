@@ -8,8 +8,9 @@ table, and 100 points of a distribution function at once. It was left as it is.)
 p-value and interval for a binomial share from a count with canonical noise, run as they are; the
 noise is drawn here, as its own mechanism crashed. Every null hypothesis is true.
 
-Run: python -m benchmarks.level.peers [--runs 2000] [--own-runs 1000] [--interval-runs 200]. Writes
-results/level-peers.json.
+Run: python -m benchmarks.level.peers [--runs 2000] [--own-runs 100] [--interval-runs 40]. Writes
+results/level-peers.json after each cell, and goes on from there. Ours have more runs in the other
+scripts of this folder.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from scipy import special, stats
 import privatest as pt
 from benchmarks.level.groups import LAWS
 from benchmarks.level.tables import margin, rejects, tables
-from benchmarks.measure import save
+from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.laws.tulap import LatticeTulap
@@ -157,7 +159,17 @@ def own_rate(test: str, law: str, n: int, epsilon: float, runs: int) -> float:
     return rejected / runs
 
 
-def table_rates(shape: Any, kind: str, n: int, epsilon: float, runs: int, own: int) -> list[float]:
+def sample_rates(
+    test: str, law: str, n: int, epsilon: float, own: int, runs: int
+) -> dict[str, float]:
+    """How often both reject."""
+    ours = own_rate(test, law, n, epsilon, own)
+    return {"ours": ours, "peer rate": peer_rate(test, law, n, epsilon, runs)}
+
+
+def table_rates(
+    shape: Any, kind: str, n: int, epsilon: float, runs: int, own: int
+) -> dict[str, float]:
     """The same for tables of independent columns."""
     rng = np.random.default_rng([*shape, n])
     shares, law = (
@@ -169,7 +181,7 @@ def table_rates(shape: Any, kind: str, n: int, epsilon: float, runs: int, own: i
     noisy = tables(shares, n, law, own, rng)
     values = independence_statistic(noisy, n, law.variance)
     found = [rejects(t, s, n, law, rng) for t, s in zip(noisy, values, strict=True)]
-    return [float(np.mean(found)), peer]
+    return {"ours": float(np.mean(found)), "peer rate": peer}
 
 
 def share_rates(n: int, p: float, epsilon: float, runs: int, intervals: int) -> dict[str, float]:
@@ -177,14 +189,15 @@ def share_rates(n: int, p: float, epsilon: float, runs: int, intervals: int) -> 
     from opendp.extras.numpy.canonical import BinomialCND  # noqa: PLC0415
 
     rng, law = np.random.default_rng([n, int(100 * epsilon)]), LatticeTulap(1, epsilon)
-    found = {"ours": 0, "peer": 0, "covered": 0, "peer covered": 0, "peer without interval": 0}
+    found = dict.fromkeys(("ours", "peer rate", "covered", "peer covered"), 0)
+    found["peer without interval"] = 0
     for run in range(runs):
         outcomes = rng.uniform(size=n) < p
         own = pt.binom_test(outcomes, p=p, epsilon=epsilon, noise=SimulatedNoise(run))
         found["ours"] += own.reject
         noisy = float(outcomes.sum() + law.quantile(rng.uniform()))
         peer = BinomialCND(noisy, 1.0, (epsilon, 0.0), n)
-        found["peer"] += peer.p_value(p) <= ALPHA
+        found["peer rate"] += peer.p_value(p) <= ALPHA
         found["covered"] += own.estimates["lower"] <= p <= own.estimates["upper"]
         if run < intervals:
             try:
@@ -193,39 +206,43 @@ def share_rates(n: int, p: float, epsilon: float, runs: int, intervals: int) -> 
             except ValueError:  # "the decision boundary of the predicate is outside the bounds"
                 found["peer without interval"] += 1
     few = ("peer covered", "peer without interval")
-    return {k: float(v) / (intervals if k in few else runs) for k, v in found.items()}
+    rates = {k: float(v) / (intervals if k in few else runs) for k, v in found.items()}
+    return rates | {"peer runs": runs, "interval runs": intervals}
 
 
 def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=2000)
-    parser.add_argument("--own-runs", type=int, default=1000)
-    parser.add_argument("--interval-runs", type=int, default=200, help="of OpenDP; slow")
+    parser.add_argument("--runs", type=int, default=2000, help="of DPrivStats")
+    parser.add_argument(
+        "--own-runs", type=int, default=100, help="of ours; ten times for exact laws"
+    )
+    parser.add_argument("--interval-runs", type=int, default=40, help="of OpenDP; slow")
     options = parser.parse_args()
-    runs, own = options.runs, options.own_runs
-    rows: list[dict[str, Any]] = []
-    found = {"runs": runs, "own_runs": own, "interval_runs": options.interval_runs, "rows": rows}
+    rows = stored("level-peers", options.runs)
 
-    def add(row: dict[str, Any]) -> None:
-        rows.append(row)
-        save("level-peers", found)
+    def add(case: dict[str, Any], own: int, measure: Callable[[], dict[str, float]]) -> None:
+        if missing(rows, case):
+            rows.append(case | {"own runs": own, "peer runs": options.runs} | measure())
+            save("level-peers", {"runs": options.runs, "rows": rows})
 
     for test in PEERS:
+        own = options.own_runs * (10 if test == "ks" else 1)
         for law, n, epsilon in track(SAMPLES, description=test):
             case = {"test": OURS[test], "peer": "DPrivStats", "data": law, "n": n}
-            rates = own_rate(test, law, n, epsilon, own), peer_rate(test, law, n, epsilon, runs)
-            add(case | {"epsilon": epsilon, "ours": rates[0], "peer rate": rates[1]})
+            case |= {"epsilon": epsilon}
+            given = (test, law, n, epsilon)
+            add(case, own, partial(sample_rates, *given, own=own, runs=options.runs))
     for shape, kind, n, epsilon in track(TABLES, description="tables"):
-        case = {"test": "chi2_contingency", "peer": "DPrivStats", "n": n, "epsilon": epsilon}
-        case |= {"data": f"{shape[0]} x {shape[1]}, {kind}"}
-        ours, peer = table_rates(shape, kind, n, epsilon, runs, own)
-        add(case | {"ours": ours, "peer rate": peer})
+        case = {"test": "chi2_contingency", "peer": "DPrivStats"}
+        case |= {"data": f"{shape[0]} x {shape[1]}, {kind}", "n": n, "epsilon": epsilon}
+        given_ = (shape, kind, n, epsilon, options.runs, options.own_runs)
+        add(case, options.own_runs, partial(table_rates, *given_))
     for n, p, epsilon in track(SHARES, description="shares"):
         case = {"test": "binom_test", "peer": "OpenDP", "data": f"p = {p:g}", "n": n}
-        rates_ = share_rates(n, p, epsilon, own, options.interval_runs)
-        rates_["peer rate"] = rates_.pop("peer")
-        add(case | {"epsilon": epsilon} | rates_)
+        own = 10 * options.own_runs
+        shares = partial(share_rates, n, p, epsilon, own, options.interval_runs)
+        add(case | {"epsilon": epsilon}, own, shares)
     print_table("peers", list(rows[-1]), [[r.get(k) for k in rows[-1]] for r in rows])
 
 
