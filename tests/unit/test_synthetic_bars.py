@@ -252,10 +252,11 @@ def test_json_has_null_for_what_is_missing():
     assert Estimate(0.5, 0.03, sampling=0.04).total == pytest.approx(0.05)
 
 
-def tables_of(rows: Any, columns: dict[str, Any]) -> SyntheticData:
+def tables_of(rows: Any, columns: dict[str, Any], **options: Any) -> SyntheticData:
     return release(
         rows,
         bounds=Schema(columns),
+        **options,
         epsilon=1,
         delta=1e-6,
         method="tables",
@@ -271,6 +272,7 @@ def test_what_may_jump_within_a_bin_has_no_bar():
     made = tables_of(
         {"pay": pay, "after": pay.astype(float)},
         {"pay": NumericColumn(0, 100_000, integer=True), "after": NumericColumn(500, 120_001)},
+        bins="even",
     )
     truth = {
         "pay == 12350": np.mean(pay == 12350),

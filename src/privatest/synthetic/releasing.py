@@ -50,7 +50,7 @@ from privatest.synthetic.embedding.subspace import (
 from privatest.synthetic.embedding.weights import Weights, best_points, weighted
 from privatest.synthetic.tables.measured import Measured
 from privatest.synthetic.tables.measuring import tables_release
-from privatest.synthetic.tables.plan import suits_tables, tables_of
+from privatest.synthetic.tables.plan import Bins, suits_tables, tables_of
 
 __all__ = ["release"]
 
@@ -70,6 +70,7 @@ def release(
     delta: Amount,
     method: Method = "auto",
     n_points: int | None = None,
+    bins: Bins | None = None,
     weights: Weights | None = None,
     weight_bound: float = 1.0,
     n_frequencies: int = 10_000,
@@ -113,6 +114,12 @@ def release(
         Rows to release, by default all public points, or 500. If there are more public points,
         the best are chosen after noise was added, and no more than stand out from the noise.
         For "tables" any number; by default that of the private rows, or 50,000 if it is less.
+    bins : {"adaptive", "even"}, optional
+        For "tables", of numbers with many values: 128 bins of equal length between the bounds
+        ("even"), or finer ones where noisy counts show many rows ("adaptive", the default).
+        Looking for them takes up to a tenth of the budget, and a thirtieth if no bin holds an
+        eighth of the rows; nothing if noise would hide them, by n and the budget. The bins that
+        are found are public.
     weights : {"signed", "bounded", "nonnegative", "equal"}, optional
         "signed" (default for "subspace") is nearest in the RKHS. "bounded" has |w|₁ <=
         ``weight_bound``. "nonnegative" (default for "features") sums to 1, so that
@@ -172,6 +179,10 @@ def release(
         method = "tables" if plain and suits_tables(bounds, x) else "subspace"
     elif method == "tables" and own:
         raise ParameterError(f"{own[0]} must not be given for method='tables'.")
+    if bins is not None:
+        one_of("bins", bins, get_args(Bins))
+        if method != "tables":
+            raise ParameterError("bins needs method='tables'.")
     chosen = _weights(method, weights)
     number("weight_bound", weight_bound, above=0)
     if tolerance is not None:
@@ -179,7 +190,7 @@ def release(
     integer_at_least("n_frequencies", n_frequencies, 1)
     generator, source = public_generator(rng), noise_source(noise)
     if method == "tables":
-        sample, rounds, size = tables_of(x, bounds, n_points, budget)
+        sample, rounds, size = tables_of(x, bounds, n_points, budget, bins or "adaptive")
         return tables_release(
             sample, rounds, n_rows=size, rng=generator, noise=source, progress=progress
         )
