@@ -146,12 +146,14 @@ def seen(noise):
     return run
 
 
-@pytest.mark.parametrize(("noise", "runs"), [(SimulatedNoise(1), 2000), (SecureNoise(), 40)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "runs"), [(SimulatedNoise(1), 1000), (SecureNoise(), 40)])
 def test_tables_lose_no_more_than_their_budget(noise, runs, whole):
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
     assert audit(seen(noise), first, second, runs=runs, delta=DELTA) <= EPSILON
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_caught(monkeypatch, whole):
     def half(*arguments):
         return Sensitivity(table_sensitivity(*arguments).value / 2, "l2")
@@ -162,6 +164,7 @@ def test_half_the_noise_is_caught(monkeypatch, whole):
     assert found > EPSILON
 
 
+@pytest.mark.slow
 def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
     """Every round with the whole budget: the loss of all of them is too large."""
     for module in (additive, tables, moments):
@@ -171,7 +174,7 @@ def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
             lambda size, sens, budget, _: additive.gaussian_noise_scale(size, sens, budget),
         )
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
-    found = audit(seen(SimulatedNoise(1)), first, second, runs=5000, delta=DELTA, error=PLANTED)
+    found = audit(seen(SimulatedNoise(1)), first, second, runs=1500, delta=DELTA, error=PLANTED)
     assert found > EPSILON
 
 

@@ -38,7 +38,7 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Split:
-    """A column between two looks: its cells, and which cell of the look before each was in."""
+    """A column between two looks: its cells, and of parts but the first whose parts they are."""
 
     cells: Cells
     parents: Places
@@ -134,35 +134,36 @@ def _look(
 def _next(own: _Split, seen: Measured, n: int, column: NumericColumn, parts: int) -> _Split:
     """Split heavy cells, and merge parts of those split before that turned out to hold few."""
     cells, counts = own.cells, seen.counts
-    least = max(n / _HEAVY, _CLEARLY * seen.sigma)
-    heavy = (counts >= least) & (cells.highest > cells.lowest)
-    starts, parents = [], []
-    for cell in _kept(own.parents, counts, heavy, n / _MERGED, _TOLD * seen.sigma):
-        edges = cells.parts(cell, parts) if heavy[cell] else cells.lowest[cell : cell + 1]
+    most = max(n / _HEAVY, _CLEARLY * seen.sigma)
+    heavy = (counts >= most) & (cells.highest > cells.lowest)
+    kept = _kept(own.parents, counts, heavy, n / _MERGED, _TOLD * seen.sigma)
+    starts, parents = [cells.lowest[kept]], [np.full(np.count_nonzero(kept), _PUBLIC)]
+    for cell in np.flatnonzero(heavy):
+        edges = cells.parts(int(cell), parts)[1:]  # it begins where the cell does
         starts.append(edges)
-        parents.append(np.full(len(edges), cell if heavy[cell] else _PUBLIC, dtype=np.intp))
-    lowest = np.concatenate(starts)
-    return _Split(cells_from(column, lowest), np.concatenate(parents), bool(heavy.any()))
+        parents.append(np.full(len(edges), cell))
+    lowest, owners = np.concatenate(starts), np.concatenate(parents)
+    order = np.argsort(lowest)
+    return _Split(cells_from(column, lowest[order]), owners[order], bool(heavy.any()))
 
 
 def _kept(
     parents: Places, counts: Floats, heavy: NDArray[np.bool_], least: float, noise: float
-) -> list[int]:
-    """Return the cells that stay the first of theirs.
+) -> NDArray[np.bool_]:
+    """Return which cells stay the first of theirs.
 
     Parts of one cell are put together up to ``least`` rows that stand out from the noise, and to
-    as many parts as lie between them and a heavy one: so tails keep their shape.
+    as many parts as lie between them and a heavy one: so tails keep their shape. The first part
+    of a cell, and cells that were not split, stay.
     """
-    away = _distances(heavy)
-    kept, held, length = [0], float(counts[0]), 1
-    for cell in range(1, len(counts)):
-        alone = parents[cell] == _PUBLIC or parents[cell] != parents[cell - 1]
-        enough = held >= max(least, noise * math.sqrt(length))
-        full = enough or counts[cell] >= max(least, noise)
-        near = length + 1 > min(away[cell], away[kept[-1]])
-        if alone or full or near:
-            kept.append(cell)
-            held, length = 0.0, 0
+    away = _distances(heavy).tolist()
+    kept = (parents == _PUBLIC) | (counts >= max(least, noise))
+    held, length, first = 0.0, 0, 0
+    for cell in np.flatnonzero(parents != _PUBLIC).tolist():
+        if kept[cell - 1]:
+            held, length, first = float(counts[cell - 1]), 1, cell - 1
+        full = held >= max(least, noise * math.sqrt(length))
+        kept[cell] |= full or length + 1 > min(away[cell], away[first])
         held, length = held + float(counts[cell]), length + 1
     return kept
 
