@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import Amount, Budget, gaussian_scale
+from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import (
     Rng,
     integer_at_least,
@@ -27,7 +27,6 @@ from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
-from privatest.mechanisms.additive import gaussian, gaussian_part, gaussian_part_scale
 from privatest.synthetic.answering.estimates import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding.atoms import ATOM_SHARE, has_atoms, measure_atoms
@@ -39,6 +38,7 @@ from privatest.synthetic.embedding.points import (
     check_size,
     snapping,
 )
+from privatest.synthetic.embedding.sharing import with_rest
 from privatest.synthetic.embedding.shrinkage import Denoised, denoise, nested_moments
 from privatest.synthetic.embedding.subspace import (
     coefficient_sensitivity,
@@ -105,9 +105,9 @@ def release(
         The budget. The mechanism needs delta > 0.
     method : {"auto", "tables", "subspace", "features"}
         "tables": rows that fit noisy counts of each column and of pairs of columns; the counts
-        are released too. "subspace" (Algorithm 1): public points, private weights; a tenth of
-        the budget counts the schema's atoms, if there are any. "features"
+        are released too. "subspace" (Algorithm 1): public points, private weights. "features"
         (Algorithm 2): points and weights are fitted to a noisy mean of random Fourier features.
+        In both a tenth of the budget counts the schema's atoms, if there are any.
         "auto" takes "tables" if there are categories, atoms or more than two columns and none
         of the options of "subspace" is given, else "subspace".
     n_points : int, optional
@@ -196,7 +196,8 @@ def release(
         )
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
-    atoms: tuple[Measured, ...] = ()
+    atoms = _atoms(x, plan, budget, source)
+    rest = 1 - ATOM_SHARE if atoms else None
     if method == "features":
         points, fitted, measured = features_release(
             plan.sample,
@@ -208,14 +209,13 @@ def release(
             weights=chosen,
             weight_bound=weight_bound,
             budget=budget,
+            share=rest,
             rng=generator,
             noise=source,
             progress=progress,
         )
         before = None
     else:
-        atoms = _atoms(x, plan, budget, source)
-        rest = 1 - ATOM_SHARE if atoms else None
         points, fitted, before, measured = _subspace(
             plan, chosen, weight_bound, tolerance, budget, rest, generator, source
         )
@@ -314,14 +314,9 @@ def _subspace(
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
     exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
-    if share is None:
-        sigma = gaussian_scale(sensitivity.value, budget)
-        noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
-    else:
-        sigma = gaussian_part_scale(exact.size, sensitivity, budget, share)
-        noisy = gaussian_part(
-            exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
-        )
+    noisy, sigma = with_rest(
+        exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
+    )
     # from here on everything is post-processing
     points, coordinates = plan.points, space.coordinates
     known, *fewer = nested_moments(coordinates)

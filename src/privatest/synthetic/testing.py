@@ -243,15 +243,13 @@ def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[Counted, Coun
         for second in b.measured:
             if first.columns != second.columns or not (first.is_table and second.is_table):
                 continue
-            first, second = _finer(first, a, b), _finer(second, b, a)
-            both = zip(first.groups, second.groups, strict=True)
+            tables = ((_finer(first, a, b), a), (_finer(second, b, a), b))
+            both = zip(tables[0][0].groups, tables[1][0].groups, strict=True)
             groups = tuple(common_groups(*pair) for pair in both)
             if min(int(group.max()) for group in groups) < 1 and first.counts.size > 1:
                 continue
             name = " × ".join(first.columns)
-            pair = tuple(
-                _counted(table, groups, release) for table, release in ((first, a), (second, b))
-            )
+            pair = tuple(_counted(table, groups, release) for table, release in tables)
             size = pair[0].counts.size
             if name not in found or size > found[name][0].counts.size:
                 found[name] = (pair[0], pair[1])

@@ -194,7 +194,7 @@ def quantile(
     sampling = _quantile_sampling(values, kept, q, asked.n)
     # the rows' quantile follows all tables, and is nearer than these counts can tell: as a bar
     # the interval covers .999 (benchmarks.release.coverage)
-    longer = source.additive and not whole and high > low
+    longer = source.additive and high > low
     if found.held[max(near - 1, 0) : near + 2].all() and not longer:
         return Estimate(value, max(high - value, value - low) / _Z, sampling=sampling)
     reason = _COUNTS if longer else source.finest
