@@ -41,6 +41,7 @@ def _cents(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 CASES: dict[str, tuple[NumericColumn, Draw]] = {
     "lognormal, median 10, to 1,000": (NumericColumn(0, 1000), _lognormal),
+    "lognormal, median 10, to 3,140": (NumericColumn(0, 3140), _lognormal),
     "lognormal, median 10, to 1,000,000": (NumericColumn(0, 10**6), _lognormal),
     "integers, median 1,000, to 1,000,000": (NumericColumn(0, 10**6, integer=True), _cents),
     "exponential, mean 1.7, to 20": (NumericColumn(0, 20), lambda n, rng: rng.gamma(1, 1.7, n)),
