@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -73,7 +75,7 @@ def test_no_neighbours_move_tables_further(person):
 def test_no_neighbours_move_a_look_further(person):
     """Whatever cells earlier looks left: a row is in one cell of each column that is open."""
     rng, most = np.random.default_rng(person), 0.0
-    columns = [*SCHEMA.columns.values()]
+    columns: list[Any] = [*SCHEMA.columns.values()]
     for _ in range(200):
         places = [1, 2] if rng.integers(2) else [int(rng.integers(1, 3))]
         rows = random_rows(rng, 6)

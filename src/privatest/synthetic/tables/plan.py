@@ -346,7 +346,8 @@ def foretell(
     other = {"kernel", "bandwidth", "public_points"} & {*given}
     if method == "auto" and (other or not _suited(schema)):
         return []
-    bins = one_of("bins", given.get("bins", "adaptive"), get_args(Bins))
+    bins: Any = given.get("bins", "adaptive")
+    one_of("bins", bins, get_args(Bins))
     return plan_tables(schema, rows, budget, bins=bins).rounds
 
 

@@ -157,7 +157,7 @@ def _kept(
     of a cell, and cells that were not split, stay.
     """
     away = _distances(heavy).tolist()
-    kept = (parents == _PUBLIC) | (counts >= max(least, noise))
+    kept: NDArray[np.bool_] = (parents == _PUBLIC) | (counts >= max(least, noise))
     held, length, first = 0.0, 0, 0
     for cell in np.flatnonzero(parents != _PUBLIC).tolist():
         if kept[cell - 1]:
@@ -176,4 +176,5 @@ def _distances(heavy: NDArray[np.bool_]) -> Places:
         return np.full(len(heavy), len(heavy), dtype=np.intp)
     after = np.searchsorted(at, places)
     left, right = at[(after - 1).clip(0)], at[after.clip(0, len(at) - 1)]
-    return np.minimum(np.abs(places - left), np.abs(places - right)).astype(np.intp)
+    found: Places = np.minimum(np.abs(places - left), np.abs(places - right)).astype(np.intp)
+    return found
