@@ -79,7 +79,7 @@ def test_looks_are_bought_where_heavy_bins_stand_out():
 def test_looks_are_foretold():
     told = foretell(WIDE, 20_000, BUDGET, "tables")
     assert told[0].share == pytest.approx(0.1)
-    assert told[0].tables == 1
+    assert told[0].tables == LOOKS
     assert told[0].sigma == pytest.approx(told[2].sigma * (0.3 / 2 * 30) ** 0.5)
     assert sum(part.share for part in told) == pytest.approx(1)
     assert len(foretell(WIDE, 20_000, BUDGET, "tables", {"bins": "even"})) == len(told) - 1

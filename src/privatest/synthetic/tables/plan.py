@@ -65,7 +65,7 @@ class Round:
     what : str
         In words.
     tables : int
-        How many tables, or the most; or how many means.
+        How many tables, or the most; or how many means, or looks.
     groups : int
         The most groups of cells of a column.
     share : float
@@ -174,10 +174,11 @@ class TablesPlan:
         """What would be measured, and with how much noise."""
         columns, found = len(self.names), []
         if self.bins:
-            wide = len(with_bins(self.cells))
-            noise = look_scale(wide, self.rows_per_person, self.budget)
-            what = f"columns with bins, looked at up to {LOOKS} times to split heavy ones"
-            found.append(Round(what, wide, max(map(len, self.cells)), float(self.bins), noise))
+            wide = with_bins(self.cells)
+            noise = look_scale(len(wide), self.rows_per_person, self.budget)
+            cells = max(len(self.cells[place]) for place in wide)
+            what = "looks at columns with bins, to split those with many rows"
+            found.append(Round(what, LOOKS, cells, float(self.bins), noise))
         if self.means:
             wanted = self.moments
             noise = moment_scale(wanted, self.rows_per_person, self.budget, self.means) / self.n
