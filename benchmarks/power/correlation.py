@@ -30,6 +30,7 @@ import privatest as pt
 from benchmarks.level.correlation import BOX, Pair, draw, fine
 from benchmarks.measure import RESULTS, missing, save, stored
 from benchmarks.report import print_table
+from privatest.data.samples import Sample
 from privatest.noise import SimulatedNoise
 from privatest.statistics.linear import line_moments
 
@@ -41,7 +42,7 @@ EPSILONS, LAW = (0.1, 0.3, 1.0, 3.0), "normal"
 def laplace_moments(data: Pair, epsilon: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """Release five moments of columns on [-1, 1], a fifth of epsilon for each."""
     n = len(data[0])
-    found = line_moments(data[0] / 4, data[1] / 4)
+    found = line_moments(Sample((np.column_stack(data) / 4 + 1) / 2, None))
     return found + rng.laplace(scale=5 * 2 / (n * epsilon), size=5)
 
 

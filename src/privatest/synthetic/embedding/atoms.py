@@ -1,4 +1,4 @@
-"""Atoms of a release by points: values with mass, which no smooth kernel tells from numbers near.
+"""Atoms of a release by a kernel: values with mass, which no smooth one tells from numbers near.
 
 The rows at each atom, and between atoms, are counted in tables of their own, with Gaussian noise
 for a share of the budget. Proof: docs/proofs/synthetic.md.

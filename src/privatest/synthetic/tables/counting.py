@@ -25,14 +25,17 @@ def derived(sample: Sample, make: Callable[[Floats], Floats], width: int) -> Sam
     return Sample(joined if source_of(sample.held) else joined.load(), None)
 
 
-def coded(sample: Sample, cells: Sequence[Cells]) -> Sample:
-    """Return the cell of each row in each column, of rows in their own units."""
+def coded(sample: Sample, cells: Sequence[Cells | None]) -> Sample:
+    """Return the cell of each row in each column, of rows in their own units; 0 without cells."""
     return derived(sample, partial(_codes, tuple(cells)), len(cells))
 
 
-def _codes(cells: tuple[Cells, ...], rows: Floats) -> Floats:
-    each = [own.codes(rows[:, place]) for place, own in enumerate(cells)]
-    return np.column_stack(each).astype(np.float64)
+def _codes(cells: tuple[Cells | None, ...], rows: Floats) -> Floats:
+    codes = np.zeros((len(rows), len(cells)))
+    for place, own in enumerate(cells):
+        if own is not None:
+            codes[:, place] = own.codes(rows[:, place])
+    return codes
 
 
 def added_up(sample: Sample, integers: Callable[[Floats], Integers]) -> Integers:
