@@ -11,6 +11,7 @@ import pytest
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release, storage
@@ -100,7 +101,7 @@ def test_cells_stay_a_partition(integer):
         x[:500] = 17
         x = np.rint(x) if integer else x
         (cells,), spent = refined(
-            x[:, None], schema, [public], budget=BUDGET, noise=SimulatedNoise(seed)
+            Sample(x[:, None], None), schema, [public], budget=BUDGET, noise=SimulatedNoise(seed)
         )
         assert set(public.lowest.tolist()) <= set(cells.lowest.tolist())
         assert (np.diff(cells.lowest) > 0).all()
@@ -118,7 +119,7 @@ def test_counts_are_few():
     """Rows at many points: cells do not explode."""
     x = np.repeat(np.linspace(1, 999, 8), 1000) + 1e-7
     (cells,), _ = refined(
-        x[:, None],
+        Sample(x[:, None], None),
         Schema({"x": NumericColumn(0, 1000)}),
         schema_cells(Schema({"x": NumericColumn(0, 1000)})),
         budget=Budget(5, "1e-6"),
@@ -187,6 +188,6 @@ def test_noise_of_looks_follows_from_the_columns_that_are_open():
     schema = Schema({"x": NumericColumn(0, 1000), "y": NumericColumn(0, 1)})
     rng = np.random.default_rng(0)
     rows = np.column_stack([lognormal(4000)["x"], rng.random(4000)])
-    refined(rows, schema, schema_cells(schema), budget=BUDGET, noise=Noise(0))
+    refined(Sample(rows, None), schema, schema_cells(schema), budget=BUDGET, noise=Noise(0))
     both, one = (refining.look_scale(columns, 1, BUDGET) for columns in (2, 1))
     assert scales == pytest.approx([both, one, one])
