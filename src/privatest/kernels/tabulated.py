@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.domain import Domain
-from privatest.kernels.features import sum_rows, tiles
 from privatest.kernels.kernels import Kernel, gram, gram_roundings
+from privatest.kernels.sums import sum_rows, tiles
 
 __all__ = ["TabulatedKernels", "tabulated_kernels"]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privatest.core.secret_order import SecretBins
 from privatest.engines.summaries import FixedPoint, fixed_rounding
 from privatest.engines.sums import PIECE, UNIT_ROUNDOFF, Terms, pieces, square_sums
-from privatest.kernels.features import sum_rows
+from privatest.kernels.sums import sum_rows
 from privatest.statistics.moments import moments_rounding
 
 __all__ = ["BinnedMoments", "binned_rounding"]

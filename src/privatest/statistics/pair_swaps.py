@@ -21,8 +21,9 @@ from privatest.core.privacy import PermutationSensitivity
 from privatest.core.secret_order import secret_pair_bins
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
-from privatest.kernels.features import FeatureMaps, sum_rows
+from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
+from privatest.kernels.sums import sum_rows
 from privatest.statistics.bin_sums import Pairs, block_additions, in_secret_bins
 from privatest.statistics.bins import (
     feature_rounding,
