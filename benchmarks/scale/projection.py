@@ -27,6 +27,12 @@ NAMES = {
 }
 
 
+_BUSY = (
+    " **The machine was busy with other work**: processor times are about right, seconds and "
+    "ratios are not."
+)
+
+
 class Stage(NamedTuple):
     name: str
     who: str
@@ -76,7 +82,8 @@ def measured_text(result: dict[str, Any]) -> str:
     lines = [
         f"Measured (`make bench-scale`, {machine['cores']} cores, Python {machine['python']}, "
         f"files in memory where they fit): two samples of {rows:,} rows × {result['columns']} "
-        "columns of Parquet, beside reading and decoding the same columns with Arrow alone.",
+        "columns of Parquet, beside reading and decoding the same columns with Arrow alone."
+        + (_BUSY if machine["load_before"] > 1 else ""),
         "",
         "| test | seconds | times reading | processor ns a row | peak memory, GB |",
         "|---|---|---|---|---|",
