@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -273,7 +274,12 @@ def test_a_test_has_the_same_answer_from_memory_threads_and_a_cluster(tmp_path):
         pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=30_000)
 
     def answer(first, second):
-        options = {"bounds": (0, 1), "epsilon": 1, "n_permutations": 99, "statistics": "kernel"}
+        options: dict[str, Any] = {
+            "bounds": (0, 1),
+            "epsilon": 1,
+            "n_permutations": 99,
+            "statistics": "kernel",
+        }
         return pt.mmd_test(first, second, **options, rng=1, noise=SimulatedNoise(1)).pvalue
 
     def stored_at(name, **workers):
