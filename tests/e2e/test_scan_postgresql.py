@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import privatest as pt
-from privatest.core.errors import DataError
+from privatest.cli import main
+from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import SimulatedNoise
+from privatest.curator import Curator
 from privatest.data.samples import encode_sample
 from tests.e2e.postgres import server_or_skip
 
@@ -46,6 +48,27 @@ def url(server) -> str:
     return address
 
 
+SCHEMA = """
+[columns.visits]
+type = "numeric"
+bounds = [0, 80]
+[columns.age]
+type = "numeric"
+bounds = [0, 100]
+[columns.arm]
+type = "categorical"
+categories = ["a", "b"]
+"""
+CONFIG = """
+[datasets.visits]
+source = "{url}"
+table = "care.visits"
+schema = "visits.toml"
+epsilon = 9
+engine = "local"
+[analysts.ada]
+datasets = ["visits"]
+"""
 BOUNDS = {"visits": (0, 80), "age": (0, 90), "cost": (0, 300)}
 
 
@@ -84,6 +107,27 @@ def test_queries_and_views_are_held(url):
     assert asked.load()["cost"].type == "double"
     view = pt.scan_sql(url, table="care.aged")
     assert 0 < len(view) < ROWS
+
+
+def test_a_command_and_a_curator_ask_a_table(url, tmp_path, capsys):
+    options = ["--group", "arm", "--groups", "a", "b", "--bounds", "visits=0:80", "--epsilon", "1"]
+    words = [url, "--table", "care.visits", *options, "--permutations", "99", "--no-ledger"]
+    for more in ([], ["--threads", "2"]):
+        assert main(["two-sample", *words, *more]) == 0
+    captured = capsys.readouterr()
+    assert "postgres@" not in captured.out + captured.err
+    (tmp_path / "visits.toml").write_text(SCHEMA, encoding="utf-8")
+    path = tmp_path / "curator.toml"
+    path.write_text(CONFIG.format(url=url), encoding="utf-8")
+    asked = {"dataset": "visits", "question": "two-sample", "method": "mmd", "group": "arm"}
+    with Curator.open(path, create=True) as curator:
+        assert curator.register("visits").rows == ROWS
+        assert curator.not_ready("visits") is None
+        curator.run(asked | {"columns": ["visits"], "epsilon": 1}, analyst="ada")
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("update care.visits set age = age + 1 where id = 5")
+        with pytest.raises(ParameterError, match="has changed since"):
+            curator.run(asked | {"columns": ["age"], "epsilon": 1}, analyst="ada")
 
 
 def refused(*arguments, **options) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.columns import CELLS, WIDTHS, ColumnMap, Harmonics, PairMap
+from privatest.kernels.columns import ColumnMap, PairMap
 from privatest.kernels.features import Together
+from privatest.kernels.harmonics import CELLS, WIDTHS, Harmonics
 from privatest.kernels.kernels import kernel_grid
 from privatest.kernels.largest import MeanMap, ThresholdMap
 from privatest.kernels.tabulated import tabulated_kernels

@@ -87,8 +87,10 @@ class Purse:
         """Return the names under which the ledger knows these files."""
         if self.dataset is not None:
             return [self.dataset]
-        names = (file.name.partition(".")[0] or file.name for file in files)
-        return list(dict.fromkeys(names))
+        names = list(dict.fromkeys(file.name.partition(".")[0] or file.name for file in files))
+        if not all(names):
+            raise ParameterError("--dataset must be given: the name of the data in the ledger.")
+        return names
 
 
 def default_ledger() -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 
-__all__ = ["SecretBins", "secret_bins", "secret_pair_bins"]
+__all__ = ["SecretBins", "row_coins", "secret_bins", "secret_pair_bins"]
 
 KEYS_PER_DIGEST = 1 << 16
 _TOP = np.uint64(48)  # the highest 16 bits say nearly always which bin it is
@@ -38,7 +38,7 @@ class SecretBins:
     secret: bytes
     first: int  # the number among all keys that row 0 has
     cuts: Keys  # rows with keys below the first are in bin 0, and so on
-    bin_of: NDArray[np.intp]  # by the highest bits of a key; -1 where a cut has the same
+    bin_of: NDArray[np.intp] | None  # by the highest bits of a key; -1 where a cut has the same
 
     @property
     def count(self) -> int:
@@ -52,6 +52,8 @@ class SecretBins:
     def of_rows(self, start: int, stop: int) -> NDArray[np.intp]:
         """Return the bins of rows ``start`` to ``stop``."""
         keys = self.keys(start, stop)
+        if self.bin_of is None:
+            return np.searchsorted(self.cuts, keys, side="right")
         bins: NDArray[np.intp] = self.bin_of[keys >> _TOP]
         unsure = np.flatnonzero(bins < 0)
         bins[unsure] = np.searchsorted(self.cuts, keys[unsure], side="right")
@@ -67,7 +69,7 @@ def secret_bins(sizes: Sequence[int], noise: NoiseSource) -> SecretBins:
     for secret in _secrets(noise):
         cuts = _cuts(secret, 0, total, ranks)
         if cuts is not None:
-            return SecretBins(secret, 0, cuts, _bin_of(cuts))
+            return SecretBins(secret, 0, cuts, _bin_of(cuts, total))
     raise AssertionError  # there is no end of secrets
 
 
@@ -88,7 +90,7 @@ def secret_pair_bins(
         cuts = _cuts(secret, 0, total, ranks)
         if cuts is None:
             continue
-        counts = _counts(SecretBins(secret, 0, cuts, _bin_of(cuts)), n)
+        counts = _counts(SecretBins(secret, 0, cuts, _bin_of(cuts, total)), n)
         mixed = [
             _mixed(int(own), int(size), noise) for own, size in zip(counts, sizes, strict=True)
         ]
@@ -97,7 +99,7 @@ def secret_pair_bins(
             ends = np.cumsum(np.stack([mixed, rows - mixed], axis=1).ravel())[:-1]
             own_cuts = _cuts(secret, first, stop, ends)
             if own_cuts is not None:
-                found.append(SecretBins(secret, first, own_cuts, _bin_of(own_cuts)))
+                found.append(SecretBins(secret, first, own_cuts, _bin_of(own_cuts, total)))
         if len(found) == 2:
             return found[0], found[1]
     raise AssertionError  # there is no end of secrets
@@ -124,6 +126,17 @@ def _counts(bins: SecretBins, rows: int) -> NDArray[np.int64]:
     return counts
 
 
+def row_coins(key: bytes, start: int, stop: int) -> NDArray[np.bool_]:
+    """Return a fair, secret coin of each of the rows ``start`` to ``stop``."""
+    first, last = start // KEYS_PER_DIGEST, -(-stop // KEYS_PER_DIGEST)
+    parts = [np.empty(0, np.uint8)]
+    for number in range(first, last):
+        digest = hashlib.shake_256(key + b"coins" + number.to_bytes(8, "little"))
+        parts.append(np.frombuffer(digest.digest(KEYS_PER_DIGEST // 8), dtype=np.uint8))
+    coins = np.unpackbits(np.concatenate(parts)).view(np.bool_)
+    return coins[start - first * KEYS_PER_DIGEST : stop - first * KEYS_PER_DIGEST]
+
+
 def _keys(secret: bytes, start: int, stop: int) -> Keys:
     first, last = start // KEYS_PER_DIGEST, -(-stop // KEYS_PER_DIGEST)
     parts = []
@@ -140,6 +153,8 @@ def _cuts(secret: bytes, first: int, stop: int, ranks: NDArray[np.intp]) -> Keys
     total = stop - first
     if total == 0:
         return np.full(len(ranks), _LAST)
+    if total <= KEYS_PER_DIGEST:
+        return _of_rank(np.sort(_keys(secret, first, stop)), ranks, ranks, total)
     counts = np.zeros(_LEADING, dtype=np.int64)
     for keys in _pieces(secret, first, stop):
         counts += np.bincount((keys >> _TOP).astype(np.intp), minlength=_LEADING)
@@ -151,18 +166,33 @@ def _cuts(secret: bytes, first: int, stop: int, ranks: NDArray[np.intp]) -> Keys
     near = [keys[wanted[keys >> _TOP]] for keys in _pieces(secret, first, stop)]
     found = np.sort(np.concatenate([np.empty(0, np.uint64), *near]))
     skipped = np.cumsum(np.where(wanted, 0, counts))[leading]  # keys below that were not kept
-    places = np.minimum(ranks, total - 1) - skipped
+    return _of_rank(found, ranks - skipped, ranks, total)
+
+
+def _of_rank(
+    found: Keys, places: NDArray[np.intp], ranks: NDArray[np.intp], total: int
+) -> Keys | None:
+    """Return the keys at these places, which have these ranks; None if one occurs twice.
+
+    A rank that no key has is above all of them: the last bins are empty.
+    """
+    inside = ranks < total
+    places = np.minimum(places, len(found) - 1)
     cuts: Keys = found[places]
-    twice = (places > 0) & (found[places - 1] == cuts) & (ranks < total)
-    if twice.any():
+    if (inside & (places > 0) & (found[places - 1] == cuts)).any():
         return None
-    if (ranks >= total).any() and found[-1] == _LAST:
+    if not inside.all() and found[-1] == _LAST:
         return None
-    return np.where(ranks < total, cuts, _LAST)
+    return np.where(inside, cuts, _LAST)
 
 
-def _bin_of(cuts: Keys) -> NDArray[np.intp]:
-    """Return the bin of all keys that begin with given bits, -1 where they are parted."""
+def _bin_of(cuts: Keys, total: int) -> NDArray[np.intp] | None:
+    """Return the bin of all keys that begin with given bits, -1 where they are parted.
+
+    None for few rows, of which it would take longer than looking them up.
+    """
+    if total <= KEYS_PER_DIGEST:
+        return None
     edges = np.arange(_LEADING, dtype=np.uint64) << _TOP
     bins = np.searchsorted(cuts, edges, side="right")
     bins[cuts >> _TOP] = -1

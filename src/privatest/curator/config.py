@@ -173,9 +173,7 @@ ledger = "ledger.db"            # or postgresql://user@host/database
 log = "curator.log"             # what failed and where, without data; for the custodian only
 
 [datasets.visits]
-source = "visits.csv"           # CSV, Parquet, Arrow: a file, a folder, or a pattern like
-                                # "v/*.parquet"; or postgresql://user@host/database with
-                                # table = "visits" below it
+source = "visits.csv"           # a file, a folder, a pattern, or a database with table = NAME
 schema = "visits.toml"          # public description of the columns: privatest schema visits.csv
 epsilon = 3                     # what all answers together may cost, for ever
 delta = 1e-6                    # 0 allows only tests without delta

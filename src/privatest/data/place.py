@@ -6,6 +6,7 @@ its own, is read as it passes. Which of them it is depends on public sizes only.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,10 +74,10 @@ class Place:
             if self.table is None:
                 raise ParameterError("--dataset must be given for a query: its name in the ledger.")
             return self.table.rpartition(".")[2]
-        parts = [part for part in self.text.split("/") if part]
-        while len(parts) > 1 and any(char in parts[-1] for char in "*?["):
+        parts = [part for part in self.text.replace("\\", "/").split("/") if part]
+        while len(parts) > 1 and re.search(r"[*?\[]", parts[-1]):
             parts.pop()
-        return parts[-1] if "/" in self.text else self.path.name
+        return re.split(r"[*?\[]", parts[-1])[0] if parts else ""
 
     def exists(self) -> bool:
         """Whether it is a file or a folder of this machine."""

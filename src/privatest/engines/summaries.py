@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from privatest.data.samples import Sample
 from privatest.data.source import Workers
-from privatest.data.stream import BLOCK_ROWS, Stream, array_blocks
+from privatest.data.stream import BLOCK_ROWS, Held, blocks_of, source_of
 
-__all__ = ["FixedPoint", "Job", "Summary", "jobs_of", "summarise"]
+__all__ = ["FixedPoint", "Job", "Summary", "fixed_rounding", "jobs_of", "summarise"]
 
 _LEAST, _MOST = 4, 64  # blocks of a job: worth sending, and not much to do again
 _JOBS_EACH = 8  # for each worker, so that none waits long for the others
@@ -74,11 +74,17 @@ class FixedPoint:
         return self.units.astype(np.float64) * 2.0**-self.shift
 
 
+def fixed_rounding(rows: int, largest: float) -> float:
+    """Bound how far a sum over rows is off by being rounded once a block; it grows with both."""
+    # a step is 2^-61 times the next power of two, which is at most twice ``largest``
+    return -(-rows // BLOCK_ROWS) * max(largest, 1.0) * 2.0**-61
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Job:
     """Rows ``start`` to ``stop`` of one sample, for a worker; ``start`` begins a block."""
 
-    held: NDArray[np.float64] | Stream
+    held: Held
     empty: Callable[[], Summary]
     start: int
     stop: int
@@ -86,12 +92,7 @@ class Job:
     def run(self, seen: Callable[[int], None] | None = None) -> Summary:
         """Read the rows and return their summary."""
         summary = self.empty()
-        blocks = (
-            self.held.blocks(self.start, self.stop)
-            if isinstance(self.held, Stream)
-            else array_blocks(self.held, self.start, self.stop)
-        )
-        for first, rows in blocks:
+        for first, rows in blocks_of(self.held, self.start, self.stop):
             summary.update(rows, first)
             if seen is not None:
                 seen(len(rows))
@@ -106,11 +107,12 @@ def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> l
     held, total = sample.held, len(sample)
     blocks = total // (BLOCK_ROWS * _JOBS_EACH * at_once)
     step = min(max(blocks, _LEAST), _MOST) * BLOCK_ROWS
-    if not isinstance(held, Stream):
+    source = source_of(held)
+    if source is None:
         cuts = [*range(0, total, step), total]
     else:
         cuts = [0]
-        for start in held.source.starts[1:-1]:
+        for start in source.starts[1:-1]:
             aligned = -(-start // BLOCK_ROWS) * BLOCK_ROWS
             if aligned - cuts[-1] >= step and aligned < total:
                 cuts.append(aligned)
@@ -144,5 +146,5 @@ def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
 
 def _workers(samples: Sequence[Sample]) -> Workers:
     """Return who works for the first sample that is not in memory."""
-    streams = (sample.held for sample in samples)
-    return next((held.source.workers for held in streams if isinstance(held, Stream)), Workers())
+    sources = filter(None, (source_of(sample.held) for sample in samples))
+    return next((source.workers for source in sources), Workers())

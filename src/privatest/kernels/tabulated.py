@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.domain import Domain
-from privatest.kernels.features import sum_rows, tiles
-from privatest.kernels.kernels import Kernel, gram
+from privatest.kernels.kernels import Kernel, gram, gram_roundings
+from privatest.kernels.sums import sum_rows, tiles
 
 __all__ = ["TabulatedKernels", "tabulated_kernels"]
 
@@ -199,8 +199,11 @@ def tabulated_kernels(
         projection, smallest = _projection(kernel, placed, domain)
         error = 0.5 / (_FINE * scale) + 2.0**-45  # of the table, and of computing a kernel
         amplification = math.sqrt(len(points) / smallest)
+        # W' (K + E) W <= I with |E| <= count · error of an entry: a contraction up to this factor
+        distortion = len(points) * gram_roundings((kernel,), domain)[0] / smallest
         projections.append(projection / scale)
-        spreads.append(kernel.spread(domain) * (1 + 1e-9) + 2 * amplification * error)
+        widest = kernel.spread(domain) * (1 + distortion + 1e-12)
+        spreads.append(widest + 2 * amplification * error)
         amplifications.append(amplification / scale)
     return TabulatedKernels(
         kernels=tuple(kernels),

@@ -15,8 +15,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.kernels.features import ROWS_PER_TILE, FeatureMaps, tiles
+from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.kernels.sums import ROWS_PER_TILE, tiles
 
 __all__ = [
     "BinLayout",

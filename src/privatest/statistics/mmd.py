@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.features import FeatureMaps, sum_rows
+from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
+from privatest.kernels.sums import sum_rows
 from privatest.statistics.bin_sums import block_additions
 from privatest.statistics.bins import (
     BinLayout,

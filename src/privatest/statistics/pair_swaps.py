@@ -10,7 +10,7 @@ Proof: docs/proofs/private-groups.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,9 @@ from privatest.core.privacy import PermutationSensitivity
 from privatest.core.secret_order import secret_pair_bins
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
-from privatest.kernels.features import FeatureMaps, sum_rows
+from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
+from privatest.kernels.sums import sum_rows
 from privatest.statistics.bin_sums import Pairs, block_additions, in_secret_bins
 from privatest.statistics.bins import (
     feature_rounding,
@@ -31,11 +32,13 @@ from privatest.statistics.bins import (
     summation_depth,
     tiles,
 )
+from privatest.statistics.cells import PlacedLine, bin_sums, from_extremes
 from privatest.statistics.ipm import LineMetric
 
 __all__ = [
     "SWAP_BINS",
     "pair_swaps_sensitivity",
+    "permuted_swaps_cells",
     "permuted_swaps_exact",
     "permuted_swaps_features",
     "permuted_swaps_line",
@@ -44,6 +47,10 @@ __all__ = [
 
 SWAP_BINS = 512  # bins of pairs, which are swapped together
 _GRAM_TILE = 512
+_STEPS_HELD = 64  # of a walk, at a time: sums fit into a byte
+_DOUBLING = (1, 2, 4, 8, 16, 32)
+_WEIGHTINGS = 512  # that walk at a time: they stay in the cache
+_ROUNDED = np.array([4 * UNIT_ROUNDOFF])  # quotients of whole numbers
 
 
 def pair_swaps_sensitivity(diameter: float, total: int) -> PermutationSensitivity:
@@ -180,12 +187,65 @@ def permuted_swaps_line(
     """Return T of a distance on a line (1 × permutations) and a bound on its rounding error."""
     swaps = _Swaps.draw(labels, n_permutations, rng)
     bin_of_row = np.searchsorted(swaps.edges[1:-1], np.arange(len(rows)), side="right")
+    if metric.kind != "wasserstein":  # one line
+        order = np.argsort(rows[:, 0], kind="stable")
+        ends = np.append(np.diff(rows[order, 0]) > 0, False)  # within ties there is no step
+        top, bottom = _walks(swaps, order, bin_of_row[order], ends)
+        values = from_extremes(metric.kind, top / len(rows), bottom / len(rows))
+        return values[None, :], _ROUNDED
 
     def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
         bins, own = bin_of_row[order], swaps.weights[order] / len(rows)
         return lambda chosen: np.take(swaps.signs[chosen], bins, axis=1) * own
 
     return metric.values(rows, weights, n_permutations + 1)
+
+
+def _walks(
+    swaps: _Swaps, order: NDArray[np.intp], bins: NDArray[np.intp], ends: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how far up and down each weighting's sum over sorted rows gets, at ``ends``.
+
+    Steps are -1, 0 or 1, so that sums over few rows fit into a byte.
+    """
+    own = np.round(swaps.weights[order] * len(order)).astype(np.int8)
+    count = len(swaps.signs)
+
+    def part(chosen: slice) -> NDArray[np.int64]:
+        signs = np.ascontiguousarray(swaps.signs[chosen].T.astype(np.int8))  # bins × weightings
+        base, top, bottom = np.zeros((3, signs.shape[1]), dtype=np.int64)
+        for start in range(0, len(order), _STEPS_HELD):
+            rows = slice(start, start + _STEPS_HELD)
+            sums = signs[bins[rows]] * own[rows, None]
+            for width in _DOUBLING:
+                sums[width:] += sums[:-width].copy()
+            at_ends = sums[ends[rows]]
+            out_of_play = 0 if len(at_ends) else len(order) + 128  # where all are within ties
+            np.maximum(top, base + at_ends.max(axis=0, initial=-128) - out_of_play, out=top)
+            np.minimum(bottom, base + at_ends.min(axis=0, initial=127) + out_of_play, out=bottom)
+            base += sums[-1]
+        return np.stack([top, bottom])
+
+    slices = [slice(start, start + _WEIGHTINGS) for start in range(0, count, _WEIGHTINGS)]
+    found = np.concatenate(list(parallel(part, slices, count * len(order))), axis=1)
+    return found[0], -found[1]
+
+
+def permuted_swaps_cells(
+    lines: Iterable[PlacedLine],
+    labels: NDArray[np.float64],
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean over lines of T from cells (1 × permutations), and a bound on its error."""
+    swaps, total = _Swaps.draw(labels, n_permutations, rng), len(labels)
+    whole = np.round(swaps.weights * total)  # -1, 0 or 1
+    found, errors = [], []
+    for line in lines:
+        heights = line.heights(swaps.signs @ bin_sums(line, swaps.edges, whole))
+        found.append(line.distance(heights / total))
+        errors.append(line.rounding)
+    return np.mean(found, axis=0)[None, :], np.array([max(errors)])
 
 
 def permuted_swaps_exact(
