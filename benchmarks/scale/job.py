@@ -81,8 +81,6 @@ def test_of(job: str) -> tuple[Callable[..., object], list[str]]:
 
 def prepared(job: str, paths: list[str], workers: dict[str, Any]) -> Callable[[], object]:
     """Return what is timed; imports, and the start of workers, are not."""
-    import pyarrow.parquet  # noqa: PLC0415
-
     name, _, first = job.partition(":")
     if name in ("read", "read-groups"):
         import pyarrow.dataset  # noqa: F401, PLC0415 -- not to be timed
@@ -95,13 +93,25 @@ def prepared(job: str, paths: list[str], workers: dict[str, Any]) -> Callable[[]
     from privatest.data.scanning import scan  # noqa: PLC0415
 
     test, columns = test_of(name)
-    test(FEW[:, : len(columns)], FEW[:, : len(columns)] / 2)
+    warm(name)
     if workers:
-        from privatest.data.source import Workers  # noqa: PLC0415
-        from privatest.engines import cluster  # noqa: PLC0415
-
-        cluster.check(Workers(**workers))
+        client_of(workers).run(warm, name)
     return lambda: test(*(scan(path, **workers).select(columns) for path in paths))
+
+
+def warm(job: str) -> None:
+    """Load what the test needs."""
+    import pyarrow.parquet  # noqa: F401, PLC0415
+
+    test, columns = test_of(job)
+    test(FEW[:, : len(columns)], FEW[:, : len(columns)] / 2)
+
+
+def client_of(workers: dict[str, Any]) -> Any:
+    from privatest.data.source import Workers  # noqa: PLC0415
+    from privatest.engines import cluster  # noqa: PLC0415
+
+    return cluster.connected(Workers(**workers))
 
 
 def peak() -> int:
@@ -130,6 +140,7 @@ def measured(job: str, paths: list[str], workers: dict[str, Any]) -> dict[str, A
 
     call = prepared(job, paths, workers)
     sizes = watch_summaries(dask if workers else local)
+    before = client_of(workers).run(time.process_time) if workers else {}
     start, busy = time.perf_counter(), time.process_time()
     call()
     result = {
@@ -139,11 +150,9 @@ def measured(job: str, paths: list[str], workers: dict[str, Any]) -> dict[str, A
         "summary_bytes": sizes,
     }
     if workers:
-        from privatest.data.source import Workers  # noqa: PLC0415
-        from privatest.engines import cluster  # noqa: PLC0415
-
-        client = cluster.connected(Workers(**workers))
-        result["worker_memory"] = max(client.run(peak).values())
+        after = client_of(workers).run(time.process_time)
+        result["worker_processor"] = [after[each] - before[each] for each in after]
+        result["worker_memory"] = max(client_of(workers).run(peak).values())
     return result
 
 

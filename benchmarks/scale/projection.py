@@ -27,6 +27,9 @@ NAMES = {
 }
 
 
+_BUSY = " The machine was busy with other work, so only processor times are shown."
+
+
 class Stage(NamedTuple):
     name: str
     who: str
@@ -52,9 +55,8 @@ def stages(result: dict[str, Any], rows: float, columns: int, workers: int) -> l
     sums = max(all_of_it - reading - hashing, 0.0)
     summary = max(largest(result, "mmd")["summary_bytes"], default=0)
     merged = rows / (4 * GROUP_ROWS) * summary / 2  # jobs of 64 blocks, the largest
-    keys = line(result, "order", "seconds")[1]  # all cores of a coordinator like this one
     return [
-        Stage("cut points of the secret order", "coordinator", 0.0, keys * rows),
+        Stage("cut points of the secret order", "coordinator, one core", 0.0, hashing * rows),
         Stage("fetching columns", "each worker", content, content / workers / NETWORK),
         Stage("decoding them", "each worker", 0.0, reading * wider * rows / workers),
         Stage("features and sums", "each worker", 0.0, sums * wider * rows / workers),
@@ -76,23 +78,29 @@ def measured_text(result: dict[str, Any]) -> str:
     lines = [
         f"Measured (`make bench-scale`, {machine['cores']} cores, Python {machine['python']}, "
         f"files in memory where they fit): two samples of {rows:,} rows × {result['columns']} "
-        "columns of Parquet, beside reading and decoding the same columns with Arrow alone.",
+        "columns of Parquet, beside reading and decoding the same columns with Arrow alone."
+        + (_BUSY if machine["load_before"] > 1 else ""),
         "",
         "| test | seconds | times reading | processor ns a row | peak memory, GB |",
         "|---|---|---|---|---|",
     ]
     jobs = {each["job"] for each in result["rows"]}
+    busy = machine["load_before"] > 1
     for job in [job for job in NAMES if job in jobs]:
         each = largest(result, job)
+        quiet = ["–", "–"] if busy else [f"{each['seconds']:.1f}", f"{each['ratio']:.1f}"]
         lines.append(
-            f"| {NAMES[job]} | {each['seconds']:.1f} | {each['ratio']:.1f} | "
-            f"{each['processor'] / (2 * each['rows']) * 1e9:.0f} | {each['memory'] / 1e9:.2f} |"
+            f"| {NAMES[job]} | {' | '.join(quiet)} | "
+            f"{each['processor'] / (2 * each['rows']) * 1e9:,.0f} | {each['memory'] / 1e9:.2f} |"
         )
     one, two = result["dask"]
+    speed = (
+        f"{one['seconds']:.1f} s with one worker, {two['seconds']:.1f} s with two "
+        f"({result['speedup']:.2f} times as fast); "
+    )
     lines += [
         "",
-        f"The first on Dask: {one['seconds']:.1f} s with one worker, {two['seconds']:.1f} s with "
-        f"two ({result['speedup']:.2f} times as fast); a worker had "
+        f"The first on Dask: {'' if busy else speed}a worker had "
         f"{two['worker_memory'] / 1e9:.2f} GB at most.",
     ]
     return "\n".join(lines)

@@ -69,6 +69,7 @@ def one_size(folder: Path, rows: int, repeats: int) -> list[dict[str, Any]]:
 
 def measure(folder: Path, sizes: list[int], repeats: int) -> dict[str, Any]:
     make(folder, sizes)
+    others = os.getloadavg()[0]  # who else is at work
     measured = [each for rows in sizes for each in one_size(folder, rows, repeats)]
     clusters = [
         {"workers": count, "rows": sizes[-1], **run("mmd", folder, sizes[-1], repeats, count)}
@@ -77,6 +78,7 @@ def measure(folder: Path, sizes: list[int], repeats: int) -> dict[str, Any]:
     return {
         "machine": {
             "cores": os.cpu_count(),
+            "load_before": round(others, 1),
             "memory_gb": round(psutil.virtual_memory().total / 1e9),
             "python": platform.python_version(),
             "numpy": np.__version__,

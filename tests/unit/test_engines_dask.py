@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import privatest as pt
 from privatest.core.errors import DataError, EngineError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import SecretBins, secret_bins
@@ -263,6 +265,31 @@ def test_a_corrupt_row_group_is_named(tmp_path):
     with pytest.raises(DataError, match=r"row group 2 of rows\.parquet") as caught:
         summarise((sample, partial(BinSums, secret_bins([400_000], SimulatedNoise(0)))))
     assert "0xff" not in str(caught.value)
+
+
+def test_a_test_has_the_same_answer_from_memory_threads_and_a_cluster(tmp_path):
+    x, y = ROWS[:70_000], ROWS[70_000:136_000]
+    for name, rows in (("x", x), ("y", y)):
+        table = pa.table({"a": rows[:, 0], "b": rows[:, 1]})
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=30_000)
+
+    def answer(first, second):
+        options: dict[str, Any] = {
+            "bounds": (0, 1),
+            "epsilon": 1,
+            "n_permutations": 99,
+            "statistics": "kernel",
+        }
+        return pt.mmd_test(first, second, **options, rng=1, noise=SimulatedNoise(1)).pvalue
+
+    def stored_at(name, **workers):
+        return pt.scan(tmp_path / f"{name}.parquet", **workers)
+
+    held = answer(x, y)
+    assert answer(stored_at("x"), stored_at("y", threads=2)) == held
+    cluster_of_two = {"engine": "dask", "threads": 2}
+    assert answer(stored_at("x", **cluster_of_two), stored_at("y", **cluster_of_two)) == held
+    assert answer(stored_at("x", **cluster_of_two), y) == held  # y stays in memory
 
 
 def test_an_unreachable_scheduler_is_said_within_seconds(monkeypatch):
