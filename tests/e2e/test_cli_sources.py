@@ -6,6 +6,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -93,6 +94,13 @@ def test_other_questions_take_a_source(cli):
     ):
         run = cli(*command)
         assert run.code == 0, run.err
+
+
+def test_columns_of_an_array_are_numbered(cli):
+    allow("rows")
+    np.save("rows.npy", np.random.default_rng(0).uniform(size=(200, 2)))
+    sides = ["--x", "x1", "--y", "x2", "--bounds", "x1=0:1", "--bounds", "x2=0:1"]
+    assert released(cli("independence", "rows.npy", *sides, "--epsilon", "1", "--json"))
 
 
 def test_two_tables_of_a_database(cli):
