@@ -93,3 +93,34 @@ def test_two_samples_of_two_columns(cli, no_noise):
     path = write("a.csv", table(age=np.arange(80)))
     asked = ["two-sample", path, *GROUP, "--bounds", "age=0:90", "--method", "ks"]
     refused(cli(*asked, "--epsilon", "1"), "one numeric column")
+
+
+# --- a public grid ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("grid", "cells"), [("16", 16), ("10,20.5, 40", 4), ("exact", None)])
+def test_a_grid(cli, grid, cells):
+    path = write("a.csv", table())
+    asked = ["--epsilon", "1", "--json", "--grid", grid]
+    column = ["--column", "visits", "--bounds", "visits=0:80", "--dist", "norm(0, 1)"]
+    fit = released(cli("fit", path, *column, *asked))
+    two = [
+        released(cli("two-sample", path, *GROUP, "--method", method, *asked))
+        for method in ("ks", "kuiper", "kolmogorov")
+    ]
+    for document in (fit, *two):
+        assert document["parameters"].get("grid") == cells
+
+
+@pytest.mark.parametrize(
+    ("grid", "fragment"),
+    [("fine", "grid must be a number of cells"), ("1", "grid must be"), ("3,2", "grid must be")],
+)
+def test_bad_grids(cli, grid, fragment):
+    path = write("a.csv", table())
+    refused(cli("fit", path, *FIT, "--epsilon", "1", "--grid", grid), fragment)
+
+
+def test_a_number_of_cells_needs_bounds(cli):
+    path = write("a.csv", table())
+    refused(cli("fit", path, *FIT, "--epsilon", "1", "--grid", "8"), "needs bounds")

@@ -27,6 +27,16 @@ Case = tuple[Callable[..., Any], Any, Any]
 LATTICE: dict[str, Case] = {
     "ks_1samp": (lambda x, **o: pt.ks_1samp(x, "uniform(0,1)", **o), HALVES, ONE_MOVED),
     "ks_2samp": (lambda d, **o: pt.ks_2samp(*d, **o), (UP, ZEROS), (UP, [1.0, 0, 0, 0])),
+    "ks_1samp, grid": (
+        lambda x, **o: pt.ks_1samp(x, "uniform(0,1)", grid=[0.3, 0.5, 0.9], **o),
+        HALVES,
+        ONE_MOVED,
+    ),
+    "ks_2samp, grid": (
+        lambda d, **o: pt.ks_2samp(*d, grid=[0.5], **o),
+        (UP, ZEROS),
+        (UP, [1.0, 0, 0, 0]),
+    ),
     "ks_1samp, one side": (
         lambda x, **o: pt.ks_1samp(x, "uniform(0,1)", alternative="greater", **o),
         HALVES,
@@ -74,6 +84,16 @@ PERMUTATION: dict[str, Case] = {
         (UP, ZEROS),
         (UP, [1.0, 0, 0, 0]),
     ),
+    "ipm_test, cells": (
+        lambda d, **o: pt.ipm_test(*d, distance="wasserstein", bounds=(0, 1), grid=4, **o),
+        (UP, ZEROS),
+        (UP, [1.0, 0, 0, 0]),
+    ),
+    "ks_2samp, private groups on a grid": (
+        lambda d, **o: pt.ks_2samp(*d, adjacency="row", grid=[0.5], **o),
+        (UP, ZEROS),
+        (UP[:-1], [*ZEROS, 0.0]),
+    ),
 }
 
 
@@ -97,6 +117,22 @@ def test_noisy_statistics(name):
 def test_smoothed_pvalues(name):
     call, first, second = PERMUTATION[name]
     assert audit(pvalue(call), first, second, runs=RUNS // 2) <= EPSILON
+
+
+@pytest.mark.parametrize("statistic", ["ks", "kuiper"])
+def test_private_groups_at_ranks(statistic, monkeypatch):
+    """What more than 16,384 rows get, with eight."""
+    monkeypatch.setattr("privatest.two_sample.ks_groups.EXACT_ROWS", 0)
+    monkeypatch.setattr("privatest.two_sample.ks_groups.RANK_CELLS", 4)
+    monkeypatch.setattr("privatest.two_sample.ks_groups.swaps_labels", lambda *_: False)
+
+    def call(data: Any, **options: Any) -> Any:
+        result = pt.ks_2samp(*data, adjacency="row", statistic=statistic, **options)
+        assert result.parameters["rank_cells"] == 4
+        return result
+
+    lost = audit(pvalue(call), (UP, ZEROS), (UP[:-1], [*ZEROS, 0.0]), runs=RUNS // 2)
+    assert lost <= EPSILON
 
 
 @pytest.mark.parametrize("name", ["ks_2samp", "sign_test", "symmetry_test", "median_test"])

@@ -24,6 +24,9 @@ TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "ipm variation": (ipm_test, {"distance": "total-variation", "bounds": CATEGORIES}),
     "ks": (ks_2samp, {}),
     "kuiper": (ks_2samp, {"statistic": "kuiper"}),
+    "ks on a grid": (ks_2samp, {"grid": 4}),
+    "kuiper at ranks": (ks_2samp, {"statistic": "kuiper", "epsilon": 10}),
+    "ipm wasserstein cells": (ipm_test, {"distance": "wasserstein", "grid": 4}),
     "mann-whitney": (mannwhitneyu, {}),
     "mmd permuted": (mmd_test, {"relabel": "permute"}),
     "mmd swapped in pairs": (mmd_test, {"relabel": "swap"}),
@@ -34,12 +37,22 @@ NOTHING = {
     "series": pd.Series([], dtype=float),
     "arrow": pa.array([], pa.float64()),
 }
-ONE_COLUMN = ("ks", "kuiper", "mann-whitney", "ipm wasserstein", "ipm kolmogorov")
+ONE_COLUMN = (
+    "ks",
+    "kuiper",
+    "ks on a grid",
+    "kuiper at ranks",
+    "mann-whitney",
+    "ipm wasserstein",
+    "ipm kolmogorov",
+)
 
 
 @pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
 @pytest.mark.parametrize("name", TESTS)
-def test_an_empty_group_runs_without_a_word(name, nothing):
+def test_an_empty_group_runs_without_a_word(name, nothing, monkeypatch):
+    if name == "kuiper at ranks":
+        monkeypatch.setattr("privatest.two_sample.ks_groups.EXACT_ROWS", 0)
     test, options = TESTS[name]
     rows = np.random.default_rng(0).integers(2, size=(20, 2)).astype(float)
     forms: list[Any] = [rows, rows.tolist(), pd.DataFrame(rows, columns=["a", "b"])]

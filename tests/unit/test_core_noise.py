@@ -84,22 +84,32 @@ def test_permutations_have_every_index_once(noise, size):
     assert np.array_equal(np.sort(noise.permutation(size)), np.arange(size))
 
 
-@pytest.mark.parametrize("packed", [1 << 21, 0])
-def test_equal_keys_are_drawn_anew(monkeypatch, packed):
+@pytest.mark.parametrize(
+    ("fresh", "order"),
+    [([[8, 4]], [2, 1, 0]), ([[4, 8]], [2, 0, 1]), ([[5, 4], [8, 4]], [2, 1, 0])],
+)
+def test_fresh_keys_decide_where_some_are_equal(monkeypatch, fresh, order):
     """Ties would make a sort decide the order, which is not uniform.
 
-    Packed keys of three places have 62 random bits: there the second draw has equal keys too.
+    The lowest bits of a key make room for its place: 7 and 6 are equal, and so are 5 and 4.
     """
-    monkeypatch.setattr("privatest.core.noise._PACKED", packed)
-    draws = iter([np.array([7, 7, 1]), np.array([7, 5, 1]), np.array([28, 20, 4])])
-    if not packed:
-        draws = itertools.islice(draws, 2)
+    draws = iter([[7, 6, 1], *fresh])
     monkeypatch.setattr(
         "privatest.core.noise.secrets.token_bytes",
-        lambda _: next(draws).astype(np.uint64).tobytes(),
+        lambda _: np.array(next(draws), dtype=np.uint64).tobytes(),
     )
-    assert SecureNoise().permutation(3).tolist() == [2, 1, 0]
+    assert SecureNoise().permutation(3).tolist() == order
     assert next(draws, None) is None
+
+
+def test_permutations_with_many_equal_keys_are_uniform(monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(
+        "privatest.core.noise.secrets.token_bytes",
+        lambda size: rng.integers(16, size=size // 8, dtype=np.uint64).tobytes(),
+    )
+    draws = Counter(tuple(SecureNoise().permutation(4).tolist()) for _ in range(2_400))
+    assert chisquare([draws[order] for order in itertools.permutations(range(4))]).pvalue > 1e-4
 
 
 def test_simulated_noise_is_repeatable_and_marked():

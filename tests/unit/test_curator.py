@@ -541,13 +541,18 @@ PAIRED = {"question": "independence", "method": "hsic", "x": ["visits"], "y": ["
         (PAIRED | {"statistics": "mean"}, 12 * (32 * 1000 + 8 * ROWS)),
         (PAIRED | {"statistics": ["mean", "kolmogorov"]}, (12 + 23 * 25) * (32 * 1000 + 8 * ROWS)),
         # one line, or 32 of a sliced distance; 1000 permutations with the identity
-        ({"method": "ks"}, ROWS * 1000),
-        ({"method": "kuiper", "permutations": 9999}, ROWS * 10_000),
+        ({"method": "ks"}, 16 * (ROWS + 1000 * 4096)),
+        ({"method": "ks", "grid": "exact"}, ROWS * 1000),
+        ({"method": "ks", "grid": 500}, 16 * (ROWS + 1000 * 500)),
+        ({"method": "ks", "grid": [1.0, 2.0]}, 16 * (ROWS + 1000 * 3)),
+        ({"method": "ks", "epsilon": 0.01}, ROWS * 1000),  # labels are swapped
+        ({"method": "kuiper", "permutations": 9999}, 16 * (ROWS + 10_000 * 4096)),
         ({"method": "mann-whitney"}, ROWS * 1000),
-        ({"method": "wasserstein"}, ROWS * 1000),
-        ({"method": "kolmogorov", **PUBLIC}, ROWS * 1000),
-        (LINES, 32 * ROWS * 1000),
-        ({**PUBLIC, **LINES, "permutations": 99}, 32 * ROWS * 100),
+        ({"method": "wasserstein"}, 16 * (ROWS + 1000 * 4096)),
+        ({"method": "kolmogorov", **PUBLIC}, 16 * (ROWS + 1000 * 4096)),
+        ({"method": "kolmogorov", "grid": "exact", **PUBLIC}, ROWS * 1000),
+        (LINES, 32 * 16 * (ROWS + 1000 * 4096)),
+        ({**PUBLIC, **LINES, "permutations": 99}, 32 * 16 * (ROWS + 100 * 4096)),
     ],
 )
 def test_work_is_counted_without_kernels(tmp_path, monkeypatch, document, steps):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from privatest.statistics.ecdf import (
@@ -17,6 +21,7 @@ from privatest.statistics.ecdf import (
     two_sample,
     two_sample_width,
 )
+from privatest.statistics.ecdf_sorted import two_sample_sorted
 from privatest.statistics.ipm import LineMetric, ipm
 
 
@@ -98,3 +103,68 @@ def test_widths():
     assert one_sample_width(10) == LATTICE + 1
     assert one_sample_width(1 << 27) == LATTICE + 3
     assert on_lattice(2.0) == 2 * LATTICE
+
+
+values = st.lists(st.integers(0, 6), min_size=1, max_size=25)
+walks = st.sampled_from(["ks", "kuiper", "greater", "less"])
+
+
+def coupled(x, y, walk, labels):
+    """J of the sorted form, with labels of all records behind its draws."""
+    statistic: Any = walk if walk in ("ks", "kuiper") else "ks"
+    side: Any = walk if walk in ("greater", "less") else "two-sided"
+
+    def shuffle(count):  # of records of x, then of y, that are in both samples
+        assert count <= len(own)
+        return np.argsort(np.argsort(own[-count:] if count else own[:0]))
+
+    both = np.concatenate([np.isin(x, y), np.isin(y, x)])
+    own = labels[both]
+    return two_sample_sorted(x, y, statistic, shuffle, side), statistic, side
+
+
+@given(values, values, walks, st.integers(0, 2**32 - 1))
+def test_labels_of_tied_records_are_enough(x, y, walk, seed):
+    """Fewer than 128 records: all are looked at, and the two forms are one number."""
+    x, y = np.sort(np.array(x, float)), np.sort(np.array(y, float))
+    labels = np.random.default_rng(seed).permutation(len(x) + len(y))
+    found, statistic, side = coupled(x, y, walk, labels)
+    assert found == two_sample(x, y, statistic, labels, side)
+
+
+@given(st.integers(0, 2**32 - 1), walks, st.integers(2, 40), st.integers(2, 40), st.integers(1, 5))
+def test_most_of_the_walk_need_not_be_looked_at(seed, walk, n, m, step):
+    """Without ties between samples: the same number for any step."""
+    rng = np.random.default_rng(seed)
+    x, y = np.sort(rng.integers(0, 9, n) * 2.0), np.sort(rng.integers(0, 9, m) * 2.0 + 1)
+    with patch("privatest.statistics.ecdf_sorted._STEP", step):
+        found, statistic, side = coupled(x, y, walk, np.arange(n + m))
+    assert found == two_sample(x, y, statistic, rng.permutation(n + m), side)
+
+
+@pytest.mark.parametrize("walk", ["ks", "kuiper", "greater", "less"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_ties_have_the_same_law_for_any_step(walk, step):
+    """All orders of labels, once: the multiset of J is that of the whole walk."""
+    x, y = np.array([0.0, 1, 1]), np.array([1.0, 1, 2])
+    statistic: Any = walk if walk in ("ks", "kuiper") else "ks"
+    side: Any = walk if walk in ("greater", "less") else "two-sided"
+    laws = []
+    for form in ("whole", "sorted"):
+        seen: list[float] = []
+        sizes: set[int] = set()
+        for labels in itertools.permutations(range(6)):
+            own = np.array(labels)
+            if form == "whole":
+                seen.append(two_sample(x, y, statistic, own, side))
+                continue
+
+            def shuffle(count, own=own, sizes=sizes):
+                sizes.add(count)
+                return np.argsort(np.argsort(own[:count]))
+
+            with patch("privatest.statistics.ecdf_sorted._STEP", step):
+                seen.append(two_sample_sorted(x, y, statistic, shuffle, side))
+        assert len(sizes) <= 1
+        laws.append(np.unique(seen, return_counts=True))
+    np.testing.assert_array_equal(laws[0], laws[1])

@@ -8,6 +8,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe
+from privatest.cli.grid import GridOption, read_grid
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
 from privatest.questions.catalogue import find
@@ -87,6 +88,7 @@ def fit(
     alpha: options.Alpha = "0.05",
     statistic: Statistic = None,
     alternative: Alternative = None,
+    grid: GridOption = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -120,7 +122,11 @@ def fit(
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts=parts,
-        options={"statistic": statistic, "alternative": alternative},
+        options={
+            "statistic": statistic,
+            "alternative": alternative,
+            "grid": read_grid(grid),
+        },
     )
     described = describe(schema, bounds or [], rows_per_person)
     answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)

@@ -103,6 +103,17 @@ Bandwidth = Annotated[
         show_default="as wide as the points lie apart",
     ),
 ]
+Bins = Annotated[
+    Literal["adaptive", "even"] | None,
+    typer.Option(
+        "--bins",
+        metavar="KIND",
+        help="Bins of numbers in tables: even (of equal length between the bounds), or adaptive "
+        "(finer where there are many rows, found with up to a tenth of the budget).",
+        rich_help_panel="Release",
+        show_default="adaptive, for tables",
+    ),
+]
 Delta = Annotated[
     str,
     typer.Option(
@@ -153,6 +164,7 @@ def release(
     weights: WeightsOption = None,
     kernel: Kernel = None,
     bandwidth: Bandwidth = None,
+    bins: Bins = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -191,6 +203,7 @@ def release(
             "weights": weights,
             "kernel": kernel,
             "bandwidth": bandwidth,
+            "bins": bins,
         },
     )
     if dry_run:
@@ -223,7 +236,7 @@ def _foretell(request: Request, data: Place, described: Schema | None, *, as_jso
     data.check(prepared.names)
     assert prepared.schema is not None
     rows = data.count(prepared.names)
-    given = [name for name, value in request.options.items() if value is not None]
+    given = {name: value for name, value in request.options.items() if value is not None}
     rounds = request.entry.foretell(prepared.schema, rows, request.budget, given)
     if as_json:
         print_json(

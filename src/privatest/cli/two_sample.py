@@ -6,6 +6,7 @@ from typing import Annotated
 
 from privatest.cli import options
 from privatest.cli.asking import answer, describe, read_locations
+from privatest.cli.grid import GridOption, read_grid
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
@@ -57,6 +58,7 @@ def two_sample(
     subtest: options.Subtest = None,
     success: options.Success = None,
     cells: options.Cells = None,
+    grid: GridOption = None,
     low: options.Low = None,
     high: options.High = None,
 ) -> None:
@@ -106,6 +108,7 @@ def two_sample(
             "subtest": subtest,
             "success": success,
             "cells": cells,
+            "grid": read_grid(grid),
             "low": low,
             "high": high,
         },

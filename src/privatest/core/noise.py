@@ -18,7 +18,6 @@ from privatest.core.errors import ParameterError
 
 _NOISE_BRANCH = 0x6E6F6973
 _WIDE = 2.0**40
-_PACKED = 1 << 21
 
 __all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source", "secret_coins"]
 
@@ -81,23 +80,20 @@ class SecureNoise:
         return secrets.randbelow(limit)
 
     def permutation(self, size: int) -> NDArray[np.intp]:
-        """Return the order of random keys; if two are equal all are redrawn, so it is uniform."""
+        """Return the order of random keys; where some are equal, fresh ones decide: uniform."""
         # Keys with their places in the lowest bits are sorted twice as fast as an order is found.
-        # Beyond 2^21 places the bits that are left are too few: most draws would be redrawn.
-        bits = np.uint64((size - 1).bit_length() if size <= _PACKED else 0)
-        places = np.arange(size, dtype=np.uint64)
-        while True:
-            keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
-            order: NDArray[np.intp]
-            if bits:
-                packed = np.sort((keys >> bits << bits) | places)
-                keys = packed >> bits
-                order = (packed ^ (keys << bits)).astype(np.intp)
-            else:
-                order = np.argsort(keys)
-                keys = keys[order]
-            if not np.any(keys[1:] == keys[:-1]):
-                return order
+        bits = np.uint64(max(size - 1, 1).bit_length())
+        keys = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
+        packed = np.sort((keys >> bits << bits) | np.arange(size, dtype=np.uint64))
+        keys = packed >> bits
+        order: NDArray[np.intp] = (packed ^ (keys << bits)).astype(np.intp)
+        again = keys[1:] == keys[:-1]
+        if again.any():
+            tied = np.append(again, False) | np.append(False, again)
+            runs = np.cumsum(~np.append(False, again))[tied]
+            fresh = np.lexsort((self.permutation(len(runs)), runs))
+            order[tied] = order[tied][fresh]
+        return order
 
     def key(self) -> bytes:
         """Return 32 bytes of the operating system's entropy."""

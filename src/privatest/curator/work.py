@@ -15,6 +15,7 @@ __all__ = ["limit_work"]
 _GRID, _PERMUTATIONS = 6, 999  # bandwidths and permutations where nobody says
 # A kernel's features count as so many; to prepare them takes as long as so many permutations.
 _FEATURES, _START = 256, 1000
+_LINE_BINS = 64  # of rows whose cells are counted
 _BLOCKS = 32  # of rows, permuted by a test of independence
 _QUICKER = 4  # sums over rows for all blocks are one matrix product, which is so much quicker
 
@@ -44,11 +45,30 @@ def _work(prepared: Prepared, rows: int) -> int:
         return _independence(prepared, rows)
     if "bandwidths" in entry.options:
         return _mmd(prepared, rows)
+    if "grid" in entry.options:
+        return _on_lines(prepared, rows)
     return rows * _permutations(prepared) * _lines(prepared)
 
 
 def _permutations(prepared: Prepared) -> int:
     return int(prepared.request.options.get("permutations", _PERMUTATIONS)) + 1
+
+
+def _on_lines(prepared: Prepared, rows: int) -> int:
+    """Count rows for each permutation where values are sorted, else cells, and rows once."""
+    from privatest.statistics.line_cells import EXACT_ROWS, MOST_CELLS_CHOSEN  # noqa: PLC0415
+    from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
+
+    request, permutations, lines = prepared.request, _permutations(prepared), _lines(prepared)
+    grid = request.options.get("grid")
+    few = grid is None and rows <= EXACT_ROWS
+    if grid is None and "distance" not in request.entry.preset:  # swaps are not made at ranks
+        persons = 1 if prepared.schema is None else prepared.schema.rows_per_person
+        few = few or swaps_labels("auto", rows, persons, request.budget.pure_epsilon, "pvalue")
+    if few or grid == "exact":
+        return rows * permutations * lines
+    cells = len(grid) + 1 if isinstance(grid, (list, tuple)) else int(grid or MOST_CELLS_CHOSEN)
+    return lines * _LINE_BINS * (permutations * cells + rows) // _QUICKER
 
 
 def _lines(prepared: Prepared) -> int:

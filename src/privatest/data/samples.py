@@ -30,12 +30,13 @@ from privatest.data.columns import (
 from privatest.data.domain import Box, Domain
 from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
-from privatest.data.stream import Stream
+from privatest.data.stream import Held, Joined, Stream
 from privatest.data.tables import Table, arranged, label_of, read_data
 
 __all__ = [
     "Sample",
     "TwoSamples",
+    "beside",
     "encode_like",
     "encode_pairs",
     "encode_sample",
@@ -44,13 +45,16 @@ __all__ = [
 ]
 
 
+_TURNED = 1 << 17
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Sample:
     """Private rows, and what is publicly known of them.
 
     Attributes
     ----------
-    held : array of shape (n, d), or Stream
+    held : array of shape (n, d), Stream or Joined
         Rows in memory, or a way to read them.
     schema : Schema or None
         The public description; None without bounds.
@@ -60,7 +64,7 @@ class Sample:
         Whether numbers are mapped to [0, 1] by their bounds, or only clipped to them.
     """
 
-    held: NDArray[np.float64] | Stream
+    held: Held
     schema: Schema | None
     names: tuple[str, ...] | None = None
     units: Units = "box"
@@ -76,12 +80,12 @@ class Sample:
         Those of a stream are read at every call. A test that can do with one pass asks
         :func:`privatest.engines.summaries.summarise` instead.
         """
-        return self.held.load() if isinstance(self.held, Stream) else self.held
+        return self.held if isinstance(self.held, np.ndarray) else self.held.load()
 
     @property
     def width(self) -> int:
         """Number of columns."""
-        return self.held.width if isinstance(self.held, Stream) else self.held.shape[1]
+        return self.held.shape[1] if isinstance(self.held, np.ndarray) else self.held.width
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -149,6 +153,16 @@ class TwoSamples(NamedTuple):
         """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
         order = noise.permutation(len(self.x))
         return order, order if paired else noise.permutation(len(self.y))
+
+
+def beside(*samples: Sample) -> Sample:
+    """Return the columns of all, of rows that belong together; without a description."""
+    held = tuple(sample.held for sample in samples)
+    return Sample(Joined(held, _beside, sum(sample.width for sample in samples)), None)
+
+
+def _beside(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack(parts)
 
 
 def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box") -> TwoSamples:
@@ -290,11 +304,11 @@ def _encoded(
     if schema is None:
         if array is not None:
             return _as_it_is(array, name)
-        return _by_columns(source, [None] * source.width, labels, units)
+        return np.ascontiguousarray(_by_columns(source, [None] * source.width, labels, units))
     columns = list(schema.columns.values())
     if array is not None and array.dtype.kind in "biuf" and all(map(has_bounds_only, columns)):
         return _placed_array(array, schema.box, labels, units)
-    return _by_columns(source, columns, labels, units)
+    return np.ascontiguousarray(_by_columns(source, columns, labels, units))
 
 
 def _chosen(source: Table, names: tuple[str, ...], name: str) -> Table:
@@ -350,8 +364,15 @@ def _by_columns(
     for index, (column, label) in enumerate(zip(columns, labels, strict=True)):
         values = one_column(source.column(index), label)
         if index == 0:
-            rows = np.empty((len(values), len(columns)))
+            rows = _empty(len(values), len(columns))
         elif len(values) != len(rows):
             raise DataError(f"{label} must be as long as the other columns.")
         fill_column(rows[:, index], values, column, label, units)
     return rows
+
+
+def _empty(count: int, width: int) -> NDArray[np.float64]:
+    """Return room for rows; for few by columns, which is faster to fill, to be turned later."""
+    if count > _TURNED:  # too much to be held twice
+        return np.empty((count, width))
+    return np.empty((width, count)).T

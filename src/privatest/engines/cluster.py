@@ -7,17 +7,20 @@ speak to each other by certificates that nobody else has.
 from __future__ import annotations
 
 import atexit
+import gc
 import multiprocessing
 import os
 import platform
+import signal
+import sys
 import warnings
 from contextlib import suppress
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
-import privatest
 from privatest.core.errors import EngineError
 from privatest.data.source import Workers
 
@@ -30,6 +33,7 @@ Versions = tuple[str, str, str]
 _NAMES = ("Python", "NumPy", "privatest")
 
 _open: dict[tuple[int, str | None, int | None], Any] = {}  # clients of this process
+_connecting = Lock()
 
 
 def check(workers: Workers) -> None:
@@ -41,17 +45,18 @@ def check(workers: Workers) -> None:
 def connected(workers: Workers) -> Any:
     """Return a client of the cluster, the same at every call; its workers are checked first."""
     key = (os.getpid(), workers.scheduler, workers.threads)  # a fork has to connect anew
-    client = _open.get(key)
-    if client is not None and client.status == "running":
-        return client
-    _forget(key)
-    client = _open[key] = _reached(workers)
-    try:
-        _compare(client)
-    except BaseException:
+    with _connecting:
+        client = _open.get(key)
+        if client is not None and _usable(client):
+            return client
         _forget(key)
-        raise
-    return client
+        client = _open[key] = _reached(workers)
+        try:
+            _compare(client)
+        except BaseException:
+            _forget(key)
+            raise
+        return client
 
 
 def close() -> None:
@@ -63,13 +68,21 @@ def close() -> None:
 def versions() -> Versions:
     """Return what a worker must have in common with whoever asks it."""
     python = ".".join(platform.python_version_tuple()[:2])
-    return python, np.__version__, privatest.__version__
+    own: str = sys.modules["privatest"].__version__  # it imports what this package may not
+    return python, np.__version__, own
 
 
 def mismatch(theirs: Versions) -> str:
     """Say what is different on a worker; nothing if all is the same."""
     pairs = zip(_NAMES, theirs, versions(), strict=True)
     return ", ".join(f"{name} {its} instead of {own}" for name, its, own in pairs if its != own)
+
+
+def _usable(client: Any) -> bool:
+    """Whether it is connected; and, if workers were started here, all are there or start again."""
+    cluster = getattr(client, "started_here", None)
+    complete = cluster is None or len(cluster.workers) == len(cluster.worker_spec)
+    return bool(client.status == "running" and complete)
 
 
 def _reached(workers: Workers) -> Any:
@@ -86,11 +99,13 @@ def _reached(workers: Workers) -> Any:
             warnings.simplefilter("ignore")  # of versions: they are compared below
             return api.Client(workers.scheduler, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:
-        raise EngineError(
-            f"no Dask scheduler answers at {workers.scheduler!r} ({type(error).__name__}). Is it "
-            "running, and is this the address that it printed? TLS needs the certificates of "
-            "the cluster in Dask's configuration."
-        ) from error
+        kind = type(error).__name__
+    gc.collect()  # now, and not in a thread of the next client, which would wait for itself
+    raise EngineError(
+        f"no Dask scheduler answers at {workers.scheduler!r} ({kind}). Is it running, and is this "
+        "the address that it printed? TLS needs the certificates of the cluster in Dask's "
+        "configuration."
+    )
 
 
 def _started(api: Any, count: int | None) -> Any:
@@ -106,7 +121,7 @@ def _started(api: Any, count: int | None) -> Any:
         )
     import dask  # noqa: PLC0415
 
-    options = {  # no pages about what is done
+    options: dict[str, list[str]] = {  # no pages about what is done
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
     }
@@ -120,6 +135,7 @@ def _started(api: Any, count: int | None) -> Any:
                 scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 memory_limit=0,  # nothing private is spilled to disk; a block at a time is held
                 silence_logs=50,
+                preload=[__name__],
                 security=api.Security.temporary() if secure else None,
             )
     except (OSError, RuntimeError) as error:
@@ -129,6 +145,12 @@ def _started(api: Any, count: int | None) -> Any:
     client = api.Client(cluster, set_as_default=False)
     client.started_here = cluster
     return client
+
+
+def dask_setup(worker: object) -> None:
+    """Leave interrupts to whoever asked; called by Dask in each process that is started here."""
+    del worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 _GUARD = (

@@ -11,12 +11,15 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from privatest.core.errors import EngineError, PrivatestError
 from privatest.data.source import Workers
-from privatest.data.stream import Stream
 from privatest.engines import local
 from privatest.engines.cluster import Versions, connected, mismatch, versions
 from privatest.engines.progress import told, watching
@@ -24,14 +27,15 @@ from privatest.engines.summaries import Job, Summary
 
 __all__ = ["run", "size"]
 
-_MERGED = 16  # summaries that a worker merges at a time
+_MERGED = 8  # summaries that a worker merges at a time
 _LOOK = 5.0  # seconds between looks at whether there are workers at all
 _GONE = 60.0  # seconds without any after which they count as lost
 
 
 def size(workers: Workers) -> int:
     """Return how many jobs run at once."""
-    return max(1, sum(connected(workers).nthreads().values()))
+    threads: dict[str, int] = connected(workers).nthreads()
+    return max(1, sum(threads.values()))
 
 
 def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers) -> None:
@@ -70,11 +74,19 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
             client.cancel([*waiting, *roots.values()], force=True)
 
 
-def _travels(held: object) -> bool:
+def _travels(held: Any) -> bool:
     """Whether other processes can read the rows: not those of this one's memory."""
-    return isinstance(held, Stream) and all(
-        getattr(part, "travels", True) for part in held.source.parts
-    )
+    if isinstance(held, np.ndarray):
+        return False
+    if hasattr(held, "sides"):  # rows that are made of several
+        return all(map(_travels, held.sides))
+    return all(map(_can_travel, held.source.parts))
+
+
+def _can_travel(part: Any) -> bool:
+    """Whether a part, or the one that it takes its rows from, says nothing else."""
+    own = bool(getattr(part, "travels", True))
+    return own and (not hasattr(part, "part") or _can_travel(part.part))
 
 
 def _ignore(done: int, total: int) -> None:
@@ -85,7 +97,7 @@ def _ignore(done: int, total: int) -> None:
 class _Work:
     """What the jobs of a sample have in common; it is sent once and may be large."""
 
-    held: Stream
+    held: Any
     empty: Callable[[], Summary]
     asked_by: Versions
 
@@ -102,7 +114,6 @@ def _submit(client: Any, jobs: Sequence[Job], waiting: dict[Any, int]) -> Any:
     import cloudpickle  # noqa: PLC0415 -- comes with Dask
 
     first = jobs[0]
-    assert isinstance(first.held, Stream)
     try:
         content = cloudpickle.dumps(_Work(first.held, first.empty, versions()))
     except Exception as error:
@@ -110,17 +121,21 @@ def _submit(client: Any, jobs: Sequence[Job], waiting: dict[Any, int]) -> Any:
             "these rows cannot be read by other processes: use engine='local'."
         ) from error
 
-    def submit(function: Callable[..., Any], *arguments: Any, rows: int = 0) -> Any:
-        future = client.submit(function, *arguments, pure=False)
+    def submit(function: Callable[..., Any], *arguments: Any, rows: int = 0, depth: int = 0) -> Any:
+        # what can be merged is merged first: workers hold few summaries at a time
+        future = client.submit(function, *arguments, pure=False, priority=depth)
         waiting[future] = rows
         return future
 
     # a task, where scattered data would be lost with the workers that hold it
     work = submit(_opened, _Sealed(content))
     level = [submit(_summary, work, job.start, job.stop, rows=job.stop - job.start) for job in jobs]
+    depth = 0
     while len(level) > 1:
+        depth += 1
         level = [
-            submit(_merged, work, *level[at : at + _MERGED]) for at in range(0, len(level), _MERGED)
+            submit(_merged, work, *level[at : at + _MERGED], depth=depth)
+            for at in range(0, len(level), _MERGED)
         ]
     return level[0]
 
@@ -165,25 +180,30 @@ def _opened(sealed: _Sealed) -> Any:
 
 
 def _summary(work: _Work, start: int, stop: int) -> Summary:
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415
-
     different = mismatch(work.asked_by)  # of workers that came after the check
     if different:
         raise EngineError(f"a worker of the Dask cluster was asked by {different}.")
-    threadpool_limits(1, user_api="blas")  # for good: workers have threads of their own
+    _one_blas_thread()
     try:
         return Job(work.held, work.empty, start, stop).run()
     except PrivatestError:
         raise
     except Exception as error:  # its words may hold values, and workers log them
         raise EngineError(
-            f"a worker failed with {type(error).__name__} between rows {start:,} and {stop:,}. "
-            "engine='local' shows where."
+            f"a worker failed with {type(error).__name__}; engine='local' shows where."
         ) from None
 
 
 def _merged(work: _Work, *summaries: Summary) -> Summary:
     total = work.empty()
     for summary in summaries:
-        total.merge(summary)
+        total.merge(deepcopy(summary))  # its own may be asked for again, and must not have changed
     return total
+
+
+@cache
+def _one_blas_thread() -> None:
+    """Let BLAS use one thread, for good: workers have threads of their own."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    threadpool_limits(1, user_api="blas")

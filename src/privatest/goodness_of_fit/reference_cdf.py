@@ -52,6 +52,10 @@ class ReferenceCdf:
         # A function that is not monotone between probes: still two numbers of one record.
         return np.minimum(left, right), right
 
+    def at(self, cuts: Floats) -> Floats:
+        """Return F at public, increasing cut points, itself increasing."""
+        return np.maximum.accumulate(_call(self.function, cuts))
+
 
 def read_cdf(cdf: object) -> ReferenceCdf:
     """Find the function that is meant; refuse what is not a distribution function."""

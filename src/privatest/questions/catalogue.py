@@ -46,7 +46,7 @@ def _ipm(distance: str, *options: str, about: str = "") -> Method:
 def _ks(statistic: str, *sided: str, aliases: tuple[str, ...] = ()) -> Method:
     return Method(
         "two_sample.ks.ks_2samp",
-        {"permutations": "n_permutations"} | _same(*sided),
+        {"permutations": "n_permutations"} | _same("grid", *sided),
         {"statistic": statistic},
         one_column=True,
         unbounded=True,
@@ -127,7 +127,7 @@ def _equivalence(function: str, about: str, *options: str, **more: Any) -> Metho
 
 
 _POINTS = _same("public_points", "weights", "kernel", "bandwidth", points="n_points")
-_ROWS = _same("weights", points="n_points")
+_ROWS = _same("weights", "bins", points="n_points")
 
 
 def _synthetic(
@@ -166,9 +166,9 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             about="whole distributions, by kernels and more",
         ),
         "mean": _ipm("mean", "norm"),
-        "wasserstein": _ipm("wasserstein"),
+        "wasserstein": _ipm("wasserstein", "grid"),
         "tv": _ipm("total-variation", about="categories"),
-        "kolmogorov": _ipm("kolmogorov"),
+        "kolmogorov": _ipm("kolmogorov", "grid"),
         "ks": _ks("ks", "alternative", aliases=("ks_2samp", "kstest")),
         "kuiper": _ks("kuiper"),
         "mann-whitney": Method(
@@ -295,7 +295,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "fit": {
         "distribution": Method(
-            "goodness_of_fit.ks_1samp", _same("statistic", "alternative"), part="dist"
+            "goodness_of_fit.ks_1samp", _same("statistic", "alternative", "grid"), part="dist"
         ),
         "family": Method(
             "goodness_of_fit.ks_family", _same("statistic"), caution=_BY_FIT, part="family"
@@ -327,7 +327,9 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
     },
     "release": {
-        "auto": _synthetic("auto", "what suits the columns", steps=True, tables=True),
+        "auto": _synthetic(
+            "auto", "what suits the columns", _POINTS | _ROWS, steps=True, tables=True
+        ),
         "tables": _synthetic(
             "tables",
             "rows that fit noisy tables of columns and pairs",

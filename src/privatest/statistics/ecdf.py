@@ -15,14 +15,18 @@ from privatest.core.privacy import Adjacency
 from privatest.statistics.ranks import Labels, in_order
 
 __all__ = [
+    "LABELLED_ROWS",
     "LATTICE",
     "OneSampleStatistic",
     "Side",
     "TwoSampleStatistic",
     "on_lattice",
     "one_sample",
+    "one_sample_counts",
     "one_sample_width",
+    "reach",
     "two_sample",
+    "two_sample_counts",
     "two_sample_width",
 ]
 
@@ -33,6 +37,7 @@ TWO_SAMPLE_STATISTICS: tuple[str, ...] = get_args(TwoSampleStatistic)
 Side = Literal["two-sided", "greater", "less"]
 
 LATTICE = 1 << 20  # steps of the integer lattice in which 1/n, the sensitivity, is counted
+LABELLED_ROWS = 1 << 22  # up to so many rows those of a cell are put in a random order
 _ROUNDING = 1 << 26  # rows up to which nT · LATTICE has an error below 1/2
 
 Floats = NDArray[np.float64]
@@ -73,6 +78,32 @@ def one_sample(u: Floats, statistic: OneSampleStatistic, alternative: Side = "tw
     return float(0.5 * parts.mean())
 
 
+def one_sample_counts(
+    counts: NDArray[np.int64],
+    cdf: Floats,
+    statistic: OneSampleStatistic,
+    labels: Floats | None,
+    alternative: Side = "two-sided",
+) -> float:
+    """Return n · T from the counts of cells; ``cdf`` is F at the cut points between them.
+
+    With ``labels``, numbers in [0, 1] for the records, a record is spread over its cell: u lies
+    between the values of F at its two ends. Without, for "ks" and "kuiper", distances are measured
+    at the ends of cells: never more than with labels.
+
+    Notes
+    -----
+    **Sensitivity** 1, as for :func:`one_sample`: a record has one cell, and one label.
+    """
+    if labels is not None:
+        left, right = np.append(0.0, cdf), np.append(cdf, 1.0)
+        u = np.repeat(left, counts) + np.repeat(right - left, counts) * labels
+        return one_sample(u, statistic, alternative)
+    above = np.cumsum(counts)[:-1] - counts.sum() * cdf
+    up, down = float(above.max(initial=0.0)), -float(above.min(initial=0.0))
+    return reach(up, down, statistic, alternative)
+
+
 def on_lattice(scaled: float) -> int:
     """Return n · T as an integer number of lattice steps."""
     return round(scaled * LATTICE)
@@ -111,8 +142,36 @@ def two_sample(
     """
     n, m = len(x), len(y)
     of_x = in_order(np.arange(n + m) < n, np.concatenate([x, y]), labels)
-    walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)  # it ends at 0
-    up, down = int(walk.max()), -int(walk.min())
+    walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)
+    return int(reach(int(walk.max()), -int(walk.min()), statistic, alternative))
+
+
+def two_sample_counts(
+    counts_x: NDArray[np.int64],
+    counts_y: NDArray[np.int64],
+    statistic: TwoSampleStatistic,
+    labels: Labels | None,
+    alternative: Side = "two-sided",
+) -> int:
+    """Return J from the counts of cells: :func:`two_sample` with cells for values.
+
+    Without ``labels`` it is the maximum at the ends of cells only: never more than with them.
+
+    Notes
+    -----
+    **Sensitivity** That of :func:`two_sample`, with labels and without.
+    """
+    if labels is not None:
+        cells = np.arange(float(len(counts_x)))
+        x, y = np.repeat(cells, counts_x), np.repeat(cells, counts_y)
+        return two_sample(x, y, statistic, labels, alternative)
+    n, m = int(counts_x.sum()), int(counts_y.sum())
+    walk = np.cumsum(counts_x * m - counts_y * n)
+    return int(reach(int(walk.max()), -int(walk.min()), statistic, alternative))
+
+
+def reach(up: float, down: float, statistic: str, alternative: Side) -> float:
+    """Return the distance "ks" or "kuiper" from how far a difference gets above and below 0."""
     if alternative != "two-sided":
         return up if alternative == "greater" else down
     return max(up, down) if statistic == "ks" else up + down

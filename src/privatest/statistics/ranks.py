@@ -9,6 +9,7 @@ and the widths hold both ways. Proofs: docs/proofs/rank-tests.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
+from privatest.core.secret_order import row_coins
+from privatest.data.samples import Sample
+from privatest.engines.summaries import summarise
 
 __all__ = [
     "Symmetry",
@@ -100,8 +104,11 @@ def mann_whitney(x: Values, y: Values, labels: Labels | None = None) -> int:
     2
     """
     n, m = len(x), len(y)
-    ranks = doubled_ranks(np.concatenate([x, y]), labels)
-    return int(ranks[:n].sum()) - n * (n + 1) - n * m
+    if labels is None:
+        sums = int(doubled_ranks(np.concatenate([x, y]))[:n].sum())
+    else:
+        sums = 2 * int(_places(x, y, labels).sum()) + 2 * n
+    return sums - n * (n + 1) - n * m
 
 
 def mann_whitney_width(n: int, m: int, adjacency: Adjacency) -> int:
@@ -148,8 +155,14 @@ def median_balance(x: Values, y: Values, labels: Labels) -> int:
     """
     n, total = len(x), len(x) + len(y)
     top = total - total // 2
-    ranks = doubled_ranks(np.concatenate([x, y]), labels)
-    return total * int((ranks[:n] > 2 * (total - top)).sum()) - n * top
+    above = int((_places(x, y, labels) >= total - top).sum())
+    return total * above - n * top
+
+
+def _places(x: Values, y: Values, labels: Labels) -> NDArray[np.intp]:
+    """Return the places of x among all records in order, 0 being the lowest, in rising order."""
+    of_x = in_order(np.arange(len(x) + len(y)) < len(x), np.concatenate([x, y]), labels)
+    return np.flatnonzero(of_x)
 
 
 def median_width(n: int, m: int, adjacency: Adjacency) -> int:
@@ -198,15 +211,32 @@ def symmetry_width() -> int:
     return 2
 
 
-def sign_balance(d: Values, coins: NDArray[np.bool_]) -> int:
-    """Return 2S - n, where S counts positive differences and zeros whose coin is true.
+def sign_balance(differences: Sample, key: bytes) -> int:
+    """Return 2S - n, where S counts positive differences and zeros whose secret coin is true.
 
     Examples
     --------
-    >>> sign_balance(np.array([3.0, -2.0, 0.0]), np.array([False, True, True]))
+    >>> sign_balance(Sample(np.array([[3.0], [-2.0], [5.0]]), None), b"secret")
     1
     """
-    return 2 * int(_positive(d, coins).sum()) - len(d)
+    (found,) = summarise((differences, partial(_Signs, key)))
+    return 2 * found.positive - len(differences)
+
+
+class _Signs:
+    """The number of positive differences."""
+
+    __slots__ = ("key", "positive")
+
+    def __init__(self, key: bytes) -> None:
+        self.key, self.positive = key, 0
+
+    def update(self, rows: Values, start: int) -> None:
+        coins = row_coins(self.key, start, start + len(rows))
+        self.positive += int(_positive(rows[:, 0], coins).sum())
+
+    def merge(self, other: _Signs) -> None:
+        self.positive += other.positive
 
 
 def sign_width() -> int:

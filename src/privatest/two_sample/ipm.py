@@ -8,15 +8,18 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
+from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.cells import permuted_bins_cells
 from privatest.statistics.ipm import (
     DISTANCES,
     MEAN_NORMS,
@@ -26,13 +29,16 @@ from privatest.statistics.ipm import (
     MeanNorm,
     metric,
 )
+from privatest.statistics.line_cells import EXACT_ROWS, CellMetric, cell_metric
 from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
 from privatest.statistics.pair_swaps import (
     pair_swaps_sensitivity,
+    permuted_swaps_cells,
     permuted_swaps_features,
     permuted_swaps_line,
 )
 from privatest.statistics.private_groups import (
+    permuted_groups_cells,
     permuted_groups_features,
     permuted_groups_line,
     private_groups_sensitivity,
@@ -50,6 +56,9 @@ from privatest.two_sample.common import (
 
 __all__ = ["ipm_test"]
 
+_CELL_BINS = 2048  # most bins whose cells are counted: a table of bins and cells is kept
+
+Metric = LinearMetric | LineMetric | CellMetric
 Values = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -61,6 +70,7 @@ class IpmOptions(GroupOptions, total=False):
     alpha: float
     adjacency: Adjacency | None
     relabel: Relabel
+    grid: Grid
     n_permutations: int
     rng: Rng
     noise: NoiseSource | None
@@ -104,6 +114,7 @@ def ipm_test(
     release: Release = "pvalue",
     adjacency: Adjacency | None = None,
     relabel: Relabel = "auto",
+    grid: Grid = None,
     n_permutations: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -135,6 +146,12 @@ def ipm_test(
         What is hidden, as in :func:`mmd_test`.
     relabel : {"auto", "permute", "swap"}
         How private groups are relabelled, as in :func:`mmd_test`.
+    grid : None, int, array or "exact"
+        For "wasserstein", and for "kolmogorov" of one column. None measures at all values for up
+        to 16,384 rows, and beyond at cells of the bounds: 4096 for Kolmogorov, 1024 for
+        Wasserstein, 256 on each of several lines. A number of equal cells, or for Kolmogorov
+        cut points in units of the data, are used for any number of rows; "exact" never uses
+        cells, and takes time for rows times permutations.
     n_permutations : int
         Number of random permutations.
     rng : None, int or Generator
@@ -152,8 +169,8 @@ def ipm_test(
     **Sensitivity** D/min(n, m), D the diameter of the unit box as the distance sees it: d^(1/p)
     for means in the p-norm, 1 for one column, for categories and for thresholds; if sliced, the
     largest mean distance of two corners of the box along the directions. "both" and "row" as
-    for MMD, with D for c.
-    Proof: docs/proofs/integral-probability-metrics.md.
+    for MMD, with D for c. Cells have functions of the same kind, and the same D.
+    Proof: docs/proofs/integral-probability-metrics.md and docs/proofs/line-cells.md.
 
     **Privacy** Only the p-value (a multiple of 1/10,000) or the decision is released, at
     (epsilon, delta). Proof: docs/proofs/smoothed-permutation-test.md.
@@ -180,12 +197,15 @@ def ipm_test(
     )
     check_relabel(relabel, adjacency)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
+    checked = read_grid(grid)
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(data[0], data[1], bounds)
     check_sizes(samples, adjacency)
-    chosen = metric(distance, samples.domain, norm)
+    chosen = _on_cells(metric(distance, samples.domain, norm), samples, checked)
     n, m = public_sizes(samples, adjacency)
     parameters: dict[str, Any] = {"distance": distance, "n_permutations": n_permutations}
+    if isinstance(chosen, CellMetric):
+        parameters["grid"] = chosen.cells
     if distance == "mean":
         parameters["norm"] = norm
     if adjacency == "row":
@@ -193,7 +213,7 @@ def ipm_test(
         parameters["relabel"] = "swap" if swap else "permute"
         bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
         sensitivity = bound(chosen.diameter, n + m)
-        rows, labels = labelled_rows(samples, source)
+        rows, labels = labelled_rows(samples.x.rows, samples.y.rows, source)
         values, errors = _private_groups(rows, labels, chosen, n_permutations, generator, swap=swap)
     else:
         sensitivity = mmd_sensitivity(chosen.diameter, n, m, adjacency)
@@ -226,19 +246,43 @@ def _name(distance: Distance, norm: MeanNorm, dimension: int) -> str:
     return names[distance]
 
 
+def _on_cells(chosen: LinearMetric | LineMetric, samples: TwoSamples, grid: CheckedGrid) -> Metric:
+    """Measure a distance on lines at cells, if they are asked for or rows are many."""
+    if isinstance(chosen, LinearMetric):
+        if grid is not None:
+            raise ParameterError(
+                "grid is for distance='wasserstein', and for 'kolmogorov' of one column."
+            )
+        return chosen
+    rows = len(samples.x) + len(samples.y)
+    if isinstance(grid, str) or (grid is None and rows <= EXACT_ROWS):
+        return chosen
+    if isinstance(grid, np.ndarray):
+        if chosen.kind == "wasserstein":
+            raise ParameterError("grid must be a number of cells for distance='wasserstein'.")
+        lower, upper = float(samples.x.box.lower[0]), float(samples.x.box.upper[0])
+        inside = (cut_points(grid, lower, upper) - lower) / (upper - lower)
+        return cell_metric(chosen, np.unique(inside), None)
+    return cell_metric(chosen, None, grid)
+
+
 def _public_groups(
     samples: TwoSamples,
-    chosen: LinearMetric | LineMetric,
+    chosen: Metric,
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> Values:
     x, y = samples.x.rows, samples.y.rows
     orders = samples.secret_orders(noise, paired=False)
-    bins = two_sample_bins(x, y, *orders, size=None, max_bins=16_384)
+    most = _CELL_BINS if isinstance(chosen, CellMetric) else 16_384
+    bins = two_sample_bins(x, y, *orders, size=None, max_bins=most)
     membership = bins.membership(n_permutations, rng)
     if isinstance(chosen, LinearMetric):
         return permuted_mmd_features(bins, membership, chosen)
+    if isinstance(chosen, CellMetric):
+        lines = chosen.lines(bins.rows(0, bins.n + bins.m))
+        return permuted_bins_cells(lines, bins.edges, membership, bins.n, bins.m)
     bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
 
     def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
@@ -251,7 +295,7 @@ def _public_groups(
 def _private_groups(
     rows: NDArray[np.float64],
     labels: NDArray[np.float64],
-    chosen: LinearMetric | LineMetric,
+    chosen: Metric,
     n_permutations: int,
     rng: np.random.Generator,
     *,
@@ -260,5 +304,8 @@ def _private_groups(
     if isinstance(chosen, LinearMetric):
         permuted = permuted_swaps_features if swap else permuted_groups_features
         return permuted(rows, labels, chosen, n_permutations, rng)
+    if isinstance(chosen, CellMetric):
+        permuted_cells = permuted_swaps_cells if swap else permuted_groups_cells
+        return permuted_cells(chosen.lines(rows), labels, n_permutations, rng)
     permuted_line = permuted_swaps_line if swap else permuted_groups_line
     return permuted_line(rows, labels, chosen, n_permutations, rng)

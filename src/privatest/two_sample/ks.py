@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
@@ -16,21 +17,24 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
+from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
-from privatest.mechanisms.permutation import permutation_result
+from privatest.statistics.bins import parallel
+from privatest.statistics.cell_summaries import counts_of
 from privatest.statistics.ecdf import (
+    LABELLED_ROWS,
     TWO_SAMPLE_STATISTICS,
     TwoSampleStatistic,
     two_sample,
+    two_sample_counts,
     two_sample_width,
 )
-from privatest.statistics.ipm import LineMetric
-from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_line
-from privatest.statistics.private_groups import permuted_groups_line, private_groups_sensitivity
-from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes, swaps_labels
+from privatest.statistics.ecdf_sorted import two_sample_sorted
+from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes
+from privatest.two_sample.ks_groups import private_groups_ks
 
 __all__ = ["ks_2samp"]
 
@@ -40,7 +44,6 @@ _NULLS = {
     "greater": "the distribution function of the first sample is nowhere above the second's",
     "less": "the distribution function of the first sample is nowhere below the second's",
 }
-_KINDS: dict[str, Any] = {"two-sided": "kolmogorov", "greater": "above", "less": "below"}
 
 
 def ks_2samp(
@@ -57,6 +60,7 @@ def ks_2samp(
     alternative: Alternative = "two-sided",
     adjacency: Adjacency | None = None,
     bounds: Bounds = None,
+    grid: Grid = None,
     n_permutations: int = 999,
     mechanism: Mechanism = "auto",
     rng: Rng = None,
@@ -89,6 +93,11 @@ def ks_2samp(
         for a frame, as in :func:`mmd_test`.
     bounds : None, pair or Schema
         Not needed. A schema checks and clips values and says how many rows a person may have.
+    grid : None, int, array or "exact"
+        Public cut points, or a number of equal cells between the bounds, at most 8192: only the
+        cell of a value counts, and data is read once, without sorting it. By default all values
+        are compared; but of more than 16,384 rows whose groups are private and permuted, those
+        at 1024 ranks are, unless it is "exact".
     n_permutations : int
         Number of permutations; for ``adjacency="row"`` only.
     mechanism : {"auto", "tulap", "laplace"}
@@ -108,6 +117,11 @@ def ks_2samp(
     -----
     The one-sided tests keep their level whenever the distribution function of x lies nowhere
     above ("greater") or below ("less") that of y; for "row" where the two are equal.
+
+    With a grid values of one cell are ties. Up to 4,194,304 rows they are put in a secret random
+    order, and p-values are as exact as without a grid; beyond, distances are measured at the ends
+    of cells only, and p-values are too large: a level of .05 is .044 for 1024 cells that are
+    equally likely, .022 for 16.
 
     Ties are broken at random, in secret, so that the law of the distance under the null
     hypothesis is that of continuous data (for "row" permutations take care of ties). The distance
@@ -147,27 +161,34 @@ def ks_2samp(
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     if adjacency == "row" and mechanism != "auto":
         raise ParameterError("mechanism must be 'auto' for adjacency='row', a permutation test.")
+    checked = read_grid(grid)
     generator, source = public_generator(rng), noise_source(noise)
     samples = encode_samples(data[0], data[1], bounds, units="own")
     if samples.domain.levels != (0,):
         raise DataError("x and y must have one numeric column: their values are ranked.")
     check_sizes(samples, adjacency)
+    parameters: dict[str, Any] = {"statistic": statistic, "alternative": alternative}
     facts = {
         "adjacency": adjacency,
         "method": f"two-sample {_NAMES[statistic]} test",
         "null_hypothesis": _NULLS[alternative],
         "sizes": shown_sizes(samples, adjacency),
-        "parameters": {"statistic": statistic, "alternative": alternative},
+        "parameters": parameters,
         "unit": samples.unit,
     }
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
+    cuts = _cuts(checked, samples)
+    if cuts is not None:
+        parameters["grid"] = len(cuts) + 1
     if adjacency == "row":
-        return _private_groups(samples, statistic, alternative, n_permutations, generator, common)
+        exact = isinstance(checked, str)
+        return private_groups_ks(
+            samples, statistic, alternative, n_permutations, generator, common, cuts, exact=exact
+        )
     n, m = len(samples.x), len(samples.y)
     width = samples.rows_per_person * two_sample_width(n, m, adjacency)
-    x, y = np.sort(samples.x.values), np.sort(samples.y.values)  # for speed: any order would do
     return lattice_outcome(
-        two_sample(x, y, statistic, source.permutation(n + m), alternative),
+        _distance(samples, statistic, alternative, cuts, source),
         two_sample_law(statistic, n, m, one_sided=alternative != "two-sided"),
         width=width,
         step=math.gcd(n, m),
@@ -177,33 +198,30 @@ def ks_2samp(
     )
 
 
-def _private_groups(
+def _cuts(grid: CheckedGrid, samples: TwoSamples) -> NDArray[np.float64] | None:
+    """Return public cut points, if there are any."""
+    if grid is None or isinstance(grid, str):
+        return None
+    box = samples.x.box
+    return cut_points(grid, float(box.lower[0]), float(box.upper[0]))
+
+
+def _distance(
     samples: TwoSamples,
     statistic: TwoSampleStatistic,
     alternative: Alternative,
-    n_permutations: int,
-    rng: np.random.Generator,
-    common: dict[str, Any],
-) -> Outcome:
-    """Permute the groups: their sizes are private, and so is any law that depends on them."""
+    cuts: NDArray[np.float64] | None,
+    noise: NoiseSource,
+) -> int:
+    """Return n m T of public groups, ties and cells in a secret order."""
     total = len(samples.x) + len(samples.y)
-    order = common["noise"].permutation(total)
-    # ranks have the same order and the same ties as the values, and cannot overflow
-    _, ranks = np.unique(np.concatenate([samples.x.values, samples.y.values]), return_inverse=True)
-    rows = ranks.reshape(-1, 1)[order].astype(np.float64)
-    labels = (order < len(samples.x)).astype(np.float64)
-    kind: Any = "kuiper" if statistic == "kuiper" else _KINDS[alternative]
-    metric = LineMetric(np.ones((1, 1)), kind, 1.0)
-    rows_per_person, epsilon = samples.rows_per_person, common["budget"].pure_epsilon
-    swap = swaps_labels("auto", total, rows_per_person, epsilon, "pvalue")
-    permuted = permuted_swaps_line if swap else permuted_groups_line
-    bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
-    values, errors = permuted(rows, labels, metric, n_permutations, rng)
-    sensitivity = (bound(metric.diameter, total) * rows_per_person).widened(float(errors[0]))
-    common["facts"]["parameters"] |= {
-        "n_permutations": n_permutations,
-        "relabel": "swap" if swap else "permute",
-    }
-    result = permutation_result(values[0], sensitivity=sensitivity, release="pvalue", **common)
-    assert isinstance(result, Outcome)  # what release="pvalue" gives
-    return result
+    few = total <= LABELLED_ROWS
+    if cuts is not None:
+        labels = noise.permutation(total) if few else None
+        of_x, of_y = counts_of(samples, cuts)
+        return two_sample_counts(of_x, of_y, statistic, labels, alternative)
+    # sorted for speed: any order would do
+    x, y = parallel(lambda sample: np.sort(sample.values), samples, total)
+    if few:
+        return two_sample(x, y, statistic, noise.permutation(total), alternative)
+    return two_sample_sorted(x, y, statistic, noise.permutation, alternative)
