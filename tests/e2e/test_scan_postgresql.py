@@ -101,6 +101,16 @@ def test_every_reading_sees_the_state_that_was_counted(url):
         connection.execute("delete from care.visits where cost = 1 and visits = 1")
 
 
+def test_large_tables_are_read_by_ranges_of_pages(url, monkeypatch):
+    whole = pt.scan_sql(url, table="care.visits")
+    monkeypatch.setattr("privatest.data.scanning.postgresql._PAGES_OF_PART", 3)
+    cut = pt.scan_sql(url, table="care.visits")
+    assert len(whole.parts) == 1
+    assert len(cut.parts) > 3
+    assert cut.load().equals(whole.load())
+    assert cut.parts[1].label == "table care.visits, page 3 and on"
+
+
 def test_queries_and_views_are_held(url):
     asked = pt.scan_sql(url, query="select visits, cost from care.visits order by id;")
     assert len(asked) == ROWS

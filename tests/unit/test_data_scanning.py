@@ -286,6 +286,13 @@ def test_files_of_different_columns(tmp_path):
     assert "files of different kinds (.csv, .parquet)" in refused(scan, folder)
 
 
+def test_text_in_one_of_many_files_is_told_as_in_one(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.csv").write_text(f"a,b\n{CANARY}x,2\n")
+    rows = scan(tmp_path).load()
+    assert "must hold numbers" in refused(Schema.from_bounds({"a": (0, 1)}).encode, rows)
+
+
 def test_csv_files_of_different_columns(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     (tmp_path / "b.csv").write_text(f"a,{CANARY}\n1,2\n")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -147,7 +147,7 @@ class Place:
             if self.is_database:
                 found = scan_sql(self.text, table=self.table, query=self.query, **who)
             else:
-                found = scan(self.text, **who)
+                found = replace(scan(self.text, **who), named=True)  # x1, x2, ... of an array
             if not len(found):
                 raise DataError("the data has no rows.")
             self._opened[""] = found

@@ -155,8 +155,22 @@ class Source:
         if not batches:
             return pa.table({name: pa.nulls(0) for name in self.names})
         with labelled("the data"):  # files may differ in the width of their integers
-            tables = [pa.Table.from_batches([batch]) for batch in batches]
-            return pa.concat_tables(tables, promote_options="permissive")
+            columns = {
+                name: _together([batch.column(place) for batch in batches])
+                for place, name in enumerate(self.names)
+            }
+            return pa.table(columns)
+
+
+def _together(pieces: Sequence[Any]) -> Any:
+    """Put pieces of a column together; where some are text, all are: that is then refused."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {piece.type for piece in pieces}
+    if len(kinds) > 1 and pa.string() in kinds:
+        return pa.chunked_array([piece.cast(pa.string()) for piece in pieces])
+    tables = [pa.table({"": piece}) for piece in pieces]
+    return pa.concat_tables(tables, promote_options="permissive").column(0)
 
 
 def _read(part: Part, columns: Sequence[str]) -> Iterator[Any]:

@@ -39,7 +39,7 @@ class ParquetRows:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows; decoded by this thread, as others have row groups of their own."""
         names = list(columns)
-        with _parquet(self.file, _footer(self.file)) as file:
+        with _parquet(self.file, *_footer(self.file)) as file:
             for batch in file.iter_batches(
                 BATCH_ROWS, row_groups=[self.group], columns=names, use_threads=False
             ):
@@ -133,22 +133,28 @@ def columnar_parts(files: Sequence[File], *, parquet: bool) -> tuple[tuple[str, 
     return tuple(first.names), parts
 
 
-def _parquet(file: File, footer: Any = None) -> Any:
+def _parquet(file: File, footer: Any = None, texts: Sequence[str] = ()) -> Any:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    # from a distance many small reads are slow
-    return pq.ParquetFile(file.open(), metadata=footer, pre_buffer=not file.local)
+    return pq.ParquetFile(
+        file.open(),
+        metadata=footer,
+        read_dictionary=texts,  # each text once: a category is looked up once, not in each row
+        pre_buffer=not file.local,  # from a distance many small reads are slow
+    )
 
 
 @lru_cache(maxsize=256)
-def _footer(file: File) -> Any:
-    """Return a file's footer, read once for all of its row groups."""
+def _footer(file: File) -> tuple[Any, tuple[str, ...]]:
+    """Return a file's footer, read once for all of its row groups, and its columns of text."""
     with _parquet(file) as opened:
-        return opened.metadata
+        fields = opened.schema_arrow
+    texts = tuple(field.name for field in fields if str(field.type) == "string")
+    return opened.metadata, texts
 
 
 def _parquet_parts(file: File) -> tuple[pa.Schema, list[Part]]:
-    footer = _footer(file)
+    footer, _ = _footer(file)
     counts = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
     parts: list[Part] = [ParquetRows(file, group, n) for group, n in enumerate(counts) if n]
     return footer.schema.to_arrow_schema(), parts
