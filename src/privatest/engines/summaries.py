@@ -56,7 +56,7 @@ class FixedPoint:
 
     def add(self, sums: NDArray[np.float64], where: Any = ...) -> None:
         """Add the sums of a block, each rounded to a multiple of 2^-shift."""
-        self.units[where] += np.rint(np.ldexp(sums, self.shift)).astype(np.int64)
+        self.units[where] += np.rint(sums * 2.0**self.shift).astype(np.int64)
 
     def merge(self, other: FixedPoint) -> None:
         """Add other sums."""
@@ -65,12 +65,12 @@ class FixedPoint:
     @property
     def step(self) -> float:
         """Twice the largest error of one addition."""
-        return float(np.ldexp(1.0, -self.shift))
+        return float(2.0**-self.shift)
 
     @property
     def value(self) -> NDArray[np.float64]:
         """The sums as floats."""
-        return np.ldexp(self.units.astype(np.float64), -self.shift)
+        return self.units.astype(np.float64) * 2.0**-self.shift
 
 
 def fixed_rounding(rows: int, largest: float) -> float:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +29,19 @@ __all__ = [
     "Unprojected",
     "fourier",
     "nystrom",
+    "pieces",
     "resolved",
     "sum_rows",
+    "tiles",
 ]
 
 # Directions of the landmarks' span with less than this share of the largest eigenvalue are
 # dropped: they hold no signal and would magnify rounding errors.
 _EIGENVALUE_CUT = 1e-6
+Real = TypeVar("Real", np.float32, np.float64)
+
+_PRODUCT_ROWS = 32  # rows a bin, from which sums are matrix products
+ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
 
 
 class FeatureMaps(Protocol):
@@ -55,6 +61,10 @@ class FeatureMaps(Protocol):
     @property
     def amplifications(self) -> tuple[float, ...]:
         """Largest factor between an error in every raw feature and that of a member."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums of raw features over rows are exact, in any order."""
 
     @property
     def raw_width(self) -> int:
@@ -85,6 +95,8 @@ class FeatureMaps(Protocol):
 class Unprojected(ABC):
     """What maps without a linear part have in common."""
 
+    exact = False
+
     @abstractmethod
     def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """Yield rows × features."""
@@ -96,7 +108,7 @@ class Unprojected(ABC):
         weights: NDArray[np.float64] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Yield sums over the rows between edges."""
-        return (sum_rows(raw, edges, weights) for raw in self.raw(x))
+        return iter(_tile_sums(self.raw, x, edges, weights))
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums: there is no linear part."""
@@ -124,6 +136,11 @@ class Together:
     def amplifications(self) -> tuple[float, ...]:
         """Largest factor between an error in every raw feature and that of a member."""
         return tuple(chain.from_iterable(part.amplifications for part in self.parts))
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums are exact."""
+        return all(part.exact for part in self.parts)
 
     @property
     def raw_width(self) -> int:
@@ -185,6 +202,11 @@ class NystromFeatures:
     amplifications: tuple[float, ...]
 
     @property
+    def exact(self) -> bool:
+        """Sums are rounded."""
+        return False
+
+    @property
     def raw_width(self) -> int:
         """Number of landmarks."""
         return len(self.landmarks)
@@ -205,7 +227,7 @@ class NystromFeatures:
         weights: NDArray[np.float64] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Yield sums over the rows between edges, for each kernel."""
-        return (sum_rows(raw, edges, weights) for raw in self.raw(x))
+        return iter(_tile_sums(self.raw, x, edges, weights))
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply the linear part."""
@@ -221,20 +243,72 @@ class NystromFeatures:
         return norms
 
 
-def sum_rows(
-    matrix: NDArray[np.float64],
+def tiles(
+    edges: NDArray[np.intp], limit: int = ROWS_PER_TILE
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Cut bins into tiles of about ``limit`` rows: (first bin, edges of the rows within it).
+
+    A tile holds several small bins whole, or a part of one large bin.
+    """
+    first, last_bin = 0, len(edges) - 1
+    while first < last_bin:
+        stop = first + 1
+        while stop < last_bin and edges[stop + 1] - edges[first] <= limit:
+            stop += 1
+        if edges[stop] - edges[first] <= limit:
+            yield first, edges[first : stop + 1]
+        else:
+            for piece in pieces(edges[first], edges[stop], limit):
+                yield first, np.array([piece.start, piece.stop])
+        first = stop
+
+
+def pieces(start: int, stop: int, limit: int) -> Iterator[slice]:
+    """Cut rows ``start`` to ``stop`` into pieces of about one size, at most ``limit``."""
+    count = max(1, -(-(stop - start) // limit))
+    for number in range(count):
+        yield slice(
+            start + number * (stop - start) // count, start + (number + 1) * (stop - start) // count
+        )
+
+
+def _tile_sums(
+    raw: Callable[[NDArray[np.float64]], Iterator[NDArray[np.float64]]],
+    x: NDArray[np.float64],
     edges: NDArray[np.intp],
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+    weights: NDArray[np.float64] | None,
+) -> list[NDArray[np.float64]]:
+    """Sum each block of raw features over the rows between edges, a tile at a time."""
+    if edges[-1] - edges[0] <= ROWS_PER_TILE:
+        return [sum_rows(block, edges, weights) for block in raw(x)]
+    sums: list[NDArray[np.float64]] = []
+    for first, inner in tiles(edges):
+        part = slice(inner[0], inner[-1])
+        own = None if weights is None else weights[part]
+        found = [sum_rows(block, inner - inner[0], own) for block in raw(x[part])]
+        if not sums:
+            sums = [np.zeros((len(edges) - 1, each.shape[1])) for each in found]
+        for total, each in zip(sums, found, strict=True):
+            total[first : first + len(each)] += each
+    return sums
+
+
+def sum_rows(
+    matrix: NDArray[Real], edges: NDArray[np.intp], weights: NDArray[Real] | None = None
+) -> NDArray[Real]:
     """Sum the (weighted) rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
+    if weights is None:
+        weights = np.ones(len(matrix), dtype=matrix.dtype)
     if len(edges) == 2:
-        return (np.ones(len(matrix)) if weights is None else weights)[None, :] @ matrix
-    if weights is not None:
-        matrix = matrix * weights[:, None]
+        return weights[None, :] @ matrix
     filled = np.flatnonzero(np.diff(edges))
-    sums = np.zeros((len(edges) - 1, matrix.shape[1]))
-    if len(filled):
-        sums[filled] = np.add.reduceat(matrix, edges[filled], axis=0)
+    sums = np.zeros((len(edges) - 1, matrix.shape[1]), dtype=matrix.dtype)
+    if len(matrix) > _PRODUCT_ROWS * len(filled):  # few long sums: products are quicker
+        for place in filled:
+            part = slice(edges[place], edges[place + 1])
+            np.matmul(weights[part], matrix[part], out=sums[place])
+    elif len(filled):
+        sums[filled] = np.add.reduceat(matrix * weights[:, None], edges[filled], axis=0)
     return sums
 
 

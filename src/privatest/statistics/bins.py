@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.kernels.features import FeatureMaps
+from privatest.kernels.features import ROWS_PER_TILE, FeatureMaps, tiles
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 _BINS_PER_SAMPLE = 128  # power as with row permutations; see benchmarks/power
-_ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
 _PARALLEL_WORK = 1 << 22  # matrix entries below which threads cost more than they save
 
 Item = TypeVar("Item")
@@ -132,28 +131,8 @@ def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
     return min(size, n, m)
 
 
-def tiles(
-    edges: NDArray[np.intp], limit: int = _ROWS_PER_TILE
-) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Cut bins into tiles of about ``limit`` rows: (first bin, edges of the rows within it).
-
-    A tile holds several small bins whole, or a part of one large bin.
-    """
-    first, last_bin = 0, len(edges) - 1
-    while first < last_bin:
-        stop = first + 1
-        while stop < last_bin and edges[stop + 1] - edges[first] <= limit:
-            stop += 1
-        if edges[stop] - edges[first] <= limit:
-            yield first, edges[first : stop + 1]
-        else:
-            for start in range(edges[first], edges[stop], limit):
-                yield first, np.array([start, min(start + limit, edges[stop])])
-        first = stop
-
-
 def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.float64]]:
-    """Sum each block's raw features over each bin and project: bins × features."""
+    """Sum each block's raw features over each bin: bins × features."""
 
     def tile_sums(tile: tuple[int, NDArray[np.intp]]) -> tuple[int, list[NDArray[np.float64]]]:
         first, inner = tile
@@ -169,12 +148,12 @@ def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.floa
             sums = [np.zeros((len(edges) - 1, part.shape[1])) for part in parts]
         for total, part in zip(sums, parts, strict=True):
             total[first : first + len(part)] += part
-    return [maps.project(index, total) for index, total in enumerate(sums)]
+    return sums
 
 
 def summation_depth(size: int) -> float:
     """Longest chain of additions in the sum over a bin: within a tile, then over tiles."""
-    return min(size, _ROWS_PER_TILE) + (size / 512) ** 2
+    return min(size, ROWS_PER_TILE) + (size / 512) ** 2
 
 
 def feature_rounding(maps: FeatureMaps, additions: float) -> NDArray[np.float64]:
