@@ -16,7 +16,8 @@ from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.bin_sums import binned_samples
+from privatest.statistics.bins import BinLayout, rows_per_bin, two_sample_bins
 from privatest.statistics.ipm import (
     DISTANCES,
     MEAN_NORMS,
@@ -26,7 +27,7 @@ from privatest.statistics.ipm import (
     MeanNorm,
     metric,
 )
-from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
+from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_sums
 from privatest.statistics.pair_swaps import (
     pair_swaps_sensitivity,
     permuted_swaps_features,
@@ -51,6 +52,8 @@ from privatest.two_sample.common import (
 __all__ = ["ipm_test"]
 
 Values = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_MAX_BINS = 16_384
 
 
 class IpmOptions(GroupOptions, total=False):
@@ -233,12 +236,15 @@ def _public_groups(
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> Values:
+    if isinstance(chosen, LinearMetric):  # one pass
+        n, m = map(len, samples)
+        layout = BinLayout(n, m, rows_per_bin(n, m, None, _MAX_BINS))
+        sums, _ = binned_samples(samples, layout, chosen, noise, pairs=False)
+        return permuted_mmd_sums(sums, layout, layout.membership(n_permutations, rng), chosen)
     x, y = samples.x.rows, samples.y.rows
     orders = samples.secret_orders(noise, paired=False)
-    bins = two_sample_bins(x, y, *orders, size=None, max_bins=16_384)
+    bins = two_sample_bins(x, y, *orders, size=None, max_bins=_MAX_BINS)
     membership = bins.membership(n_permutations, rng)
-    if isinstance(chosen, LinearMetric):
-        return permuted_mmd_features(bins, membership, chosen)
     bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
 
     def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
