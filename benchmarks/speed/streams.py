@@ -84,7 +84,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = _files(Path(folder))
         rows = [_row(name, files) for name in CASES]
-    head = ["test", "columns", "reading", "test", "ratio", "asked for"]
+    head = ["case", "columns", "reading", "seconds", "ratio", "target"]
     print_table(f"{ROWS:,} rows a sample, processor seconds", head, rows)
     save("speed-streams", [dict(zip(head, row, strict=True)) for row in rows])
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import privatest as pt
+from privatest.core import secret_order
 from privatest.mechanisms import family, lattice, permutation
 from privatest.noise import SimulatedNoise
 
@@ -83,6 +84,7 @@ LATTICE: dict[str, Run] = {
     "symmetry": lambda x, _, z, bounds, **o: pt.symmetry_test(x, z, bounds=bounds, **o),
     "tests": two(pt.test_of_tests, pvalue="mannwhitneyu", n_subsets=7),
 }
+KEYED = ("ipm mean", "me", "scf")  # rows are put in bins as they pass
 ORDERED = PERMUTED | {
     "own": lambda x, y, _, bounds, **o: pt.permutation_test(
         (x, y), by_position, sensitivity=0.2, check_sensitivity=False, bounds=bounds, **FEW, **o
@@ -101,7 +103,25 @@ def shuffle(monkeypatch: pytest.MonkeyPatch, orders: dict[int, Any]) -> None:
     monkeypatch.setattr(SimulatedNoise, "permutation", lambda _, size: orders[size].copy())
 
 
-@pytest.mark.parametrize("name", ORDERED)
+@pytest.mark.parametrize("name", KEYED)
+def test_rows_are_put_in_bins_by_secret_keys(name, monkeypatch):
+    draw = np.random.default_rng(1)
+    shuffled = {size: draw.permutation(size) for size in (N, M)}
+
+    def order_by(orders: dict[int, Any]) -> None:
+        def keys(_secret: bytes, start: int, stop: int) -> Any:
+            return (np.argsort(orders[stop]).astype(np.uint64) << np.uint64(40))[start:]
+
+        monkeypatch.setattr(secret_order, "_keys", keys)
+
+    order_by(shuffled)
+    given = run(PERMUTED[name]).pvalue
+    order_by({size: np.arange(size) for size in shuffled})
+    assert run(PERMUTED[name]).pvalue != given
+    assert run(PERMUTED[name], X[shuffled[N]], Y[shuffled[M]]).pvalue == given
+
+
+@pytest.mark.parametrize("name", [name for name in ORDERED if name not in KEYED])
 def test_rows_are_taken_in_a_secret_order(name, monkeypatch):
     draw = np.random.default_rng(1)
     shuffled = {size: draw.permutation(size) for size in (N, M, N + M)}

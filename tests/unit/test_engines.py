@@ -139,7 +139,7 @@ def test_many_blocks_of_keys_have_exact_cuts():
 
 def test_fixed_point_does_not_depend_on_the_order():
     values = np.random.default_rng(0).normal(size=1000)
-    forwards, backwards = FixedPoint((), 1e5), FixedPoint((), 1e5)
+    forwards, backwards = FixedPoint((), 4e3), FixedPoint((), 4e3)
     for value in values:
         forwards.add(value)
     for value in values[::-1]:

@@ -144,6 +144,12 @@ TESTS: dict[str, Any] = {
     "flipped me": lambda d, n: pt.me_permutation_test(
         d("u"), d("u", start=9), bounds=BOX, locations=3, paired=True, noise=n, **OWN
     ),
+    "means": lambda d, n: pt.ipm_test(
+        d("u", "v"), d("u", "v", start=HALF), bounds=BOX, distance="mean", noise=n, **OWN
+    ),
+    "total variation": lambda d, n: pt.ipm_test(
+        d("g"), d("g", start=HALF), bounds=GROUP, distance="total-variation", noise=n, **OWN
+    ),
     "share": lambda d, n: pt.share(
         d("u", "v"), bounds=BOX, epsilon=1.0, delta=1e-6, locations=4, noise=n
     ),

@@ -18,7 +18,8 @@ from privatest.data.categories import Category
 from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.bin_sums import binned_samples
+from privatest.statistics.bins import BinLayout, rows_per_bin, two_sample_bins
 from privatest.statistics.cells import permuted_bins_cells
 from privatest.statistics.ipm import (
     DISTANCES,
@@ -30,7 +31,7 @@ from privatest.statistics.ipm import (
     metric,
 )
 from privatest.statistics.line_cells import EXACT_ROWS, CellMetric, cell_metric
-from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
+from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_sums
 from privatest.statistics.pair_swaps import (
     pair_swaps_sensitivity,
     permuted_swaps_cells,
@@ -60,6 +61,8 @@ _CELL_BINS = 2048  # most bins whose cells are counted: a table of bins and cell
 
 Metric = LinearMetric | LineMetric | CellMetric
 Values = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+_MAX_BINS = 16_384
 
 
 class IpmOptions(GroupOptions, total=False):
@@ -273,13 +276,16 @@ def _public_groups(
     rng: np.random.Generator,
     noise: NoiseSource,
 ) -> Values:
+    if isinstance(chosen, LinearMetric):  # one pass
+        n, m = map(len, samples)
+        layout = BinLayout(n, m, rows_per_bin(n, m, None, _MAX_BINS))
+        sums, _ = binned_samples(samples, layout, chosen, noise, pairs=False)
+        return permuted_mmd_sums(sums, layout, layout.membership(n_permutations, rng), chosen)
     x, y = samples.x.rows, samples.y.rows
     orders = samples.secret_orders(noise, paired=False)
-    most = _CELL_BINS if isinstance(chosen, CellMetric) else 16_384
+    most = _CELL_BINS if isinstance(chosen, CellMetric) else _MAX_BINS
     bins = two_sample_bins(x, y, *orders, size=None, max_bins=most)
     membership = bins.membership(n_permutations, rng)
-    if isinstance(chosen, LinearMetric):
-        return permuted_mmd_features(bins, membership, chosen)
     if isinstance(chosen, CellMetric):
         lines = chosen.lines(bins.rows(0, bins.n + bins.m))
         return permuted_bins_cells(lines, bins.edges, membership, bins.n, bins.m)
