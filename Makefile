@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage oldest mutate bench docs clean help postgresql
+.PHONY: demo test quick check fix coverage oldest mutate bench bench-scale docs clean help postgresql
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -71,6 +71,9 @@ mutate: $(VENV)/.installed ## plant mistakes one at a time: does a test fail for
 bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 	$(BIN)/python -m benchmarks
 
+bench-scale: $(VENV)/.installed ## tests on 2 × 20,000,000 rows of Parquet beside reading it (4 GB of disk)
+	$(BIN)/python -m benchmarks.scale.table $(SCALE)
+
 docs: $(VENV)/.installed ## write the CLI reference and build the site into site/
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
@@ -82,7 +85,7 @@ clean: ## remove everything that make made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Stamps: .created after venv succeeded (it may leave half an environment behind), .core and
 # .installed after pip. Both installs are redone when pyproject.toml changes.

@@ -8,7 +8,17 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-SPEED = ("mmd", "hsic", "ks", "family", "release", "hotelling", "embedding", "ledger")
+SPEED = (
+    "mmd",
+    "hsic",
+    "ks",
+    "family",
+    "release",
+    "hotelling",
+    "embedding",
+    "streams",
+    "ledger",
+)
 
 
 def main() -> None:

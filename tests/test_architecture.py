@@ -606,7 +606,7 @@ def test_walks_pay_before_they_read(title):
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     steps = page.split(f"### {title}\n")[1].split("```")[1].split()
     drawn = next(step for step in steps if step.startswith("SecureNoise.") and "perm" not in step)
-    places = [steps.index(s) for s in ("Ledger.reserve", "read_table", drawn, "Ledger.commit")]
+    places = [steps.index(s) for s in ("Ledger.reserve", "Place.read", drawn, "Ledger.commit")]
     assert places == sorted(places)
 
 

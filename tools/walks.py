@@ -31,7 +31,7 @@ Step = tuple[str, str]  # module without the package's name, function
 # What a reviewer looks for in the picture: is it paid for before it is read?
 LANDMARKS = {
     "Ledger.reserve": "reserve",
-    "read_table": "read",
+    "Place.read": "read",
     "SecureNoise.discrete_laplace": "noise",
     "SecureNoise.gaussian": "noise",
     "Ledger.commit": "commit",

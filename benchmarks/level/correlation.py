@@ -28,10 +28,10 @@ import privatest as pt
 from benchmarks.measure import RESULTS, missing, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.independence import line, linear, rank_intervals
-from privatest.mechanisms.additive import linf_scale
+from privatest.independence import line, rank_intervals
+from privatest.independence.asked import numeric_pairs
+from privatest.independence.line_release import release_line
 from privatest.noise import SimulatedNoise
-from privatest.statistics.linear import line_moments, line_sensitivity
 from privatest.statistics.rank_correlation import kendall_score, spearman_score
 
 BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
@@ -182,18 +182,15 @@ def coverage(runs: int, found: dict[str, Any]) -> None:
 
 
 def rejects(name: str, data: Pair, budget: Budget, seeds: list[int]) -> bool:
-    """Return the decision; that of pearsonr from its moments and the law of their noise."""
+    """Return the decision; that of pearsonr without its interval, with 499 simulations."""
     test, _, side = name.partition(", ")
     if test != "pearson":
         return ask(name, data, float(budget.epsilon), float(budget.delta), seeds).reject
-    n, rng = len(data[0]), np.random.default_rng(seeds)
-    epsilon = budget.pure_epsilon
-    spent = epsilon * (1 - linear._SHARE * (n * epsilon >= linear._ROWS * linear._SMALLEST_LIMIT))
-    scale = linf_scale(line_sensitivity(n, 1), spent)
-    noise = rng.gamma(6, scale) * rng.uniform(-1, 1, size=5)
-    released = line.Line.of(n, line_moments(data[0] / 4, data[1] / 4) + noise, scale)
-    alternative: Any = side or "two-sided"
-    return line.line_pvalue(released, alternative, 999, rng) <= 0.05
+    sides = numeric_pairs(*data, BOX["bounds_x"], BOX["bounds_y"], rows=4)
+    noise, alternative = SimulatedNoise(np.random.SeedSequence(seeds)), side or "two-sided"
+    options: Any = (alternative, line.correlation_products, noise)
+    found = release_line(sides, budget.pure_epsilon, *options)
+    return found.pvalue(options[0], 499, np.random.default_rng([*seeds, 1])) <= 0.05
 
 
 def level(runs: int, found: dict[str, Any]) -> None:

@@ -22,14 +22,12 @@ from rich.progress import track
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.kernels.embedding import feature_blocks
 from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
-from privatest.statistics.moments import moments
 from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import location_features
-from privatest.two_sample.embedding_moments import read_inputs
+from privatest.two_sample.embedding_moments import read_inputs, sample_moments
 from privatest.two_sample.embedding_permutation import me_permutation_test
 
 DIMENSION, DELTA, BOX = 50, 1e-5, (-4.0, 4.0)
@@ -106,14 +104,14 @@ def shares(
     embedding = location_features(me["locations"], inputs.samples.x, "gaussian", WIDTH)
     released = [
         release_moments(
-            moments(feature_blocks(embedding, sample.rows), embedding.dimension),
+            own,
             radius=embedding.radius,
             spread=embedding.spread,
             budget=Budget(epsilon, DELTA),
             noise=noise,
             feature_error=embedding.rounding,
         )
-        for sample in inputs.samples
+        for own in sample_moments(inputs, embedding)
     ]
     pooled = pool_releases(*released)
     return moment_pvalue(pooled, n_bootstrap=BOOTSTRAP, rng=np.random.default_rng(seed))[1]

@@ -23,6 +23,7 @@ from scipy import stats
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
+from privatest.data.samples import Sample
 from privatest.noise import SimulatedNoise
 from privatest.quantiles import hodges_lehmann, private_quantile
 from privatest.statistics.cumulative import cell_counts
@@ -70,7 +71,8 @@ def exponential(
 ) -> tuple[float, float]:
     """Return an interval whose ends are drawn by the exponential mechanism."""
     edges = np.linspace(*BOUNDS, CELLS + 1)
-    below = np.concatenate([[0], np.cumsum(cell_counts(np.clip(x, *BOUNDS), edges))])
+    (counts,) = cell_counts(Sample(np.clip(x, *BOUNDS)[:, None], None), edges=edges)
+    below = np.concatenate([[0], np.cumsum(counts)])
     ends = []
     for target in (
         exponential_target(len(x), q, epsilon),

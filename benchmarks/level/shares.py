@@ -18,7 +18,7 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.kernels.embedding import feature_blocks
+from privatest.data.samples import Sample
 from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
 from privatest.shares import Share, compare, plan_share
@@ -47,7 +47,10 @@ def pvalues(job: Job) -> list[float]:
     private = []
     for _ in range(2):
         rows = np.clip(rng.normal(size=(n, dimension)) / 10 + 0.5, 0, 1)
-        private.append(moments(feature_blocks(embedding, rows), embedding.dimension))
+        held = Sample(rows, None)
+        private += moments(
+            held, psi=embedding, dimension=embedding.dimension, radius=embedding.radius
+        )
     noise, found = SimulatedNoise(seed), []
     for plan in plans:
         shares = [

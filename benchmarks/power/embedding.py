@@ -25,7 +25,7 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.samples import encode_samples
-from privatest.kernels.embedding import Embedding, feature_blocks
+from privatest.kernels.embedding import Embedding
 from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
@@ -146,14 +146,16 @@ def _shares(
         )
     released = [
         release_moments(
-            moments(feature_blocks(embedding, sample.rows), embedding.dimension),
+            own,
             radius=embedding.radius,
             spread=embedding.spread,
             budget=Budget(epsilon, DELTA),
             noise=noise,
             feature_error=embedding.rounding,
         )
-        for sample in samples
+        for own in moments(
+            *samples, psi=embedding, dimension=embedding.dimension, radius=embedding.radius
+        )
     ]
     rng = np.random.default_rng(0)
     return moment_pvalue(pool_releases(*released), n_bootstrap=299, rng=rng)[1]

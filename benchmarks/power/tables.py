@@ -27,7 +27,7 @@ from rich.progress import track
 from scipy.stats import chi2, chi2_contingency
 
 import privatest as pt
-from benchmarks.level.tables import ALPHA, associated, margin, rejects
+from benchmarks.level.tables import ALPHA, SIMULATIONS, associated, margin, rejects
 from benchmarks.measure import RESULTS, missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
@@ -38,7 +38,7 @@ from privatest.tables.null_tables import independence_statistic, on_simplex, sim
 
 Floats = NDArray[np.float64]
 
-SIMULATIONS, SMALLEST = 199, 5
+SMALLEST = 5
 # table, margins, Cramér's V
 PROBLEMS = (
     ((2, 2), "balanced", 0.15),

@@ -81,6 +81,15 @@ def atoms(n: int, rng: np.random.Generator) -> Rows:
     return {"x": x, "y": y + (x == 0) * 3 * (y < 50)}
 
 
+def wide(n: int, rng: np.random.Generator) -> Rows:
+    """Lognormal numbers, nearly all in the first of 128 even bins, and two groups."""
+    group = rng.random(n) < 0.4
+    return {
+        "x": np.minimum(rng.lognormal(0.5 * group, 1), 1000),
+        "g": np.where(group, "a", "b"),
+    }
+
+
 @cache
 def _file(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
     with gzip.open(path, "rt", newline="") as file:
@@ -213,6 +222,16 @@ CASES = {
             ("mean where", "x", "idp == 1"),
             ("mean", "disea"),
             ("correlation", "x", "disea"),
+        ),
+    ),
+    "wide": Case(
+        wide,
+        Schema({"x": NUMBER(0, 1000), "g": LABELS(("a", "b"))}),
+        (
+            *COMMON,
+            ("share", "x > 2"),
+            ("mean where", "x", "g == 'a'"),
+            ("share where", "x > 2", "g == 'a'"),
         ),
     ),
 }

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from privatest.core.errors import (
         BudgetError,
         DataError,
+        EngineError,
         LedgerError,
         ParameterError,
         PrivacyError,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
     from privatest.core.results import Decision, Outcome
     from privatest.custom import permutation_test
+    from privatest.data.scanning import scan, scan_sql
     from privatest.data.schema import Schema
     from privatest.goodness_of_fit.family import ks_family
     from privatest.goodness_of_fit.ks import ks_1samp
@@ -84,6 +86,7 @@ __all__ = [
     "CovarianceEstimate",
     "DataError",
     "Decision",
+    "EngineError",
     "Estimate",
     "Interval",
     "LedgerError",
@@ -141,6 +144,8 @@ __all__ = [
     "proportions_test",
     "release",
     "sarrm_test",
+    "scan",
+    "scan_sql",
     "scf_permutation_test",
     "scf_test",
     "share",
@@ -167,6 +172,7 @@ _HOMES = {
         "core.errors": (
             "BudgetError",
             "DataError",
+            "EngineError",
             "LedgerError",
             "ParameterError",
             "PrivacyError",
@@ -176,6 +182,7 @@ _HOMES = {
         "core.privacy": ("Adjacency", "Budget", "PermutationSensitivity"),
         "core.results": ("Decision", "Outcome"),
         "custom": ("permutation_test",),
+        "data.scanning": ("scan", "scan_sql"),
         "data.schema": ("Schema",),
         "goodness_of_fit.family": ("ks_family",),
         "goodness_of_fit.ks": ("ks_1samp",),

@@ -192,6 +192,25 @@ def test_categories_are_released_by_tables(cli):
     refused(cli("query", "t.parquet", "compare", "a.csv"), "released by tables")
 
 
+def test_bins_are_foretold_and_chosen(cli):
+    """Nearly all visits are in the first of 128 bins: with finer ones the median is known."""
+    write("a.csv", table())
+    bounds = ["--bounds", "visits=0:100000", "--columns", "visits"]
+    asked = ("release", "a.csv", *bounds, *BUDGET, "--method", "tables", "-o", "t.parquet")
+    told = cli(*asked, "--dry-run")
+    assert "3 looks at columns with bins, to split those with many rows, at most 128" in told.out
+    assert "(10%)" in told.out
+    even = cli(*asked, "--bins", "even", "--dry-run", "--json")
+    assert len(document(even)["rounds"]) == 2
+    found = document(cli(*asked, "--json"))
+    assert found["parameters"]["shares"]["bins"] == pytest.approx(0.1)
+    assert SyntheticData.load("t.parquet").quantile("visits", 0.5).value < 90
+    refused(
+        cli("release", "a.csv", *VISITS, *BUDGET, "--bins", "even", "-o", "s.parquet"),
+        "bins needs method='tables'",
+    )
+
+
 def test_json_and_every_option(cli):
     path = write("a.parquet", table())
     run = cli(

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.independence import line, rank_intervals
+from privatest.independence import line, line_release, rank_intervals
+from privatest.mechanisms.lattice import part_law
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit
 
@@ -59,6 +60,30 @@ def test_ranks(name, alternative):
 def test_moments(test):
     assert audit(squares(test), *MIDDLE, runs=RUNS // 3) <= EPSILON
     assert audit(score(test, **BOX), *MIDDLE, runs=RUNS // 3) <= EPSILON
+
+
+WIDE = {"bounds_x": (0, 1000), "bounds_y": (0, 1000), "n_simulations": 19, "rng": 0}
+
+
+def small(test: Callable[..., Any], **options: Any) -> Callable[[Any], float]:
+    """Return minus the p-value: the moments of so wide bounds say nothing, the ranks do."""
+    noise = SimulatedNoise(1)
+    return lambda d: (
+        -test(*map(np.array, d), epsilon=EPSILON, noise=noise, **WIDE, **options).pvalue
+    )
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less"])
+def test_ranks_beside_moments(alternative):
+    """Half of epsilon goes to the ranks, so no more than that may be lost by them."""
+    found = audit(small(pt.pearsonr, alternative=alternative), *FALLING, runs=RUNS // 3)
+    assert found <= EPSILON / 2
+
+
+def test_ranks_that_spend_too_much_are_caught(monkeypatch):
+    monkeypatch.setattr(line_release, "part_law", lambda w, epsilon: part_law(w, 6 * epsilon))
+    found = audit(small(pt.pearsonr, alternative="less"), *FALLING, runs=500, error=PLANTED)
+    assert found > EPSILON
 
 
 @pytest.mark.parametrize("test", [pt.pearsonr, pt.linregress])

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.means import hotelling_1samp, hotelling_test, release, tost_ind, ttest_rel
 from privatest.mechanisms.additive import linf_mean
 from privatest.mechanisms.covariance import covariance_ed
 from privatest.mechanisms.signed_sums import signed_sums
 from privatest.noise import SimulatedNoise
 from privatest.several_groups import f_oneway
+from privatest.statistics.moments import Moments
 from tests.privacy.harness import audit
 
 PLANTED = 1e-3  # these runs have to find a bug that is known to be there
@@ -32,6 +34,11 @@ def neighbours(dimension: int) -> tuple[Floats, Floats]:
     other = rows.copy()
     other[0] = -1.0
     return rows, other
+
+
+def moments_of(rows: Floats) -> Moments:
+    (found,) = release.cube_moments(Sample((rows + 1) / 2, None))
+    return found
 
 
 def across(dimension: int) -> tuple[Floats, Floats]:
@@ -57,7 +64,7 @@ def released(score: Score, budget: Budget, dimension: int, n: int) -> Callable[[
     noise, plan = SimulatedNoise(0), release.plan_release(n, dimension, budget, 1)
 
     def run(rows: Floats) -> float:
-        found = release.release_sample((rows + 1) / 2, plan, noise)
+        found = release.release_sample(moments_of(rows), plan, noise)
         return score(found.mean, found.covariance)
 
     return run
@@ -210,7 +217,7 @@ def test_rows_of_a_person_are_hidden_together():
     def mechanism(rows_per_person: int) -> Callable[[Floats], float]:
         noise = SimulatedNoise(9)
         plan = release.plan_release(6, 1, Budget(1), rows_per_person)
-        return lambda data: float(release.release_sample((data + 1) / 2, plan, noise).mean[0])
+        return lambda data: float(release.release_sample(moments_of(data), plan, noise).mean[0])
 
     assert audit(mechanism(3), rows, other, runs=1200) <= 1.0
     assert audit(mechanism(1), rows, other, runs=1200, error=PLANTED) > 1.0

@@ -12,6 +12,7 @@ import numpy as np
 
 import privatest as pt
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.mechanisms.cumulative import noisy_cumulative
 from privatest.noise import SimulatedNoise
 from privatest.statistics.cumulative import cell_counts, tree_of
@@ -47,7 +48,7 @@ def counts(noise, cells):
     tree, edges = tree_of(cells), np.linspace(0, 1, cells + 1)
 
     def run(x):
-        each = cell_counts(x, edges)
+        (each,) = cell_counts(Sample(np.asarray(x)[:, None], None), edges=edges)
         drawn = noisy_cumulative(each, tree, moved=1, budget=Budget(EPSILON), noise=noise)
         return drawn[cells // 2]
 

@@ -214,7 +214,14 @@ def test_the_coefficients_that_are_kept_are_the_noisy_ones(method):
 
 
 @pytest.mark.parametrize("person", [1, 3])
-def test_atoms_and_coefficients_together_cost_the_budget(person, monkeypatch):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "subspace", "public_points": {"a": [0.0, 1.0]}},
+        {"method": "features", "n_points": 2, "n_frequencies": 200},
+    ],
+)
+def test_atoms_and_coefficients_together_cost_the_budget(options, person, monkeypatch):
     """Worst neighbours: the squares of movement over noise add up to those of the budget."""
     rounds, plain = [], SimulatedNoise.gaussian
 
@@ -232,8 +239,7 @@ def test_atoms_and_coefficients_together_cost_the_budget(person, monkeypatch):
         release(
             {"a": rows},
             bounds=described,
-            method="subspace",
-            public_points={"a": [0.0, 1.0]},
+            **options,
             kernel=Kernel("gaussian", 0.2),
             epsilon=budget.epsilon,
             delta=budget.delta,

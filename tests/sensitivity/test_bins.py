@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatest.kernels.features import sum_rows
+from privatest.kernels.sums import sum_rows
 from privatest.statistics.bins import tiles, two_sample_bins
 
 SIZES = st.integers(2, 60)

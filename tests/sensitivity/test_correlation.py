@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
+from privatest.data.samples import Sample
 from privatest.statistics import linear, rank_correlation
 from tests.sensitivity.harness import Space, assert_sensitivity
 
@@ -81,7 +82,7 @@ def test_a_wrong_width_is_caught():
 def test_line_moments(n):
     def largest(rows, first):
         del first
-        return linear.line_moments(2 * rows[:, 0] - 1, 2 * rows[:, 1] - 1)
+        return linear.line_moments(Sample(rows, None))
 
     bound = linear.line_sensitivity(n, 1)
     assert assert_sensitivity(largest, bound, Space(PLANE, n - 1, 1), restarts=8) > 0.999
@@ -93,7 +94,7 @@ def test_mean_squares(terms):
 
     def square(rows, first):
         del first
-        return linear.mean_square(2 * rows[:, 0] - 1, 2 * rows[:, 1] - 1, products)
+        return linear.mean_square(Sample(rows, None), products)
 
     bound = linear.mean_square_sensitivity(n, 1, products.limit)
     assert assert_sensitivity(square, bound, Space(PLANE, n - 1, 1), restarts=8) > 0.99

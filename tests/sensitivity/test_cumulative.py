@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
+from privatest.data.samples import Sample
 from privatest.statistics.cumulative import (
     cell_counts,
     pair_counts,
@@ -35,7 +36,8 @@ def test_rows(cells):
     tree, edges = tree_of(cells), np.linspace(0, 1, cells + 1)
 
     def nodes(rows, _):
-        return tree_counts(cell_counts(rows[:, 0], edges), tree)
+        (counts,) = cell_counts(Sample(rows, None), edges=edges)
+        return tree_counts(counts, tree)
 
     assert moved(nodes, Space(LINE, 4, 3)) == tree_width(tree, 1)  # it is attained
 
@@ -47,8 +49,8 @@ def test_pairs(n, m, adjacency):
     tree, edges = tree_of(2 * cells - 1), np.linspace(0, 1, cells + 1)
 
     def nodes(rows, first):
-        samples = rows[first, 0], rows[~first, 0]
-        return tree_counts(pair_counts(*(cell_counts(x, edges) for x in samples)), tree)
+        samples = Sample(rows[first], None), Sample(rows[~first], None)
+        return tree_counts(pair_counts(*cell_counts(*samples, edges=edges)), tree)
 
     width = tree_width(tree, pairs_of_a_person(n, m, adjacency))
     found = moved(nodes, Space(LINE, n, m, adjacency))
@@ -59,6 +61,7 @@ def test_a_tree_with_a_level_forgotten_is_caught():
     tree, edges = tree_of(100), np.linspace(0, 1, 101)
 
     def nodes(rows, _):
-        return tree_counts(cell_counts(rows[:, 0], edges), tree)
+        (counts,) = cell_counts(Sample(rows, None), edges=edges)
+        return tree_counts(counts, tree)
 
     assert moved(nodes, Space(LINE, 4, 3)) > tree_width(tree, 1) * (tree.levels - 1) / tree.levels

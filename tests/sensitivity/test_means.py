@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
-from privatest.means.release import _mean_sensitivity, _second_rounding, plan_release
+from privatest.core.secret_order import secret_bins
+from privatest.data.samples import Sample
+from privatest.engines.summaries import summarise
+from privatest.means.release import (
+    _mean_sensitivity,
+    _moved,
+    _second_rounding,
+    cube_moments,
+    plan_release,
+)
 from privatest.mechanisms.bingham import orthogonal_axes
 from privatest.mechanisms.covariance import ed_scales
 from privatest.mechanisms.signed_sums import signed_sums_norm
+from privatest.noise import SimulatedNoise
+from privatest.statistics.binned_moments import BinnedMoments, binned_rounding
 from privatest.statistics.moments import moments
 
 TOLERANCE = 1e-9
@@ -229,12 +242,43 @@ def test_axes_in_three_dimensions(epsilon):
 def test_rounding_is_within_its_bound(n):
     rng = np.random.default_rng(n)
     rows = rng.uniform(-1, 1, size=(n, 4))
-    found = moments([rows[i : i + 8192] for i in range(0, n, 8192)], 4)
+    (found,) = moments(Sample(rows, None), psi=np.copy, dimension=4, radius=2.0)
     exact = rows.astype(np.longdouble)
     slack = (_mean_sensitivity(n, 1) - 2 / n) / 2
     assert np.abs(found.mean - exact.sum(axis=0) / n).max() <= slack
     error = found.second * n / 4 - exact.T @ exact / 4
     assert float(np.sqrt(np.square(error).sum())) <= _second_rounding(n, 4)
+
+
+@pytest.mark.parametrize("n", [7, 100_000])
+@pytest.mark.parametrize("shift", [0.0, 0.9])
+def test_a_moved_second_moment_is_within_its_bound(n, shift):
+    """About a point near a corner, of rows near it and far from it: against extended precision."""
+    rng = np.random.default_rng(n)
+    rows = rng.uniform(shift, 1, size=(n, 3))
+    rows[0] = 0.0
+    (found,) = cube_moments(Sample(rows, None))
+    about = found.mean * 0.99
+    away = 2 * rows.astype(np.longdouble) - 1 - about
+    reach = float(np.linalg.norm(1 + np.abs(about)))
+    error = (_moved(found, about) * n - away.T @ away) / reach**2
+    assert float(np.sqrt(np.square(error).sum())) <= _second_rounding(n, 3)
+
+
+@pytest.mark.parametrize("sizes", [[1, 2, 3], [30_000, 40_000, 0, 50_000, 5]])
+def test_means_by_way_of_bins_are_within_their_bound(sizes):
+    n, rng = sum(sizes), np.random.default_rng(1)
+    rows = rng.uniform(-1, 1, size=(n, 2)) / np.sqrt(2)
+    bins = secret_bins(sizes, SimulatedNoise(0))
+    made = partial(BinnedMoments, np.copy, 2, bins, (n, max(sizes)), 1.0)
+    (found,) = summarise((Sample(rows, None), made))
+    weights = rng.choice([-1.0, 1.0], size=len(sizes)) / n
+    own = bins.of_rows(0, n)
+    exact = [np.longdouble(math.fsum(rows[own == place, 0])) for place in range(len(sizes))]
+    mean, second = binned_rounding(n, n, len(sizes), max(sizes), 1.0, 0.0, 2)
+    assert abs(weights @ found.sums.value[:, 0] - weights @ np.array(exact)) <= mean
+    products = math.fsum(rows[:, 0] * rows[:, 1]) / n
+    assert abs(found.second.value[0, 1] / n - products) <= second
 
 
 def test_rounding_costs_next_to_nothing():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.embedding import feature_blocks, mean_embedding, smooth_characteristic
+from privatest.data.samples import Sample
+from privatest.kernels.embedding import mean_embedding, smooth_characteristic
 from privatest.kernels.kernels import Kernel
 from privatest.statistics.moments import joint_sensitivity, moments, svec
 from tests.sensitivity.harness import Neighbours, Space, movement
@@ -23,7 +24,9 @@ def searched(embedding, ratio: float) -> float:
     )
 
     def released(rows, labels):
-        sample = moments(feature_blocks(embedding, rows), embedding.dimension)
+        (sample,) = moments(
+            Sample(rows, None), psi=embedding, dimension=embedding.dimension, radius=1.0
+        )
         return np.concatenate([sample.mean, svec(sample.second) / ratio])
 
     space = Space(embedding_domain(embedding), n=N - 1, m=1)

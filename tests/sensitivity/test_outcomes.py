@@ -6,18 +6,23 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.statistics.outcomes import outcome_table, success_count, success_width
+from privatest.data.samples import Sample
+from privatest.statistics.outcomes import outcome_table, success_counts, success_width
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 COIN = Domain((2,))
 
 
+def won(rows):
+    return rows[:, 0] == 1
+
+
 def counts(rows, first):
-    return [success_count(rows[first, 0] == 1), success_count(rows[~first, 0] == 1)]
+    return success_counts(*((Sample(own, None), won) for own in (rows[first], rows[~first])))
 
 
 def table(rows, first):
-    return outcome_table([rows[first, 0] == 1, rows[~first, 0] == 1]).ravel()
+    return outcome_table(counts(rows, first), [first.sum(), (~first).sum()]).ravel()
 
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 7), (9, 4)])

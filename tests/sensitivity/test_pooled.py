@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.columns import ColumnMap, Harmonics, PairMap
+from privatest.kernels.columns import ColumnMap, PairMap
+from privatest.kernels.harmonics import Harmonics
 from privatest.kernels.kernels import Kernel, gram, kernel_grid, paired_kernels
 from privatest.kernels.largest import MeanMap, ThresholdMap
 from privatest.noise import SimulatedNoise

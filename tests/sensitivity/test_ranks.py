@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
+from privatest.data.samples import Sample
 from privatest.statistics import ranks
 from privatest.statistics.ecdf import two_sample, two_sample_width
 from tests.sensitivity.harness import Space, assert_sensitivity
@@ -171,8 +172,9 @@ def test_symmetry_of_every_small_neighbour_with_ties(statistic):
 
 @pytest.mark.parametrize("n", SINGLE)
 def test_signs(n):
-    given = coins(n)
-    measured = one_sample(lambda z: ranks.sign_balance(np.rint(z / 20), given))
+    measured = one_sample(
+        lambda z: ranks.sign_balance(Sample(np.rint(z / 20)[:, None], None), b"secret")
+    )
     assert assert_sensitivity(measured, ranks.sign_width(), Space(FREE, n, 0)) == 1
 
 

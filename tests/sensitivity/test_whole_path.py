@@ -40,9 +40,45 @@ class Caught:
     declared: PermutationSensitivity
 
 
+class GivenBins:
+    """Secret bins by given ranks of rows, in the place of those by secret keys."""
+
+    def __init__(self, ranks, bins, count):
+        self.ranks, self.bins, self.count = np.asarray(ranks, dtype=np.uint64), bins, count
+
+    def of_rows(self, start, stop):
+        return self.bins[start:stop]
+
+    def keys(self, start, stop):
+        return self.ranks[start:stop]
+
+
+def bins_by_rank(order):
+    """What gives bins their rows, if the row at rank i is row order[i] of x, then y."""
+    ranks = np.argsort(order)
+
+    def bins(sizes, noise):
+        ends = np.cumsum(sizes)[:-1]
+        return GivenBins(ranks, np.searchsorted(ends, ranks, side="right"), len(sizes))
+
+    def pair_bins(n, m, sizes, noise):
+        of_x = np.append(order < n, False)  # by rank; a leftover row has no partner
+        partner = np.minimum(np.arange(n + m) ^ 1, n + m)
+        alone = np.arange(n + m) >= (n + m) // 2 * 2
+        apart = ((of_x[:-1] == of_x[partner]) | alone).astype(int)
+        found = 2 * np.searchsorted(np.cumsum(sizes)[:-1], np.arange(n + m), side="right") + apart
+        sides = slice(0, n), slice(n, n + m)
+        return tuple(GivenBins(ranks[own], found[ranks][own], 2 * len(sizes)) for own in sides)
+
+    return bins, pair_bins
+
+
 @contextmanager
-def caught_statistics(orders=None):
-    """Run tests with given secret orders of rows, and catch what they compute."""
+def caught_statistics(orders=None, pairs=None):
+    """Run tests with given secret orders of rows, and catch what they compute.
+
+    ``pairs`` is the order for tests that swap labels of pairs in one pass.
+    """
     caught, scale_of = Caught(), permutation.noise_scale
 
     def noise_scale(sensitivity, epsilon, release):
@@ -60,6 +96,10 @@ def caught_statistics(orders=None):
         if orders is not None:
             waiting = iter(orders)
             patch.setattr(SimulatedNoise, "permutation", lambda self, size: next(waiting))
+        if pairs is not None:
+            bins, pair_bins = bins_by_rank(pairs)
+            patch.setattr("privatest.statistics.bin_sums.secret_bins", bins)
+            patch.setattr("privatest.statistics.pair_swaps.secret_pair_bins", pair_bins)
         yield caught
 
 
@@ -88,7 +128,9 @@ def whole_path(adjacency, **parameters):
         settings = {"relabel": "permute"} | settings
 
     def run(rows, labels):
-        with caught_statistics(coupled_orders(labels, adjacency)) as caught:
+        orders = coupled_orders(labels, adjacency)
+        pairs = orders[0].copy() if adjacency == "row" else None
+        with caught_statistics(orders, pairs) as caught:
             mmd_test(
                 rows[labels],
                 rows[~labels],

@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import kstest
 
 import privatest as pt
+from privatest.data.samples import Sample
 from privatest.independence.line import Line, line_pvalue
 from privatest.noise import SimulatedNoise
 from privatest.statistics.linear import line_moments
@@ -217,9 +218,9 @@ def test_pearson_with_rare_values(n, epsilon):
     rng, rejected = np.random.default_rng(1), 0
     scale = 2 / (n * epsilon * (0.9 if n * epsilon >= 1000 else 1.0))
     for _ in range(2500):
-        x, y = 2.0 * (rng.random((2, n)) < 0.01) - 1
+        rows = (rng.random((2, n)) < 0.01).astype(float).T
         noise = rng.gamma(6, scale) * rng.uniform(-1, 1, size=5)
-        line = Line.of(n, line_moments(x, y) + noise, scale)
+        line = Line.of(n, line_moments(Sample(rows, None)) + noise, scale)
         rejected += line_pvalue(line, "greater", 199, rng) <= 0.05
     assert rejected <= 150
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release
@@ -82,7 +83,7 @@ def measured(rows: dict[str, Any], seed: int, epsilon: float = 1.0) -> Synthetic
     wanted = [Wanted((0,), cells[:1]), Wanted((1,), cells[1:]), Wanted((0, 1), cells)]
     budget = Budget(epsilon, "1e-6")
     tables = measure(
-        codes,
+        Sample(codes.astype(np.float64), None),
         wanted,
         ["x", "g"],
         rows_per_person=1,
@@ -177,7 +178,7 @@ def test_limits_hold_where_all_is_in_one_bin():
         x = rng.choice([0.0, 1.0, 7.0], size=1000, p=[0.66, 0.2, 0.14])
         budget = Budget(1.0, "1e-6")
         tables = measure(
-            cells.codes(x)[:, None],
+            Sample(cells.codes(x)[:, None].astype(np.float64), None),
             [Wanted((0,), (np.arange(len(cells)),))],
             ["x"],
             rows_per_person=1,
@@ -208,10 +209,8 @@ def test_means_of_groups_and_correlations_have_bars_that_hold():
         y = np.where(rng.random(6000) < 0.6, x, rng.beta(2, 3, size=6000))
         plan = plan_tables(schema, 6000, Budget(2.0, "1e-6"))
         rows = np.column_stack([x, y, group])
-        codes = [cells.codes(rows[:, place]) for place, cells in enumerate(plan.cells)]
-        found = measure_tables(
-            np.column_stack(codes), plan.places(rows), plan, SimulatedNoise(seed)
-        )
+        plan, found = measure_tables(Sample(rows, None), plan, SimulatedNoise(seed))
+        assert not plan.starts  # no bin is heavy
         means = plan.own_means(found.moments, found.mean_sigma)
         made = {"x": rng.random(400), "y": rng.random(400), "g": rng.choice(["a", "b"], 400)}
         facts = Facts(n=6000, spent=plan.budget, method="tables", kernel=None, schema=schema)

@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.schema import NumericColumn
 from privatest.independence import line as lines
-from privatest.independence import rank_intervals
+from privatest.independence import line_release, rank_intervals
 from privatest.independence.line import Line, line_pvalue
+from privatest.independence.line_release import LineRelease, shares_of
 from privatest.independence.rank_intervals import RankInterval, kendall_deviation
 from privatest.laws import rank_correlation as laws
 from privatest.laws.law import ALTERNATIVES
 from privatest.laws.ranks import by_fourier
+from privatest.mechanisms.lattice import part_law
 from privatest.noise import SimulatedNoise
 from privatest.statistics import rank_correlation as rank_statistics
 from privatest.statistics.rank_correlation import (
@@ -319,6 +322,64 @@ def test_pvalues_grow_with_noise():
     ]
     assert found[0] == 0.001
     assert found[1] > 0.1
+
+
+@pytest.mark.parametrize("people", [1, 3])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.05, 1.0, 7.3, 50.0])
+@pytest.mark.parametrize("n", [4, 300, 5000, 10_000_000])
+def test_releases_spend_no_more_than_epsilon(n, epsilon, people):
+    shares = shares_of(n, people, epsilon)
+    spent = shares.ranks, shares.moments, shares.square
+    assert sum(map(Fraction, spent)) <= Fraction(epsilon)
+    assert sum(spent) > 0.999999 * epsilon
+    assert shares.moments > 0.39 * epsilon
+    assert (shares.ranks > 0) == (n * (epsilon * (1 - 1e-12) / people) ** 2 < 1e6)
+    assert (shares.square > 0) == (n * epsilon * (1 - 1e-12) >= 1000 * people)
+
+
+def test_ranks_move_by_all_rows_of_a_person(monkeypatch):
+    widths = []
+
+    def watched(width, epsilon):
+        widths.append(width)
+        return part_law(width, epsilon)
+
+    monkeypatch.setattr(line_release, "part_law", watched)
+    x, y = pairs(100)
+    for rows in (1, 4):
+        sides = [
+            pt.Schema({name: NumericColumn(-4, 4)}, rows_per_person=rows) for name in ("x", "y")
+        ]
+        pt.pearsonr(x, y, bounds_x=sides[0], bounds_y=sides[1], epsilon=1, n_simulations=19)
+    assert widths == [2 * 99, 4 * 2 * 99]
+
+
+def test_a_pvalue_of_two_looks_is_bonferronis():
+    line = Line(1000, 0.0, 0.0, 0.1, 0.02, 0.1, 1e-4)  # its own p-value is the smallest
+    rng = np.random.default_rng
+    assert LineRelease(line, None).pvalue("two-sided", 999, rng(0)) == 0.001
+    assert LineRelease(line, 0.9).pvalue("two-sided", 999, rng(0)) == pytest.approx(0.001 / 0.15)
+    noisy = Line(1000, 0.0, 0.0, 0.1, 0.02, 0.1, 1.0)
+    assert LineRelease(noisy, 0.03).pvalue("two-sided", 999, rng(0)) == pytest.approx(0.03 / 0.85)
+    assert LineRelease(noisy, 0.9).pvalue("two-sided", 999, rng(0)) == 1
+
+
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_ranks_see_what_wide_bounds_hide(alternative):
+    """A correlation of .45 in the middle of wide bounds: 10 of 10, and none on the other side."""
+    wide: dict[str, Any] = {"bounds_x": (-40, 40), "bounds_y": (-40, 40)}
+    found = [
+        pt.pearsonr(
+            *pairs(600, seed=seed),
+            **wide,
+            epsilon=1,
+            alternative=alternative,
+            n_simulations=99,
+            noise=SimulatedNoise(seed),
+        ).reject
+        for seed in range(10)
+    ]
+    assert sum(found) == (0 if alternative == "less" else 10)
 
 
 # --- what is refused ---------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatest.core.privacy import Budget, gaussian_scale
+from privatest.data.samples import Sample
 from privatest.mechanisms.moments import (
     moment_scale,
     nearest_psd,
@@ -29,33 +30,37 @@ from privatest.statistics.moments import (
 BUDGET = Budget(1, "1e-5")
 
 
+def moments_of(rows):
+    (found,) = moments(Sample(rows, None), psi=np.copy, dimension=rows.shape[1], radius=1.0)
+    return found
+
+
 def test_moments_in_blocks_are_those_of_all_rows():
-    rows = np.random.default_rng(0).normal(size=(1000, 3))
-    whole, parts = moments([rows], 3), moments(np.array_split(rows, 7), 3)
-    assert whole.n == parts.n == 1000
-    np.testing.assert_allclose(parts.mean, rows.mean(axis=0), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(parts.second, rows.T @ rows / 1000, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(whole.second, parts.second, rtol=0, atol=1e-13)
+    rows = np.random.default_rng(0).normal(size=(70_000, 3))
+    found = moments_of(rows)
+    assert found.n == 70_000
+    np.testing.assert_allclose(found.mean, rows.mean(axis=0), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found.second, rows.T @ rows / 70_000, rtol=0, atol=1e-13)
 
 
 def test_no_rows_have_moments_of_zero():
-    none = moments([], 2)
+    none = moments_of(np.empty((0, 2)))
     assert none.n == 0
     assert not none.mean.any()
     assert not none.second.any()
 
 
 def test_moments_hide_their_data():
-    assert "0.123456" not in repr(moments([np.full((1, 1), 0.123456)], 1))
+    assert "0.123456" not in repr(moments_of(np.full((1, 1), 0.123456)))
 
 
 def test_rounding_errors_stay_below_their_bound():
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=(50_000, 2)).astype(np.float64)
+    rows = rng.normal(size=(150_000, 2)).astype(np.float64)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     exact = np.array([math.fsum(column) for column in rows.T]) / len(rows)
-    found = moments([rows[i : i + 8192] for i in range(0, len(rows), 8192)], 2)
-    mean_error, second_error = moments_rounding(len(rows), 1.0)
+    found = moments_of(rows)
+    mean_error, second_error = moments_rounding(len(rows), 1.0, 2)
     assert np.linalg.norm(found.mean - exact) <= mean_error
     exact_second = math.fsum(rows[:, 0] * rows[:, 1]) / len(rows)
     assert abs(found.second[0, 1] - exact_second) <= second_error
@@ -108,7 +113,7 @@ def test_joint_sensitivity_is_the_largest_movement(spread, alpha, beta, radius):
 @pytest.mark.statistical
 def test_released_moments_are_the_moments_plus_noise_of_the_stated_scale():
     rows = np.random.default_rng(2).uniform(-1, 1, size=(500, 3)) / math.sqrt(3)
-    sample = moments([rows], 3)
+    sample = moments_of(rows)
     drawn = [
         release_moments(sample, radius=1.0, budget=BUDGET, noise=SimulatedNoise(seed))
         for seed in range(400)
@@ -139,7 +144,7 @@ def test_more_rows_of_a_person_and_rounding_cost_noise():
 
 
 def test_secure_release_is_not_the_moments():
-    sample = moments([np.zeros((50, 2))], 2)
+    sample = moments_of(np.zeros((50, 2)))
     noisy = release_moments(sample, radius=1.0, budget=BUDGET, noise=SecureNoise())
     assert np.all(noisy.mean != 0)
     np.testing.assert_array_equal(noisy.second, noisy.second.T)

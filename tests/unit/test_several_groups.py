@@ -13,9 +13,12 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.laws.ranks import mann_whitney_law
 from privatest.means.samples import sample_budget
 from privatest.noise import SimulatedNoise
 from privatest.questions import result_from_dict
+from privatest.several_groups import rank_sums
+from privatest.several_groups.rank_sums import by_blocks, null_rank_sums
 
 RNG = np.random.default_rng(2)
 GROUPS = [RNG.normal(5 + shift, 1, n) for shift, n in ((0, 60), (0.1, 90), (0.3, 40))]
@@ -83,6 +86,47 @@ def test_refusals():
         run(*GROUPS, equal_var="yes")
     with pytest.raises(ParameterError, match="bounds"):
         run(*GROUPS, bounds=None)
+
+
+# --- rank sums -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [(1500, 1200), (64, 4000), (2001, 2000)])
+def test_rank_sums_by_blocks_have_the_exact_law(sizes):
+    """False alarms: 1e-4 for each pair of sizes (Kolmogorov, 20,000 draws); seeded."""
+    assert by_blocks(sizes)
+    drawn = null_rank_sums(sizes, 20_000, np.random.default_rng(3))
+    np.testing.assert_allclose(drawn.sum(axis=1), 0, atol=1e-6)
+    law = mann_whitney_law(*sizes)
+    points = np.quantile(drawn[:, 0], np.linspace(0.005, 0.995, 100))
+    exact = [law.masses[law.values <= point].sum() for point in points]
+    own = [np.mean(drawn[:, 0] <= point) for point in points]
+    assert np.abs(np.subtract(own, exact)).max() < 2.3 / np.sqrt(20_000)
+
+
+def test_rank_sums_of_three_groups_by_blocks_and_by_permutation():
+    sizes = np.array([64, 900, 1100])
+    rng = np.random.default_rng(4)
+    drawn = null_rank_sums(sizes.tolist(), 20_000, rng)
+    total = sizes.sum()
+    expected = (np.diag(sizes * total) - np.outer(sizes, sizes)) * (total + 1) / 3
+    scale = np.sqrt(np.diag(expected))
+    np.testing.assert_allclose(
+        np.cov(drawn.T) / np.outer(scale, scale), expected / np.outer(scale, scale), atol=0.04
+    )
+    permuted = rank_sums._by_permutation(sizes, 4000, rng)
+    sums = (np.abs(each).sum(axis=1) for each in (drawn, permuted))
+    assert stats.ks_2samp(*sums).pvalue > 1e-4
+    assert not by_blocks([500, 500, 500])
+    assert not by_blocks([63, 5000, 5000])
+
+
+def test_kruskal_of_many_rows():
+    rng = np.random.default_rng(5)
+    groups = [rng.normal(shift, 1, 20_000) for shift in (0, 0, 0.05)]
+    result = run(*groups, test=pt.kruskal, epsilon=10, bounds=None)
+    assert result.pvalue == pytest.approx(stats.kruskal(*groups).pvalue, abs=0.01)
+    assert result.parameters["n_resamples"] == 9999
 
 
 # --- whole distributions ---------------------------------------------------------------------

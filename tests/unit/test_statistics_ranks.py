@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 from privatest.core.errors import ParameterError
+from privatest.core.secret_order import row_coins
+from privatest.data.samples import Sample
 from privatest.laws.ranks import symmetry_law
 from privatest.statistics import ranks
 
@@ -134,9 +136,11 @@ def test_symmetry_has_its_law_whatever_the_ties(statistic, sizes):
 
 
 def test_signs():
-    d = np.array([1.0, -1.0, 0.0, 0.0, 5.0])
-    coins = np.array([False, True, True, False, False])
-    assert ranks.sign_balance(d, coins) == 2 * 3 - 5
+    d = np.array([[1.0], [-1.0], [0.0], [0.0], [5.0]])
+    for key in (b"one", b"another", b"a third"):
+        coins = row_coins(key, 0, 5)
+        positive = 2 + coins[2] + coins[3]
+        assert ranks.sign_balance(Sample(d, None), key) == 2 * positive - 5
 
 
 def test_widths_of_the_published_table():

@@ -1,4 +1,4 @@
-"""Atoms of a release by points are counted on their own."""
+"""Atoms of a release by a kernel are counted on their own."""
 
 from __future__ import annotations
 
@@ -40,21 +40,26 @@ def test_groups_are_atoms_and_what_is_between_them():
             assert np.count_nonzero(groups == groups[cells.codes(np.array([float(atom)]))[0]]) == 1
 
 
-def test_shares_at_an_atom_have_bars_and_without_atoms_they_have_none():
+FEATURES = {"method": "features", "n_points": 20, "n_frequencies": 200}
+
+
+@pytest.mark.parametrize("options", [{}, FEATURES])
+def test_shares_at_an_atom_have_bars_and_without_atoms_they_have_none(options):
     rows = data(0)
-    made = released(rows)
+    made = released(rows, **options)
     for condition in ("x == 0", "x > 0"):
         found = made.probability(condition)
         own = np.mean(rows["x"] == 0) if "==" in condition else np.mean(rows["x"] > 0)
         assert found.error < 0.01
         assert abs(found.value - own) < 4 * found.error
         assert found.sampling == pytest.approx(np.sqrt(own * (1 - own) / 5000), rel=0.05)
-    assert np.isnan(released(rows, WITHOUT).probability("x > 0").error)
+    assert np.isnan(released(rows, WITHOUT, **options).probability("x > 0").error)
 
 
-def test_the_rest_of_the_budget_is_for_coefficients():
+@pytest.mark.parametrize("options", [{}, FEATURES])
+def test_the_rest_of_the_budget_is_for_coefficients(options):
     rows = data(2)
-    with_atoms, without = released(rows), released(rows, WITHOUT)
+    with_atoms, without = released(rows, **options), released(rows, WITHOUT, **options)
     assert has_atoms(WITH)
     assert not has_atoms(WITHOUT)
     assert without.measured == ()
@@ -62,8 +67,9 @@ def test_the_rest_of_the_budget_is_for_coefficients():
     assert ratio == pytest.approx(float(1 - ATOM_SHARE) ** -0.5, rel=1e-9)
 
 
-def test_counts_are_stored_and_read_again(tmp_path):
-    made = released(data(3))
+@pytest.mark.parametrize("options", [{}, FEATURES])
+def test_counts_are_stored_and_read_again(options, tmp_path):
+    made = released(data(3), **options)
     made.save(tmp_path / "made.parquet")
     again = SyntheticData.load(tmp_path / "made.parquet")
     assert again.probability("x > 0") == made.probability("x > 0")

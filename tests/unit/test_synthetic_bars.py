@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
+from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, SyntheticData, release
+from privatest.synthetic.answering.estimates import Facts
 from privatest.synthetic.answering.functionals import honest_error, normal_maximum
 from privatest.synthetic.answering.probes import leaders, nearest, probe_places
 from privatest.synthetic.tables.grid import Watched
+from privatest.synthetic.tables.measured import Measured
 
 SCHEMA = Schema(
     {
@@ -252,10 +255,11 @@ def test_json_has_null_for_what_is_missing():
     assert Estimate(0.5, 0.03, sampling=0.04).total == pytest.approx(0.05)
 
 
-def tables_of(rows: Any, columns: dict[str, Any]) -> SyntheticData:
+def tables_of(rows: Any, columns: dict[str, Any], **options: Any) -> SyntheticData:
     return release(
         rows,
         bounds=Schema(columns),
+        **options,
         epsilon=1,
         delta=1e-6,
         method="tables",
@@ -271,6 +275,7 @@ def test_what_may_jump_within_a_bin_has_no_bar():
     made = tables_of(
         {"pay": pay, "after": pay.astype(float)},
         {"pay": NumericColumn(0, 100_000, integer=True), "after": NumericColumn(500, 120_001)},
+        bins="even",
     )
     truth = {
         "pay == 12350": np.mean(pay == 12350),
@@ -288,6 +293,26 @@ def test_what_may_jump_within_a_bin_has_no_bar():
     assert math.isnan(own.error)
     with pytest.raises(ParameterError, match="cannot be tested"):
         made.test(lambda columns: (columns["pay"] == 12350) * 1.0, equals=0.3)
+
+
+@pytest.mark.parametrize(("errors", "known"), [(4.0, True), (2.5, False), (1.0, False)])
+def test_a_quantile_is_known_exactly_at_three_errors(errors, known):
+    """Half of the rows are at 2; shares up to 1 and 2 are so many errors away from a half."""
+    half = 1000 / 2 / errors  # rows on either side of the middle, in noise of one row
+    counts = np.array([0, 500 - half / 2, half, 500 - half / 2, 0])
+    sigma = float(half / 2 / errors / np.sqrt(5 / 4))
+    schema = Schema({"x": NumericColumn(0, 4, integer=True)})
+    facts = Facts(n=1000, spent=Budget(1, 1e-6), method="tables", kernel=None, schema=schema)
+    table = Measured(("x",), (np.arange(5),), counts, sigma)
+    rows, even = np.full(100, 2), np.full(100, 0.01)
+    made = SyntheticData({"x": rows}, even, np.empty((100, 0)), facts, measured=(table,))
+    found = made.quantile("x", 0.5)
+    assert found.value == 2
+    if known:
+        assert found.error == 0
+    else:
+        assert math.isnan(found.error)
+        assert found.limits == (1, 3)
 
 
 def test_a_function_that_hides_what_it_uses_has_no_bar():

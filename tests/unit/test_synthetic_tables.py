@@ -147,7 +147,7 @@ def test_shares_of_rounds_add_up():
         for kind in (NumericColumn(0, 1), CategoricalColumn((0, 1))):
             schema = Schema({f"c{place}": kind for place in range(columns)})
             plan = plan_tables(schema, 1000, Budget(1, 1e-6))
-            assert plan.means + plan.one_way + plan.coarse + plan.fine == 1
+            assert plan.bins + plan.means + plan.one_way + plan.coarse + plan.fine == 1
             assert sum(part.share for part in plan.rounds) == pytest.approx(1)
 
 
@@ -158,7 +158,7 @@ def test_rounds_are_foretold():
     assert told[1].sigma == pytest.approx(tables[0].sigma)
     assert told[2].sigma == pytest.approx(tables[-1].sigma)
     assert told[0].sigma == pytest.approx(made.measured[-2].sigma / 20)
-    assert foretell(SCHEMA, 400, Budget(1, 1e-6), "auto", ["kernel"]) == []
+    assert foretell(SCHEMA, 400, Budget(1, 1e-6), "auto", {"kernel": "gaussian"}) == []
 
 
 def test_auto_goes_by_what_is_public():

@@ -20,6 +20,7 @@ from privatest.tables.null_tables import (
     independence_statistic,
     likely_margins,
     margin_scenarios,
+    null_counts,
     on_simplex,
     with_total,
 )
@@ -105,6 +106,23 @@ def test_scenarios_are_independent_tables_around_the_likely_one():
     first = [shares.sum(axis=1)[0] for shares in found]
     assert first[1] > first[0] > first[2] > 0.5
     assert len(margin_scenarios(np.full((2, 2), 5.0), 20, 1.0)) == 5  # no direction
+
+
+def test_scenarios_share_rows_and_keep_their_laws():
+    """Means and variances of each cell, at 5 standard errors: false alarms below 1e-4; seeded."""
+    p = np.array([[0.5, 0.1, 0.0], [0.2, 0.1, 0.1]])
+    q = np.array([[0.3, 0.2, 0.1], [0.3, 0.0, 0.1]])
+    n, count = 200, 20_000
+    drawn = list(null_counts([p, q, p], n, count, np.random.default_rng(0)))
+    for shares, tables in zip((p, q, p), drawn, strict=True):
+        assert (tables.sum(axis=(1, 2)) == n).all()
+        variance = n * shares * (1 - shares)
+        away = np.abs(tables.mean(axis=0) - n * shares)
+        assert (away <= 5 * np.sqrt(variance / count)).all()
+        assert (np.abs(tables.var(axis=0) - variance) <= 5 * variance * np.sqrt(2.1 / count)).all()
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+    moved = np.abs(drawn[1] - drawn[0]).sum(axis=(1, 2)).mean() / 2
+    assert moved == pytest.approx(n * np.abs(p - q).sum() / 2, rel=0.02)  # as few as possible
 
 
 def test_on_simplex_is_nearest():

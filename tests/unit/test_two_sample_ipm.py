@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,13 @@ def test_too_many_cells_and_too_few_rows():
         pt.ipm_test(rows, rows, distance="total-variation", bounds=wide, epsilon=1)
     with pytest.raises(DataError, match="at least 2"):
         pt.ipm_test([0.5], [0.1, 0.2], distance="mean", bounds=(0, 1), epsilon=1)
+
+
+@pytest.mark.parametrize("distance", ["mean", "total-variation", "kolmogorov"])
+def test_metrics_travel_to_other_processes(distance):
+    domain = Domain((2, 3)) if distance == "total-variation" else Domain((0, 0))
+    own: Any = metric(distance, domain)
+    there = pickle.loads(pickle.dumps(own))
+    rows = np.random.default_rng(0).integers(2, size=(9, 2)).astype(float)
+    np.testing.assert_array_equal(there.features(rows), own.features(rows))
+    np.testing.assert_array_equal(there.norm(rows), own.norm(rows))

@@ -24,6 +24,7 @@ from privatest.cli.ledger import app as ledger_app
 from privatest.cli.mean import mean
 from privatest.cli.output import OutputError, flush, make_forgiving, print_error, silence
 from privatest.cli.paired import paired
+from privatest.cli.places import reading
 from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.schema import schema
@@ -39,20 +40,20 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 # pretty_exceptions_enable: rich would print local variables, and those hold people's data.
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-app.command("two-sample")(two_sample)
-app.command("independence")(independence)
-app.command("paired")(paired)
-app.command("fit")(fit)
-app.command("mean")(mean)
-app.command("release")(release)
+app.command("two-sample")(reading(two_sample))
+app.command("independence")(reading(independence))
+app.command("paired")(reading(paired))
+app.command("fit")(reading(fit))
+app.command("mean")(reading(mean))
+app.command("release")(reading(release))
 app.command("query")(query)
 app.command("plan-share")(plan_share)
-app.command("share")(share)
+app.command("share")(reading(share))
 app.command("compare")(compare)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(curator_app, name="curator")
-app.command("schema")(schema)
-app.command("check")(check)
+app.command("schema")(reading(schema))
+app.command("check")(reading(check))
 app.command("demo")(demo)
 
 

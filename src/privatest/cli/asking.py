@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli.files import check_picture, draw
-from privatest.cli.output import print_result, progress, working
+from privatest.cli.output import passes, print_result, progress, working
+from privatest.cli.places import check
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
+from privatest.data.source import Source
 
 if TYPE_CHECKING:
     from privatest.questions import Prepared, Request, Result
 
-__all__ = ["answer", "check_types", "count_rows", "describe", "public_words", "read_locations"]
+__all__ = ["answer", "describe", "public_words", "read_locations"]
 
 
 def answer(
     request: Request,
-    files: Sequence[Path],
+    files: Sequence[Place],
     described: Schema | None,
     purse: Purse,
     *,
@@ -49,19 +52,21 @@ def answer(
     told : mapping, optional
         Words for the record in place of options that are tables: the names of their files.
     """
-    from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
     from privatest.questions import prepare, rehearse  # noqa: PLC0415
+    from privatest.questions.rehearsal import rehearse_sizes  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:
         check_picture(plot, request)
     for file in files:  # a mistyped name should not cost anything
-        check_columns(file, prepared.names)
-        check_types(file, prepared.schema)
+        check(file, prepared.names, prepared.schema)
 
     def rehearsal() -> None:
         with working("Rehearsing on made-up rows ..."):
-            rehearse(prepared, _public_sizes(prepared, files))
+            sizes = _public_sizes(prepared, files)
+            rehearse(prepared, sizes)
+            if any(file.passes(prepared.names) for file in files):
+                rehearse_sizes(prepared, sizes)
 
     full = prepared.asked | dict(told or {})
     with spending(
@@ -73,7 +78,7 @@ def answer(
         asked=_asked(full, prepared, files, described),
     ) as record:
         with working("Reading the data ..."):
-            tables = [read_table(file, prepared.names, text=prepared.text) for file in files]
+            tables = [file.read(prepared.names, prepared.text) for file in files]
         result = _run(prepared, tables)
         receipt = record(result.to_dict() if keep is None else keep(result))
     words = prepared.words
@@ -92,6 +97,9 @@ def answer(
 def _run(prepared: Prepared, tables: Sequence[Any]) -> Result:
     """Answer, and show how far it is."""
     counted = prepared.request.entry.steps
+    if any(isinstance(table, Source) for table in tables):
+        with passes("Reading"):
+            return prepared.run(*tables)
     with progress("Releasing" if counted else "Computing", counted=counted) as step:
         if step is None:
             return prepared.run(*tables)
@@ -99,7 +107,7 @@ def _run(prepared: Prepared, tables: Sequence[Any]) -> Result:
 
 
 def _asked(
-    full: Mapping[str, Any], prepared: Prepared, files: Sequence[Path], described: Schema | None
+    full: Mapping[str, Any], prepared: Prepared, files: Sequence[Place], described: Schema | None
 ) -> dict[str, Any]:
     """Return the request as the history keeps it."""
     used = [name for name in prepared.names if described and name in described.columns]
@@ -108,37 +116,20 @@ def _asked(
     return public_words(question, budget, files, schema) | dict(full)
 
 
-def _public_sizes(prepared: Prepared, files: Sequence[Path]) -> Sequence[int]:
+def _public_sizes(prepared: Prepared, files: Sequence[Place]) -> Sequence[int]:
     """Return the sizes that everybody may know: of files, and of public groups."""
-    from privatest.data.sources import read_table  # noqa: PLC0415
-
     grouping = prepared.grouping
     if grouping is not None and grouping.membership == "public":
-        return grouping.sizes(read_table(files[0], [grouping.column], text=[grouping.column]))
-    counts = [count_rows(file, prepared.names) for file in files]
+        return grouping.sizes(files[0].read([grouping.column], [grouping.column]))
+    counts = [file.count(prepared.names) for file in files]
     if grouping is None:
         return counts
     parts = len(grouping.labels)
     return [(counts[0] + place) // parts for place in reversed(range(parts))]
 
 
-def count_rows(file: Path, names: Sequence[str]) -> int:
-    """Return the public number of rows; one column is read, as text: its values do not matter."""
-    from privatest.data.sources import read_table  # noqa: PLC0415
-
-    return int(read_table(file, names[:1], text=names[:1]).num_rows)
-
-
-def check_types(file: Path, described: Schema | None) -> None:
-    """Refuse a Parquet file whose types do not fit: they are public, and CSV has none."""
-    from privatest.data.sources import read_schema  # noqa: PLC0415
-
-    if described is not None and file.suffix == ".parquet":
-        described.encode(read_schema(file).empty_table().select(list(described.columns)))
-
-
 def public_words(
-    question: str, budget: Budget, files: Sequence[Path], described: Schema | None, **more: object
+    question: str, budget: Budget, files: Sequence[Place], described: Schema | None, **more: object
 ) -> dict[str, Any]:
     """Return a request in public words, with bounds and categories: all that decides an answer."""
     columns = {} if described is None else described.columns

@@ -12,6 +12,7 @@ from privatest.cli import options
 from privatest.cli.asking import describe
 from privatest.cli.output import Page, print_json, working
 from privatest.core.errors import DataError
+from privatest.data.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +50,6 @@ def check(
         --bounds visits=0:80
     """
     from privatest.data.grouping import Grouping  # noqa: PLC0415
-    from privatest.data.sources import read_table  # noqa: PLC0415
     from privatest.questions.columns import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
@@ -58,28 +58,42 @@ def check(
     chosen = chosen_columns(described, names, group)
     text = [*chosen.categorical_names, *([] if group is None else [group])]
     with working("Reading the data ..."):
-        table = read_table(data, [*chosen.columns, *([] if group is None else [group])], text=text)
+        table = data.read([*chosen.columns, *([] if group is None else [group])], text)
         problems = _problems(table, chosen, split)
     if as_json:
         rows = [{"name": name, "problem": problem} for name, problem in problems.items()]
         fits = not any(problems.values())
-        print_json({"file": str(data), "rows": table.num_rows, "fits": fits, "columns": rows})
+        print_json({"file": str(data), "rows": len(table), "fits": fits, "columns": rows})
     else:
-        _print(problems, table.num_rows)
+        _print(problems, len(table))
     if any(problems.values()):
         raise typer.Exit(2)
 
 
-def _problems(table: pa.Table, chosen: Schema, split: Grouping | None) -> dict[str, str | None]:
+def _problems(
+    table: pa.Table | Source, chosen: Schema, split: Grouping | None
+) -> dict[str, str | None]:
     """Return what is wrong with each column, or None."""
     found: dict[str, str | None] = {}
     for name in chosen.columns:
         with _noting(found, name):
-            chosen.select([name]).encode(table.select([name]))
+            _fit(table.select([name]), chosen.select([name]))
     if split is not None:
         with _noting(found, split.column):
             split.split(table)
     return found
+
+
+def _fit(table: pa.Table | Source, described: Schema) -> None:
+    """Fit a column to its description, block by block where it is not in memory."""
+    if not isinstance(table, Source):
+        described.encode(table)
+        return
+    from privatest.data.samples import encode_sample  # noqa: PLC0415
+
+    sample = encode_sample(table, described, "")
+    for _ in sample.held.blocks(0, len(sample)):  # type: ignore[union-attr]
+        pass
 
 
 @contextmanager

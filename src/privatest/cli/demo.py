@@ -13,6 +13,7 @@ from privatest.cli import options
 from privatest.cli.output import Page, print_result, working
 from privatest.cli.spending import Purse, open_ledger, spending
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.datasets import Example, randhie
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _test(example: Example, budget: Budget) -> tuple[Outcome, Prepared, Receipt]
         purse = Purse(str(Path(folder) / "ledger.db"), _NAME, without=False)
         with open_ledger(purse.ledger, create=True) as ledger:
             ledger.create_dataset(_NAME, Budget(max(Decimal(_WHOLE), budget.epsilon)))
-        with spending(purse, budget, [example.data]) as record:
+        with spending(purse, budget, [Place(str(example.data))]) as record:
             outcome = prepared.run(read_table(example.data, prepared.names, text=prepared.text))
             receipt = record(outcome.to_dict())
     return cast("Outcome", outcome), prepared, receipt

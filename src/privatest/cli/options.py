@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from privatest.cli.places import DataFile as DataFile  # noqa: PLC0414 - for all commands
+from privatest.cli.places import OtherFile as OtherFile  # noqa: PLC0414
 from privatest.core.adjusting import Adjustment
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
@@ -18,17 +20,6 @@ from privatest.questions.catalogue import METHODS, such, usual
 _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
 _SOME = "Options of some methods"  # after those that everybody needs
 
-DataFile = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV or Parquet file.", show_default=False)
-]
-OtherFile = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="OTHER",
-        help="Second file, where each sample has a file of its own.",
-        show_default=False,
-    ),
-]
 GroupColumn = Annotated[
     str | None,
     typer.Option(

@@ -27,6 +27,7 @@ __all__ = [
     "flush",
     "make_forgiving",
     "paid",
+    "passes",
     "print_error",
     "print_json",
     "print_note",
@@ -122,6 +123,37 @@ def progress(what: str, *, counted: bool) -> Iterator[Callable[[float], None] | 
     with Progress(console=_console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+@contextmanager
+def passes(what: str) -> Iterator[None]:
+    """Show how far passes over rows have come, how fast, and how long one will take yet."""
+    if not watched():
+        yield
+        return
+    from rich import progress as bars  # noqa: PLC0415
+
+    from privatest.engines.progress import watching  # noqa: PLC0415
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TaskProgressColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None, rate="")
+
+        def told(done: int, total: int) -> None:
+            if done < bar.tasks[0].completed:  # another pass
+                bar.reset(task)
+            speed = bar.tasks[0].speed
+            rate = f"{speed / 1e6:.2g} million rows/s" if speed else ""
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        with watching(told):
+            yield
 
 
 def print_result(

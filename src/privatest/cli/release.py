@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import answer, count_rows, describe
+from privatest.cli.asking import answer, describe
 from privatest.cli.files import check_new, check_picture, misplaced, save_paid
 from privatest.cli.output import Page, print_json, working
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:
@@ -102,6 +103,17 @@ Bandwidth = Annotated[
         show_default="as wide as the points lie apart",
     ),
 ]
+Bins = Annotated[
+    Literal["adaptive", "even"] | None,
+    typer.Option(
+        "--bins",
+        metavar="KIND",
+        help="Bins of numbers in tables: even (of equal length between the bounds), or adaptive "
+        "(finer where there are many rows, found with up to a tenth of the budget).",
+        rich_help_panel="Release",
+        show_default="adaptive, for tables",
+    ),
+]
 Delta = Annotated[
     str,
     typer.Option(
@@ -152,6 +164,7 @@ def release(
     weights: WeightsOption = None,
     kernel: Kernel = None,
     bandwidth: Bandwidth = None,
+    bins: Bins = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
@@ -190,6 +203,7 @@ def release(
             "weights": weights,
             "kernel": kernel,
             "bandwidth": bandwidth,
+            "bins": bins,
         },
     )
     if dry_run:
@@ -214,16 +228,15 @@ def release(
     misplaced(written.place, output)
 
 
-def _foretell(request: Request, data: Path, described: Schema | None, *, as_json: bool) -> None:
+def _foretell(request: Request, data: Place, described: Schema | None, *, as_json: bool) -> None:
     """Say what would be measured: the number of rows is all that is taken from the data."""
-    from privatest.data.sources import check_columns  # noqa: PLC0415
     from privatest.questions import prepare  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=1)
-    check_columns(data, prepared.names)
+    data.check(prepared.names)
     assert prepared.schema is not None
-    rows = count_rows(data, prepared.names)
-    given = [name for name, value in request.options.items() if value is not None]
+    rows = data.count(prepared.names)
+    given = {name: value for name, value in request.options.items() if value is not None}
     rounds = request.entry.foretell(prepared.schema, rows, request.budget, given)
     if as_json:
         print_json(
@@ -295,13 +308,13 @@ def _points(
 
 
 def _check_files(
-    data: Path, public_points: Path | None, output: Path, plot: Path | None, force: bool
+    data: Place, public_points: Path | None, output: Path, plot: Path | None, force: bool
 ) -> None:
     from privatest.shares.document import check_writable  # noqa: PLC0415
 
-    if public_points is not None and _same(public_points, data):
+    if public_points is not None and data.same(public_points):
         raise ParameterError("--public-points must not be the private data itself.")
-    if _same(output, data):
+    if data.same(output):
         raise ParameterError("--output must not be the private data itself.")
     if output.suffix.lower() != ".parquet":
         raise ParameterError("--output must end in .parquet.")
@@ -311,7 +324,3 @@ def _check_files(
         check_picture(plot)
         check_new(plot, "--plot", force)
         check_writable(plot)
-
-
-def _same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)

@@ -37,10 +37,9 @@ def schema(
     if output is not None and output.exists() and not force:
         raise ParameterError(f"output must be a new file: {str(output)!r} exists; pass --force.")
 
-    from privatest.data.sources import read_schema  # noqa: PLC0415
     from privatest.data.template import schema_template  # noqa: PLC0415
 
-    template = schema_template(read_schema(data))
+    template = schema_template(data.schema())
     if output is None:
         print_text(template.removesuffix("\n"))
         return

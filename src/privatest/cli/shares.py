@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import check_types, count_rows, describe, public_words
+from privatest.cli.asking import describe, public_words
 from privatest.cli.files import check_new, misplaced, save_paid
 from privatest.cli.output import Page, print_json, print_result, working
+from privatest.cli.places import check
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
@@ -202,7 +203,6 @@ def share(
     limits = Budget(max_epsilon or 10**9, max_delta or "0.999999")
     check_new(output, "output", force)
 
-    from privatest.data.sources import check_columns, read_table  # noqa: PLC0415
     from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
     from privatest.shares import document, sharing  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
@@ -212,15 +212,14 @@ def share(
         raise PrivacyError(f"the plan costs {agreed.budget}, which is more than you allow.")
     names, text = list(agreed.schema.columns), agreed.schema.categorical_names
     # what can be found out before the budget is spent
-    check_columns(data, names)
-    check_types(data, agreed.schema)
+    check(data, names, agreed.schema)
     document.check_writable(output)
 
     def rehearsal() -> None:
         with working("Rehearsing on made-up rows ..."):
             rehearse_call(
                 lambda n: sharing.share(made_up_rows(names, agreed.schema, n), plan=agreed),
-                [count_rows(data, names)],
+                [data.count(names)],
             )
 
     asked = public_words("share", agreed.budget, [data], agreed.schema, plan=agreed.digest)
@@ -230,7 +229,7 @@ def share(
         ) as record,
         working("Reading the data and adding noise ..."),
     ):
-        made = sharing.share(read_table(data, names, text=text), plan=agreed)
+        made = sharing.share(data.read(names, text), plan=agreed)
         place = save_paid(made.save, output)
         public = {"share": made.checksum, "plan": agreed.digest, "n": made.n}
         receipt = record(public)

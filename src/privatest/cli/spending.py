@@ -26,6 +26,7 @@ from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
     from privatest.accounting import Event
+    from privatest.data.place import Place
     from privatest.ledger import Account, Ledger, Reservation
 
 __all__ = [
@@ -82,12 +83,14 @@ class Purse:
     dataset: str | None
     without: bool
 
-    def datasets_of(self, files: Sequence[Path]) -> list[str]:
+    def datasets_of(self, files: Sequence[Place]) -> list[str]:
         """Return the names under which the ledger knows these files."""
         if self.dataset is not None:
             return [self.dataset]
-        names = (file.name.partition(".")[0] or file.name for file in files)
-        return list(dict.fromkeys(names))
+        names = list(dict.fromkeys(file.name.partition(".")[0] or file.name for file in files))
+        if not all(names):
+            raise ParameterError("--dataset must be given: the name of the data in the ledger.")
+        return names
 
 
 def default_ledger() -> str:
@@ -143,7 +146,7 @@ def existing_ledger(location: str | None) -> Ledger:
 def spending(
     purse: Purse,
     budget: Budget,
-    files: Sequence[Path],
+    files: Sequence[Place],
     *,
     gaussian: bool = False,
     rehearsal: Callable[[], object] | None = None,

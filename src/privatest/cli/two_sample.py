@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from privatest.cli import options
@@ -11,6 +10,7 @@ from privatest.cli.grid import GridOption, read_grid
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.questions.catalogue import usual
 
 __all__ = ["two_sample"]
@@ -75,9 +75,9 @@ def two_sample(
     """
     from privatest.questions import Request  # noqa: PLC0415
 
-    if other is not None and not other.suffix and not other.exists():  # half a name, not a file
+    if other is not None and _is_half_a_name(other):  # half a name, not a file
         raise ParameterError(
-            f"there is no file {str(other)!r}. Quote names with spaces: --columns 'a name'."
+            f"there is no file {other.text!r}. Quote names with spaces: --columns 'a name'."
         )
 
     described = describe(schema, bounds or [], rows_per_person)
@@ -129,9 +129,13 @@ def _all_groups(groups: tuple[str, str] | None, more: str | None) -> tuple[str, 
     return *groups, *options.read_names(more, None, "more-groups")
 
 
-def _require_two_groups(data: Path, other: Path, purse: Purse) -> None:
+def _is_half_a_name(place: Place) -> bool:
+    return not any(char in place.text for char in "./*") and not place.exists()
+
+
+def _require_two_groups(data: Place, other: Place, purse: Purse) -> None:
     """Refuse files that may hold the same people: each group would cost them the whole epsilon."""
-    if data.exists() and other.exists() and data.samefile(other):
+    if data.same(other):
         raise ParameterError("the two files are one: everybody would be in both groups.")
     if purse.dataset is None and len(purse.datasets_of([data, other])) == 1:
         raise ParameterError(

@@ -7,6 +7,7 @@
     ├── DataError        (also ValueError)   data does not fit its public description
     ├── PrivacyError                         continuing would break the guarantee
     ├── BudgetError                          a request costs more than what is left
+    ├── EngineError                          workers cannot be reached, or do not fit
     └── LedgerError                          the ledger cannot be used, or was changed
         └── LedgerMissing                    there is no ledger yet
 
@@ -20,6 +21,7 @@ from typing import Self
 __all__ = [
     "BudgetError",
     "DataError",
+    "EngineError",
     "LedgerError",
     "LedgerMissing",
     "ParameterError",
@@ -83,6 +85,10 @@ class BudgetError(PrivatestError):
     def missing(self) -> tuple[str, ...]:
         """Names of the sums that the request would exceed."""
         return tuple(name for name, cost in self.asked.items() if cost > self.left.get(name, cost))
+
+
+class EngineError(PrivatestError):
+    """Workers cannot be reached, do not fit, or were lost; the message names no value."""
 
 
 class LedgerError(PrivatestError):

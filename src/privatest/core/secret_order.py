@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 
-__all__ = ["SecretBins", "secret_bins"]
+__all__ = ["SecretBins", "row_coins", "secret_bins", "secret_pair_bins"]
 
 KEYS_PER_DIGEST = 1 << 16
 _TOP = np.uint64(48)  # the highest 16 bits say nearly always which bin it is
 _LEADING = 1 << 16
+_LAST = np.uint64(2**64 - 1)
 _QUICK = 1 << 18  # keys that one thread finds at once
 
 Keys = NDArray[np.uint64]
@@ -35,8 +36,9 @@ class SecretBins:
     """Which bin each row is in: as many rows as asked for in each, uniformly at random."""
 
     secret: bytes
+    first: int  # the number among all keys that row 0 has
     cuts: Keys  # rows with keys below the first are in bin 0, and so on
-    bin_of: NDArray[np.intp]  # by the highest bits of a key; -1 where a cut has the same
+    bin_of: NDArray[np.intp] | None  # by the highest bits of a key; -1 where a cut has the same
 
     @property
     def count(self) -> int:
@@ -45,11 +47,13 @@ class SecretBins:
 
     def keys(self, start: int, stop: int) -> Keys:
         """Return the keys of rows ``start`` to ``stop``."""
-        return _keys(self.secret, start, stop)
+        return _keys(self.secret, self.first + start, self.first + stop)
 
     def of_rows(self, start: int, stop: int) -> NDArray[np.intp]:
         """Return the bins of rows ``start`` to ``stop``."""
         keys = self.keys(start, stop)
+        if self.bin_of is None:
+            return np.searchsorted(self.cuts, keys, side="right")
         bins: NDArray[np.intp] = self.bin_of[keys >> _TOP]
         unsure = np.flatnonzero(bins < 0)
         bins[unsure] = np.searchsorted(self.cuts, keys[unsure], side="right")
@@ -61,15 +65,76 @@ def secret_bins(sizes: Sequence[int], noise: NoiseSource) -> SecretBins:
 
     Equal keys at a cut would leave a bin too small: then all are drawn again.
     """
-    ranks = np.cumsum(sizes)[:-1]
-    total = int(sum(sizes))
+    ranks, total = np.cumsum(sizes)[:-1], int(sum(sizes))
+    for secret in _secrets(noise):
+        cuts = _cuts(secret, 0, total, ranks)
+        if cuts is not None:
+            return SecretBins(secret, 0, cuts, _bin_of(cuts, total))
+    raise AssertionError  # there is no end of secrets
+
+
+def secret_pair_bins(
+    n: int, m: int, sizes: Sequence[int], noise: NoiseSource
+) -> tuple[SecretBins, SecretBins]:
+    """Put n + m rows into secret bins of pairs; say who has a partner of the other kind.
+
+    The first n rows are of one kind. All rows are put in a uniform order, of which neighbours
+    make pairs, and bins hold ``sizes`` rows each (even numbers, but for the last). In the bins of
+    the result, 2b holds the rows of bin b whose partner is of the other kind, 2b + 1 the others.
+
+    How many pairs of a bin are mixed depends on the order of kinds alone. Given that number, the
+    rows of one kind in them are a uniform choice, so they may be those with the lowest keys.
+    """
+    ranks, total = np.cumsum(sizes)[:-1], n + m
+    for secret in _secrets(noise):
+        cuts = _cuts(secret, 0, total, ranks)
+        if cuts is None:
+            continue
+        counts = _counts(SecretBins(secret, 0, cuts, _bin_of(cuts, total)), n)
+        mixed = [
+            _mixed(int(own), int(size), noise) for own, size in zip(counts, sizes, strict=True)
+        ]
+        found = []
+        for first, stop, rows in ((0, n, counts), (n, total, np.asarray(sizes) - counts)):
+            ends = np.cumsum(np.stack([mixed, rows - mixed], axis=1).ravel())[:-1]
+            own_cuts = _cuts(secret, first, stop, ends)
+            if own_cuts is not None:
+                found.append(SecretBins(secret, first, own_cuts, _bin_of(own_cuts, total)))
+        if len(found) == 2:
+            return found[0], found[1]
+    raise AssertionError  # there is no end of secrets
+
+
+def _secrets(noise: NoiseSource) -> Iterator[bytes]:
     key = noise.key()
     for attempt in count():
-        secret = hashlib.shake_256(key + attempt.to_bytes(8, "little")).digest(32)
-        cuts = _cuts(secret, total, ranks)
-        if cuts is not None:
-            return SecretBins(secret, cuts, _bin_of(cuts))
-    raise AssertionError  # count() does not end
+        yield hashlib.shake_256(key + attempt.to_bytes(8, "little")).digest(32)
+
+
+def _mixed(own: int, size: int, noise: NoiseSource) -> int:
+    """Draw the number of pairs with one of ``own`` rows, of ``size`` rows in a random order."""
+    kinds = noise.permutation(size)[: size - size % 2].reshape(-1, 2) < own
+    return int((kinds[:, 0] != kinds[:, 1]).sum())
+
+
+def _counts(bins: SecretBins, rows: int) -> NDArray[np.int64]:
+    """Count the first ``rows`` rows by bin."""
+    counts = np.zeros(bins.count, dtype=np.int64)
+    for start in range(0, rows, KEYS_PER_DIGEST):
+        found = bins.of_rows(start, min(start + KEYS_PER_DIGEST, rows))
+        counts += np.bincount(found, minlength=bins.count)
+    return counts
+
+
+def row_coins(key: bytes, start: int, stop: int) -> NDArray[np.bool_]:
+    """Return a fair, secret coin of each of the rows ``start`` to ``stop``."""
+    first, last = start // KEYS_PER_DIGEST, -(-stop // KEYS_PER_DIGEST)
+    parts = [np.empty(0, np.uint8)]
+    for number in range(first, last):
+        digest = hashlib.shake_256(key + b"coins" + number.to_bytes(8, "little"))
+        parts.append(np.frombuffer(digest.digest(KEYS_PER_DIGEST // 8), dtype=np.uint8))
+    coins = np.unpackbits(np.concatenate(parts)).view(np.bool_)
+    return coins[start - first * KEYS_PER_DIGEST : stop - first * KEYS_PER_DIGEST]
 
 
 def _keys(secret: bytes, start: int, stop: int) -> Keys:
@@ -83,47 +148,69 @@ def _keys(secret: bytes, start: int, stop: int) -> Keys:
     return keys[start - first * KEYS_PER_DIGEST :]
 
 
-def _cuts(secret: bytes, total: int, ranks: NDArray[np.intp]) -> Keys | None:
-    """Return the keys of these ranks among all; None if one of them occurs twice."""
+def _cuts(secret: bytes, first: int, stop: int, ranks: NDArray[np.intp]) -> Keys | None:
+    """Return keys by rank, among rows ``first`` to ``stop``; None if one occurs twice."""
+    total = stop - first
+    if total == 0:
+        return np.full(len(ranks), _LAST)
+    if total <= KEYS_PER_DIGEST:
+        return _of_rank(np.sort(_keys(secret, first, stop)), ranks, ranks, total)
     counts = np.zeros(_LEADING, dtype=np.int64)
-    for keys in _pieces(secret, total):
+    for keys in _pieces(secret, first, stop):
         counts += np.bincount((keys >> _TOP).astype(np.intp), minlength=_LEADING)
     up_to = np.cumsum(counts)
     # a rank that is not below the total (the last bins are empty) is above every key
     leading = np.searchsorted(up_to, np.minimum(ranks, total - 1), side="right")
     wanted = np.zeros(_LEADING, dtype=np.bool_)
     wanted[leading] = True
-    near = [keys[wanted[keys >> _TOP]] for keys in _pieces(secret, total)]
+    near = [keys[wanted[keys >> _TOP]] for keys in _pieces(secret, first, stop)]
     found = np.sort(np.concatenate([np.empty(0, np.uint64), *near]))
     skipped = np.cumsum(np.where(wanted, 0, counts))[leading]  # keys below that were not kept
-    places = np.minimum(ranks, total - 1) - skipped
+    return _of_rank(found, ranks - skipped, ranks, total)
+
+
+def _of_rank(
+    found: Keys, places: NDArray[np.intp], ranks: NDArray[np.intp], total: int
+) -> Keys | None:
+    """Return the keys at these places, which have these ranks; None if one occurs twice.
+
+    A rank that no key has is above all of them: the last bins are empty.
+    """
+    inside = ranks < total
+    places = np.minimum(places, len(found) - 1)
     cuts: Keys = found[places]
-    twice = (places > 0) & (found[places - 1] == cuts) & (ranks < total)
-    if twice.any():
+    if (inside & (places > 0) & (found[places - 1] == cuts)).any():
         return None
-    if (ranks >= total).any() and found[-1] == np.uint64(2**64 - 1):
+    if not inside.all() and found[-1] == _LAST:
         return None
-    return np.where(ranks < total, cuts, np.uint64(2**64 - 1))
+    return np.where(inside, cuts, _LAST)
 
 
-def _bin_of(cuts: Keys) -> NDArray[np.intp]:
-    """Return the bin of all keys that begin with given bits, -1 where they are parted."""
+def _bin_of(cuts: Keys, total: int) -> NDArray[np.intp] | None:
+    """Return the bin of all keys that begin with given bits, -1 where they are parted.
+
+    None for few rows, of which it would take longer than looking them up.
+    """
+    if total <= KEYS_PER_DIGEST:
+        return None
     edges = np.arange(_LEADING, dtype=np.uint64) << _TOP
     bins = np.searchsorted(cuts, edges, side="right")
     bins[cuts >> _TOP] = -1
     return bins
 
 
-def _pieces(secret: bytes, total: int) -> Iterator[Keys]:
-    starts = range(0, total, KEYS_PER_DIGEST)
+def _pieces(secret: bytes, first: int, stop: int) -> Iterator[Keys]:
+    """Yield the keys of rows ``first`` to ``stop``."""
+    begin = first - first % KEYS_PER_DIGEST
+    starts = range(begin, stop, KEYS_PER_DIGEST)
 
     def piece(start: int) -> Keys:
-        return _keys(secret, start, min(start + KEYS_PER_DIGEST, total))
+        return _keys(secret, max(start, first), min(start + KEYS_PER_DIGEST, stop))
 
     workers = os.cpu_count() or 1
-    if total <= _QUICK or workers == 1:
+    if stop - first <= _QUICK or workers == 1:
         yield from map(piece, starts)
         return
     with ThreadPoolExecutor(workers) as pool:  # hashing releases the interpreter
-        for first in range(0, len(starts), 64):  # few at a time: keys are not to be held
-            yield from pool.map(piece, starts[first : first + 64])
+        for step in range(0, len(starts), 64):  # few at a time: keys are not to be held
+            yield from pool.map(piece, starts[step : step + 64])

@@ -20,6 +20,8 @@ from privatest.core.validation import integer_at_least
 from privatest.curator.config import MOST_POINTS, DatasetConfig
 from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.source import Source
+from privatest.data.source_groups import split_source
 from privatest.questions import Prepared, Request, prepare
 from privatest.questions.each_column import PreparedEach
 
@@ -96,7 +98,9 @@ def _splitting(prepared: Prepared) -> Callable[..., tuple[Any, ...]]:
     assert grouping.described is not None
     column = grouping.column
 
-    def split(table: pa.Table) -> tuple[pa.Table, ...]:
+    def split(table: pa.Table | Source) -> tuple[Any, ...]:
+        if isinstance(table, Source):
+            return split_source(table, grouping)
         sides = grouping.sides_of(table.column(column))
         # in one piece: how many pieces have a row of a private group would show in the time
         rows = table.drop_columns([column]).combine_chunks()

@@ -6,30 +6,44 @@ from typing import TYPE_CHECKING
 
 from privatest.core.errors import DataError, PrivacyError
 from privatest.core.noise import SecureNoise
-from privatest.curator.registration import Registration, stamp
+from privatest.curator.contents import stamp
+from privatest.curator.registration import Registration
+from privatest.data.place import Place
+from privatest.data.source import Source
 from privatest.questions import Prepared, Result
-from privatest.questions.rehearsal import quiet
+from privatest.questions.rehearsal import quiet, rehearse_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from privatest.curator.config import DatasetConfig
 
-__all__ = ["look", "quietly"]
+__all__ = ["look", "quietly", "ready"]
 
 
-def look(prepared: Prepared, dataset: DatasetConfig, registered: Registration) -> Result:
+def ready(prepared: Prepared, place: Place, rows: int) -> None:
+    """Refuse what public sizes say: workers who cannot be reached, more rows than a test holds."""
+    from privatest.engines.cluster import check  # noqa: PLC0415
+
+    if place.workers is not None:
+        check(place.workers)
+    if place.passes(prepared.reads):
+        groups = 1 if prepared.grouping is None else len(prepared.grouping.labels)
+        rehearse_sizes(prepared, [rows // groups] * groups)
+
+
+def look(
+    prepared: Prepared, dataset: DatasetConfig, place: Place, registered: Registration
+) -> Result:
     """Read the private rows and answer. From here on nothing but the result may leave."""
-    from privatest.data.sources import read_table  # noqa: PLC0415
-
     categories = dataset.schema.categorical_names
-    table = read_table(dataset.source, prepared.reads, text=categories, registered=True)
-    if table.num_rows != registered.rows or stamp(dataset.source) != registered.stamp:
+    table = place.read(prepared.reads, categories, registered=True)
+    if len(table) != registered.rows or stamp(dataset) != registered.stamp:
         raise DataError("the file changed since it was validated.")
     return quietly(prepared, table)
 
 
-def quietly(prepared: Prepared, table: pa.Table) -> Result:
+def quietly(prepared: Prepared, table: pa.Table | Source) -> Result:
     """Answer without a warning: it may quote a value.
 
     The table is private, or it is made up: both take the same way.

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.data.place import Place
 from privatest.data.schema import Schema
+from privatest.data.source import Workers
 from privatest.questions import METHODS
 
 __all__ = ["EXAMPLE", "AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
@@ -55,8 +57,8 @@ class DatasetConfig:
     ----------
     name : str
         What requests call it.
-    source : Path
-        The file with the rows.
+    source : Path or str
+        The file with the rows, a folder or a pattern; or the address of a database.
     schema : Schema
         The public description of its columns.
     budget : Budget
@@ -69,16 +71,27 @@ class DatasetConfig:
         The public column whose parts hold different people.
     policy : Policy
         What may be asked.
+    table : str or None
+        The table of a database.
+    workers : Workers or None
+        Who reads the rows, if the custodian says so.
     """
 
     name: str
-    source: Path
+    source: Path | str
     schema: Schema
     budget: Budget
     composition: str = "basic"
     each: Budget | None = None
     partition: str | None = None
     policy: Policy = Policy()
+    table: str | None = None
+    workers: Workers | None = None
+
+    @property
+    def place(self) -> Place:
+        """Where the rows are; opened anew each time."""
+        return Place(str(self.source), self.table, workers=self.workers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +173,13 @@ ledger = "ledger.db"            # or postgresql://user@host/database
 log = "curator.log"             # what failed and where, without data; for the custodian only
 
 [datasets.visits]
-source = "visits.csv"           # .csv, .csv.gz, .tsv, .tsv.gz or .parquet
+source = "visits.csv"           # a file, a folder, a pattern, or a database with table = NAME
 schema = "visits.toml"          # public description of the columns: privatest schema visits.csv
 epsilon = 3                     # what all answers together may cost, for ever
 delta = 1e-6                    # 0 allows only tests without delta
 composition = "basic"           # costs are added up; "tight" is cheaper for many small requests
+# engine = "local"              # who reads large data; "dask" with scheduler = "tcp://host:8786"
+# threads = 4                   # of the local engine
 # partition = "region"          # a public column whose parts hold different people: requests
                                 # about different parts are then charged side by side
 

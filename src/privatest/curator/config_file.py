@@ -26,8 +26,12 @@ from privatest.curator.config import (
     Policy,
     Problem,
 )
+from privatest.curator.contents import identity
 from privatest.curator.toml_lines import Key, line_of, lines_of_keys, syntax_error_line
+from privatest.data.place import Place
+from privatest.data.scanning.places import is_pattern
 from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.source import Workers
 from privatest.ledger.accounts import COMPOSITIONS
 from privatest.questions import METHODS
 
@@ -38,7 +42,7 @@ T = TypeVar("T")
 _TOP = ("ledger", "log", "state", "datasets", "analysts")
 _DATASET = (
     *("source", "schema", "epsilon", "delta", "composition", "each_epsilon", "each_delta"),
-    *("partition", "policy"),
+    *("partition", "policy", "table", "engine", "scheduler", "threads"),
 )
 _MOST = {
     "largest_permutations": MOST_PERMUTATIONS,
@@ -160,9 +164,8 @@ class _Reader:
         if len(self.problems) > before and not values:
             return None  # it is no table
         self.name(key)
-        source = self.path(self.text((*key, "source"), values))
-        if values.get("source") and not source.is_file():
-            self.note((*key, "source"), f"there is no file {source.name!r} here.")
+        source, table = self.source(key, values)
+        workers = self.workers(key, values)
         schema = self.schema(key, values)
         budget = self.budget(key, values)
         if not {"epsilon", "delta"} & values.keys():
@@ -172,14 +175,42 @@ class _Reader:
         policy = self.policy(key, budget)
         if len(self.problems) > before or schema is None or budget is None:
             return None
-        return DatasetConfig(name, source, schema, budget, composition, each, partition, policy)
+        settings = (composition, each, partition, policy, table, workers)
+        return DatasetConfig(name, source, schema, budget, *settings)
+
+    def source(self, key: Key, values: Mapping[str, Any]) -> tuple[Path | str, str | None]:
+        """Return where the rows are, and the table of a database."""
+        place, text = (*key, "source"), self.text((*key, "source"), values)
+        table = self.text((*key, "table"), values) if "table" in values else None
+        if not Place(text).is_database:
+            if table is not None:
+                self.note((*key, "table"), "table goes with the address of a database as source.")
+            if "://" in text:
+                return text, None
+            found = self.path(text)
+            if text and not found.exists() and not is_pattern(text):
+                self.note(place, f"there is no file {found.name!r} here.")
+            return found, None
+        if table is None:
+            self.note(place, "table must be given: what is read of the database.")
+        head, _, path = text.partition("sqlite:///")
+        return (text if head or not path else f"sqlite:///{self.path(path)}"), table
+
+    def workers(self, key: Key, values: Mapping[str, Any]) -> Workers | None:
+        """Return who reads the rows, if that is said."""
+        given = {
+            name: values[name] for name in ("engine", "threads", "scheduler") if name in values
+        }
+        if not given:
+            return None
+        return self.trying((*key, next(iter(given))), lambda: Workers(**given))
 
     def sources(self, datasets: Mapping[str, DatasetConfig]) -> None:
         """Refuse two data sets on one file, by whatever path: two budgets would add up."""
-        seen: dict[tuple[int, int], str] = {}
+        seen: dict[object, str] = {}
         for name, dataset in datasets.items():
-            found = dataset.source.stat()
-            first = seen.setdefault((found.st_dev, found.st_ino), name)
+            which = identity(dataset)
+            first = seen.setdefault(which, name)
             if first != name:
                 self.note(
                     ("datasets", name, "source"),

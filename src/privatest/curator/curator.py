@@ -14,13 +14,13 @@ from privatest.accounting import Event, event_of
 from privatest.core.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.curator.admission import admit, categories_of, read_request, schema_digest
-from privatest.curator.answering import look, quietly
+from privatest.curator.answering import look, quietly, ready
 from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
+from privatest.curator.contents import fingerprinting
 from privatest.curator.registration import (
     Registration,
-    fingerprinting,
     load_registrations,
     made_up_rows,
     register,
@@ -28,6 +28,7 @@ from privatest.curator.registration import (
     save_registration,
 )
 from privatest.curator.work import limit_work
+from privatest.data.place import Place
 from privatest.ledger import Ledger, request_digest
 from privatest.questions import Prepared, Request, Result, result_from_dict
 
@@ -180,12 +181,13 @@ class Curator:
         to pass another.
         """
         case = self._admitted(request, analyst)
-        with fingerprinting(case.dataset.source, case.registration.key) as contents:
+        place = case.dataset.place
+        with fingerprinting(case.dataset, place, case.registration.key) as contents:
             recorded = self._ledger.recall(case.dataset.name, case.digest)
             if recorded is None and not self._affords(case):
                 raise self._too_dear(case)
             if recorded is None:
-                self._rehearse(case)
+                self._rehearse(case, place)
             if contents() != case.registration.contents:
                 raise ParameterError(changed(case.dataset.name))
         if recorded is not None:
@@ -202,7 +204,7 @@ class Curator:
             asked=case.prepared.asked,
         )
         try:
-            result = look(case.prepared, case.dataset, case.registration)
+            result = look(case.prepared, case.dataset, place, case.registration)
             self._ledger.commit(reservation, released=result.to_dict())
             return _answer(case, result, reservation.id)
         except Exception as error:
@@ -241,9 +243,10 @@ class Curator:
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
 
-    def _rehearse(self, case: _Admitted) -> None:
+    def _rehearse(self, case: _Admitted, place: Place) -> None:
         """Run the request on made-up rows, to refuse it before anything is spent."""
         try:
+            ready(case.prepared, place, rows_of(case.registration, case.prepared.filters))
             schema = case.dataset.schema.select(case.prepared.reads)
             quietly(case.prepared, made_up_rows(case.registration, schema))
             return

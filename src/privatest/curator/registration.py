@@ -2,30 +2,29 @@
 
 The facts are the number of rows and, for columns whose membership is public, how many rows are
 in which categories. With them a request can be rehearsed on made-up rows of the same sizes.
-
-Which contents a file has is told by a fingerprint that only its custodian can check. A plain hash
-in the ledger would let anybody who knows all rows but one try out the last one; so the fingerprint
-has a secret key, which stays in the state file.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.documents import write_text
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.curator.admission import categories_of, schema_digest
+from privatest.curator.contents import fingerprinting, stamp
+from privatest.data.place import MOST_HELD
+from privatest.data.samples import encode_sample
 from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.source import Source
 from privatest.questions import rehearsal
 
 if TYPE_CHECKING:
@@ -36,14 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Registration",
-    "fingerprint",
-    "fingerprinting",
     "load_registrations",
     "made_up_rows",
     "register",
     "rows_of",
     "save_registration",
-    "stamp",
 ]
 
 
@@ -78,33 +74,7 @@ class Registration:
 
     def is_current(self, dataset: DatasetConfig) -> bool:
         """Return whether neither the file nor the schema has changed since."""
-        return self.schema == schema_digest(dataset.schema) and self.stamp == stamp(dataset.source)
-
-
-def stamp(source: Path) -> tuple[int, int]:
-    """Return size and time of a file, without reading it; zeros if it is gone."""
-    try:
-        found = source.stat()
-    except OSError:
-        return 0, 0
-    return found.st_size, found.st_mtime_ns
-
-
-def fingerprint(source: Path, key: str) -> str:
-    """Return the keyed fingerprint of a file's bytes, or "" if it cannot be read."""
-    try:
-        with source.open("rb") as stream:
-            found = hashlib.file_digest(stream, lambda: hmac.new(key.encode(), digestmod="sha256"))
-    except OSError:
-        return ""
-    return found.hexdigest()
-
-
-@contextmanager
-def fingerprinting(source: Path, key: str) -> Iterator[Callable[[], str]]:
-    """Compute the fingerprint beside other work; hashing releases the GIL."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(fingerprint, source, key).result
+        return self.schema == schema_digest(dataset.schema) and self.stamp == stamp(dataset)
 
 
 def register(dataset: DatasetConfig, key: str) -> Registration:
@@ -117,32 +87,73 @@ def register(dataset: DatasetConfig, key: str) -> Registration:
     key : str
         The secret key of the curator's fingerprints.
     """
-    from privatest.data.sources import read_table  # noqa: PLC0415
-
-    schema, before = dataset.schema, stamp(dataset.source)
-    with fingerprinting(dataset.source, key) as contents:
-        table = read_table(dataset.source, list(schema.columns), text=schema.categorical_names)
+    place, schema, before = dataset.place, dataset.schema, stamp(dataset)
+    with fingerprinting(dataset, place, key) as contents:
+        table = place.read(list(schema.columns), schema.categorical_names)
+        facts = (_streamed_facts if isinstance(table, Source) else _public_facts)(table, schema)
         found = contents()
-    public, cells = _public_facts(table, schema)
-    if stamp(dataset.source) != before:
+    if stamp(dataset) != before or not found:
         raise ParameterError(f"the file of {dataset.name} changed while it was read; try again.")
     digest = schema_digest(schema)
-    return Registration(digest, before, key, found, table.num_rows, public, cells)
+    return Registration(digest, before, key, found, len(table), *facts)
 
 
-def _public_facts(
-    table: pa.Table, schema: Schema
-) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+Facts = tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]
+
+
+def _public_columns(schema: Schema) -> tuple[str, ...]:
+    return tuple(name for name, column in schema.columns.items() if _is_public(column))
+
+
+def _public_facts(table: pa.Table, schema: Schema) -> Facts:
     """Validate the rows; return the public columns, and how many rows have which codes there."""
     for name in schema.columns:  # one at a time: the codes of all would be a second copy
         schema.select([name]).encode(table.select([name]))
-    public = tuple(name for name, column in schema.columns.items() if _is_public(column))
-    cells: tuple[tuple[int, ...], ...] = ((table.num_rows,),)
-    if public:
-        codes = schema.select(public).encode(table.select(public)).astype(np.int64)
+    public = _public_columns(schema)
+    if not public:
+        return public, ((table.num_rows,),)
+    counter = CellCounter(tuple(range(len(public))))
+    counter.update(schema.select(public).encode(table.select(public)), 0)
+    return public, counter.cells
+
+
+def _streamed_facts(source: Source, schema: Schema) -> Facts:
+    """Do the same in one pass over rows that are not in memory."""
+    from privatest.engines.summaries import summarise  # noqa: PLC0415
+
+    public, names = _public_columns(schema), list(schema.columns)
+    sample = encode_sample(source, schema, "")
+    places = tuple(names.index(name) for name in public)
+    (counter,) = summarise((sample, partial(CellCounter, places)))
+    return public, counter.cells
+
+
+class CellCounter:
+    """How many rows have which codes in public columns; without any, how many there are."""
+
+    def __init__(self, places: tuple[int, ...]) -> None:
+        self.places = places
+        self.counts: Counter[tuple[int, ...]] = Counter()
+
+    def update(self, rows: NDArray[np.float64], start: int) -> None:
+        """Add rows; all of them were encoded, and so fit the schema."""
+        del start
+        if not self.places:
+            self.counts[()] += len(rows)
+            return
+        codes = rows[:, list(self.places)].astype(np.int64)
         found, counts = np.unique(codes, axis=0, return_counts=True)
-        cells = tuple(tuple(map(int, (*c, n))) for c, n in zip(found, counts, strict=True))
-    return public, cells
+        for cell, count in zip(found.tolist(), counts.tolist(), strict=True):
+            self.counts[tuple(cell)] += count
+
+    def merge(self, other: CellCounter) -> None:
+        """Add what another has seen."""
+        self.counts.update(other.counts)
+
+    @property
+    def cells(self) -> tuple[tuple[int, ...], ...]:
+        """Codes, and how many rows have them, in order."""
+        return tuple((*cell, count) for cell, count in sorted(self.counts.items()))
 
 
 def rows_of(registration: Registration, filters: Mapping[str, Filter]) -> int:
@@ -154,14 +165,20 @@ def rows_of(registration: Registration, filters: Mapping[str, Filter]) -> int:
 
 
 def made_up_rows(registration: Registration, schema: Schema) -> pa.Table:
-    """Return rows that nobody has: uniform over the schema's domain, with the public sizes."""
+    """Return rows that nobody has: uniform over the schema's domain, with the public sizes.
+
+    Of data that is not held in memory there are fewer, in the same proportions.
+    """
     *codes, counts = np.array(registration.cells).T
+    most = max(MOST_HELD // len(schema.columns), 1)
+    if registration.rows > most:
+        counts = -(-counts * most // registration.rows)  # nobody's group becomes empty
     labels = {
         name: np.array(categories_of(schema, name))[np.repeat(column, counts)]
         for name, column in zip(registration.public, codes, strict=True)
         if name in schema.columns
     }
-    return rehearsal.made_up_rows(schema.columns, schema, registration.rows, labels)
+    return rehearsal.made_up_rows(schema.columns, schema, int(counts.sum()), labels)
 
 
 def load_registrations(path: Path) -> dict[str, Registration]:

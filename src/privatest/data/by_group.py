@@ -14,6 +14,8 @@ from privatest.data.categories import Category, spelling
 from privatest.data.columns import one_column
 from privatest.data.grouping import Grouping
 from privatest.data.schema import Membership, Schema
+from privatest.data.source import Source
+from privatest.data.source_groups import split_source
 from privatest.data.tables import Table, arranged, read_data
 
 __all__ = ["GroupOptions", "Samples", "group_names", "read_samples"]
@@ -134,26 +136,34 @@ def _by_group(
     if source.names is None:
         raise DataError("x must have named columns: a data frame, a table or a mapping.")
     names = _compared(source, grouping.column, columns, bounds)
+    bounds = _bounds_of(bounds, names)
+    if isinstance(frame, Source):
+        read = arranged(source, (*names, grouping.column), "x").names
+        samples = split_source(frame.select(read or ()), grouping)
+        if adjacency != "row":  # sizes are public
+            grouping.require_rows([len(sample) > 0 for sample in samples])
+        return Samples(samples, bounds, adjacency)
     chosen = arranged(source, (*names, grouping.column), "x")
     sides = grouping.sides_of(chosen.column(len(names)))
     if adjacency != "row":
-        for place, label in enumerate(grouping.labels):
-            if not (sides == place).any():  # sizes are public
-                raise DataError(f"column {grouping.column!r} has no row in group {label!r}.")
+        grouping.require_rows([(sides == place).any() for place in range(len(grouping.labels))])
     values = {}
     for place, name in enumerate(names):
         values[name] = one_column(chosen.column(place), f"column {name!r} of x")
         if len(values[name]) != len(sides):
             raise DataError(f"column {name!r} of x must be as long as the group column.")
-    samples = tuple(
+    split = tuple(
         {name: _chosen(column, sides == place) for name, column in values.items()}
         for place in range(len(grouping.labels))
     )
+    return Samples(split, bounds, adjacency)
+
+
+def _bounds_of(bounds: Any, names: Sequence[str]) -> Any:
+    """Return the bounds of these columns."""
     if isinstance(bounds, Schema):
-        bounds = bounds.select(names)
-    elif isinstance(bounds, Mapping):
-        bounds = {name: bounds[name] for name in names}
-    return Samples(samples, bounds, adjacency)
+        return bounds.select(names)
+    return {name: bounds[name] for name in names} if isinstance(bounds, Mapping) else bounds
 
 
 def _chosen(column: Any, rows: Any) -> Any:

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 BLOCK = 16_384  # rows converted at a time
+_COLUMN = 65_536  # of one column
 
 Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or only clipped
 
@@ -85,8 +86,8 @@ def fill_numbers(
 def _number_blocks(values: Any, label: str) -> Iterator[NDArray[np.float64]]:
     """Yield a column as floats, NaN where a value is missing; not to be written to."""
     if isinstance(values, np.ndarray):
-        for start in range(0, len(values), BLOCK):
-            yield as_floats(values[start : start + BLOCK])
+        for start in range(0, len(values), _COLUMN):
+            yield as_floats(values[start : start + _COLUMN])
         return
     import pyarrow as pa  # noqa: PLC0415
 
@@ -143,8 +144,7 @@ def placed(values: Any, lower: Any, upper: Any, units: Units, out: NDArray[np.fl
     if units == "own":
         return
     out -= lower
-    out /= upper - lower
-    np.clip(out, 0.0, 1.0, out=out)  # rounding must not leave the domain
+    out /= upper - lower  # rounding is monotone: it does not leave [0, 1]
 
 
 def _blocks(values: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
@@ -154,7 +154,7 @@ def _blocks(values: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
     chunks = values.chunks if hasattr(values, "chunks") else [values]
     for chunk in chunks or [pa.nulls(0, values.type)]:
         # a dictionary would be gone through again for each block
-        size = max(len(chunk), 1) if hasattr(chunk, "dictionary") else BLOCK
+        size = max(len(chunk), 1) if hasattr(chunk, "dictionary") else _COLUMN
         for start in range(0, max(len(chunk), 1), size):
             yield chunk.slice(start, size)
 

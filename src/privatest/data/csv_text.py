@@ -12,7 +12,7 @@ from privatest.data.categories import MISSING_TEXT
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["count_rows", "has_quotes", "is_numeral", "typed"]
+__all__ = ["as_numbers", "count_rows", "has_quotes", "is_numeral", "typed"]
 
 _BLOCK = 1 << 20
 _NUMERAL = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
@@ -56,9 +56,7 @@ def typed(values: pa.ChunkedArray, *, floats: bool = False) -> pa.ChunkedArray:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    trimmed = pc.ascii_trim(values, " \t")
-    missing = pc.is_in(trimmed, value_set=pa.array(MISSING_TEXT))
-    present = pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
+    present = _present(values)
     hexadecimal = pc.any(pc.match_substring(present, "x", ignore_case=True)).as_py()
     # Arrow takes 0x1F for an integer, never for a float
     whole = [] if hexadecimal or floats else [pa.int64()]
@@ -69,3 +67,36 @@ def typed(values: pa.ChunkedArray, *, floats: bool = False) -> pa.ChunkedArray:
         except pa.ArrowInvalid:  # its message quotes a value
             continue
     return values
+
+
+def as_numbers(values: pa.Array) -> pa.Array:
+    """Return some of a column of text as floats, true and false as 1 and 0.
+
+    Each value is read by itself, so that it does not matter where a column is cut; a whole column
+    (:func:`typed`) must be of one kind. If one value is no number, all stay text.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    present = _present(values)
+    try:
+        return pc.cast(present, pa.float64())
+    except pa.ArrowInvalid:  # its message quotes a value
+        pass
+    lower = pc.utf8_lower(present)
+    for word, number in (("true", "1"), ("false", "0")):
+        present = pc.if_else(pc.fill_null(pc.equal(lower, word), False), number, present)
+    try:
+        return pc.cast(present, pa.float64())
+    except pa.ArrowInvalid:
+        return values
+
+
+def _present(values: Any) -> Any:
+    """Return text without blanks around it, null where it says that a value is missing."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    trimmed = pc.ascii_trim(values, " \t")
+    missing = pc.is_in(trimmed, value_set=pa.array(MISSING_TEXT))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)

@@ -5,6 +5,7 @@ The groups are public: they come from the schema or from the request, never from
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.data.categories import MISSING, UNKNOWN, Categories, label_spelling, spelling
 from privatest.data.columns import category_blocks, one_column, refuse_missing
 from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,12 +111,20 @@ class Grouping:
         code = next(k for k in range(len(entry.categories)) if k not in self.codes)
         return *named, spelling(entry.categories[code])
 
-    def sizes(self, table: pa.Table) -> tuple[int, ...]:
+    def sizes(self, table: pa.Table | Source) -> tuple[int, ...]:
         """Return the sizes of the groups; of public groups only are they public."""
+        if isinstance(table, Source):
+            return tuple(map(len, self.split(table)))
         return tuple(int(rows.sum()) for rows in self._split(table))
 
-    def split(self, table: pa.Table) -> tuple[pa.Table, ...]:
+    def split(self, table: pa.Table | Source) -> tuple[Any, ...]:
         """Return the rows of each group, without the group column."""
+        if isinstance(table, Source):
+            from privatest.data.source_groups import split_source  # noqa: PLC0415
+
+            samples = split_source(table, self)
+            self.require_rows([len(sample) > 0 for sample in samples])
+            return samples
         rows = table.drop_columns([self.column])
         return tuple(rows.filter(chosen) for chosen in self._split(table))
 
@@ -150,11 +160,14 @@ class Grouping:
 
     def _split(self, table: pa.Table) -> list[NDArray[np.bool_]]:
         sides = self.sides_of(table.column(self.column))
-        for place, label in enumerate(self.labels):
-            # a mistyped value would otherwise give an answer about nobody
-            if not (sides == place).any():
-                raise DataError(f"column {self.column!r} has no row in group {label!r}.")
+        self.require_rows([(sides == place).any() for place in range(len(self.labels))])
         return [sides == place for place in range(len(self.labels))]
+
+    def require_rows(self, found: Sequence[bool]) -> None:
+        """Refuse an empty group: a mistyped value would give an answer about nobody."""
+        for label, some in zip(self.labels, found, strict=True):
+            if not some:
+                raise DataError(f"column {self.column!r} has no row in group {label!r}.")
 
 
 def _declared(

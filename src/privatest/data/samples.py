@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,27 +16,27 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.validation import listed
+from privatest.data.batches import BatchEncoder, fill_column, has_bounds_only
 from privatest.data.bounds import Bounds, numbered_names, schema_of
 from privatest.data.columns import (
     BLOCK,
     Units,
     as_floats,
     check_finite,
-    fill_codes,
-    fill_numbers,
     one_column,
     placed,
     refuse_missing,
 )
 from privatest.data.domain import Box, Domain
-from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
-from privatest.data.stream import Stream
+from privatest.data.stream import Held, Joined, Stream
 from privatest.data.tables import Table, arranged, label_of, read_data
 
 __all__ = [
     "Sample",
     "TwoSamples",
+    "beside",
     "encode_like",
     "encode_pairs",
     "encode_sample",
@@ -46,13 +45,16 @@ __all__ = [
 ]
 
 
+_TURNED = 1 << 17
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Sample:
     """Private rows, and what is publicly known of them.
 
     Attributes
     ----------
-    held : array of shape (n, d), or Stream
+    held : array of shape (n, d), Stream or Joined
         Rows in memory, or a way to read them.
     schema : Schema or None
         The public description; None without bounds.
@@ -62,7 +64,7 @@ class Sample:
         Whether numbers are mapped to [0, 1] by their bounds, or only clipped to them.
     """
 
-    held: NDArray[np.float64] | Stream
+    held: Held
     schema: Schema | None
     names: tuple[str, ...] | None = None
     units: Units = "box"
@@ -78,12 +80,12 @@ class Sample:
         Those of a stream are read at every call. A test that can do with one pass asks
         :func:`privatest.engines.summaries.summarise` instead.
         """
-        return self.held.load() if isinstance(self.held, Stream) else self.held
+        return self.held if isinstance(self.held, np.ndarray) else self.held.load()
 
     @property
     def width(self) -> int:
         """Number of columns."""
-        return self.held.width if isinstance(self.held, Stream) else self.held.shape[1]
+        return self.held.shape[1] if isinstance(self.held, np.ndarray) else self.held.width
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -151,6 +153,16 @@ class TwoSamples(NamedTuple):
         """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
         order = noise.permutation(len(self.x))
         return order, order if paired else noise.permutation(len(self.y))
+
+
+def beside(*samples: Sample) -> Sample:
+    """Return the columns of all, of rows that belong together; without a description."""
+    held = tuple(sample.held for sample in samples)
+    return Sample(Joined(held, _beside, sum(sample.width for sample in samples)), None)
+
+
+def _beside(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack(parts)
 
 
 def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box") -> TwoSamples:
@@ -273,15 +285,12 @@ def _held(
         return _encoded(table, schema, name, units, by_name=by_name)
     if schema is not None and by_name:
         table = _chosen(table, tuple(schema.columns), name)
-    assert table.names is not None  # a source has names
-    encode = partial(_encoded_batch, schema=schema, name=name, units=units, by_name=by_name)
-    return Stream(data.select(table.names), encode, table.width)
-
-
-def _encoded_batch(
-    batch: object, schema: Schema | None, name: str, units: Units, *, by_name: bool
-) -> NDArray[np.float64]:
-    return _encoded(read_data(batch, name), schema, name, units, by_name=by_name)
+    names = data.names if table.names is None else table.names
+    columns = tuple([None] * table.width if schema is None else schema.columns.values())
+    labels = tuple(_labels(table, schema if by_name else None, name))
+    encode = BatchEncoder(columns, labels, units)
+    text = [own for own, c in zip(names, columns, strict=True) if isinstance(c, CategoricalColumn)]
+    return Stream(data.select(names).as_text(text), encode, table.width)
 
 
 def _encoded(
@@ -295,11 +304,11 @@ def _encoded(
     if schema is None:
         if array is not None:
             return _as_it_is(array, name)
-        return _by_columns(source, [None] * source.width, labels, units)
+        return np.ascontiguousarray(_by_columns(source, [None] * source.width, labels, units))
     columns = list(schema.columns.values())
-    if array is not None and array.dtype.kind in "biuf" and all(map(_has_bounds_only, columns)):
+    if array is not None and array.dtype.kind in "biuf" and all(map(has_bounds_only, columns)):
         return _placed_array(array, schema.box, labels, units)
-    return _by_columns(source, columns, labels, units)
+    return np.ascontiguousarray(_by_columns(source, columns, labels, units))
 
 
 def _chosen(source: Table, names: tuple[str, ...], name: str) -> Table:
@@ -323,11 +332,6 @@ def _labels(source: Table, schema: Schema | None, name: str) -> list[str]:
     if source.width == 1:
         return [name]
     return [f"column {place} of {name}" for place in range(1, source.width + 1)]
-
-
-def _has_bounds_only(column: Column) -> bool:
-    """Whether all columns of an array can be fitted at once."""
-    return isinstance(column, NumericColumn) and not column.integer and column.missing == "refuse"
 
 
 def _placed_array(
@@ -360,11 +364,15 @@ def _by_columns(
     for index, (column, label) in enumerate(zip(columns, labels, strict=True)):
         values = one_column(source.column(index), label)
         if index == 0:
-            rows = np.empty((len(values), len(columns)))
+            rows = _empty(len(values), len(columns))
         elif len(values) != len(rows):
             raise DataError(f"{label} must be as long as the other columns.")
-        if isinstance(column, CategoricalColumn):
-            fill_codes(rows[:, index], values, column, label)
-        else:
-            fill_numbers(rows[:, index], values, column, label, units)
+        fill_column(rows[:, index], values, column, label, units)
     return rows
+
+
+def _empty(count: int, width: int) -> NDArray[np.float64]:
+    """Return room for rows; for few by columns, which is faster to fill, to be turned later."""
+    if count > _TURNED:  # too much to be held twice
+        return np.empty((count, width))
+    return np.empty((width, count)).T

@@ -6,25 +6,34 @@ that everything public is decided before a value is read. Parts travel to other 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from privatest.core.errors import DataError
+from privatest.core.errors import DataError, PrivatestError
 from privatest.core.validation import integer_at_least, one_of, reject
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ENGINES", "Part", "Source", "Workers"]
+__all__ = ["ENGINES", "Part", "Source", "Workers", "labelled"]
 
 Engine = Literal["local", "dask"]
 ENGINES: tuple[Engine, ...] = ("local", "dask")
 
 
 class Part(Protocol):
-    """A stretch of rows that can be read alone: a row group, a file, the answer to a query."""
+    """A stretch of rows that can be read alone: a row group, a file, the answer to a query.
+
+    Every reading gives the same rows in the same order, whichever columns are asked for: a row
+    is known by its number. Several readings may go on at a time.
+
+    A part whose values have no types of their own (CSV) has a method ``as_text(names)`` too, which
+    returns the part with these columns read as they are written. One that only this process can
+    read says ``travels = False``; one that takes its rows from another has it as ``part``.
+    """
 
     @property
     def rows(self) -> int:
@@ -77,11 +86,14 @@ class Source:
         In the order of their rows.
     workers : Workers
         Who reads them.
+    named : bool
+        Whether the columns have names of their own; those of an array are x1, x2, ...
     """
 
     names: tuple[str, ...]
     parts: tuple[Part, ...]
     workers: Workers = field(default_factory=Workers)
+    named: bool = True
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -95,34 +107,95 @@ class Source:
         """Return the same rows with these columns only."""
         return replace(self, names=tuple(names))
 
+    def as_text(self, names: Collection[str]) -> Source:
+        """Read these columns as they are written, where values have no types: "01" is not 1."""
+        parts = (p.as_text(names) if hasattr(p, "as_text") else p for p in self.parts)
+        return replace(self, parts=tuple(parts)) if names else self
+
     @property
     def starts(self) -> list[int]:
         """The number of the first row of each part, and the number of all rows."""
         return [0, *accumulate(part.rows for part in self.parts)]
 
     def tables(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield rows ``start`` to ``stop`` as record batches, in order.
+        """Yield rows ``start`` to ``stop`` as record batches, in order; see :meth:`pieces`."""
+        for _, batch in self.pieces(start, stop, columns):
+            yield batch
+
+    def pieces(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yield rows ``start`` to ``stop`` as record batches, each with the label of its part.
 
         Raises
         ------
         DataError
-            If a part has another number of rows than was said: what is public was decided by it.
+            If a part cannot be read, or has another number of rows than was said: what is public
+            was decided by it.
         """
         for part, first in zip(self.parts, self.starts, strict=False):
             if first + part.rows <= start or first >= stop:
                 continue
             at = first
-            for batch in part.batches(columns):
+            for batch in _read(part, columns):
                 low, high = max(start - at, 0), min(stop - at, len(batch))
                 at += len(batch)
                 if at > first + part.rows:
                     _refuse_count(part)
                 if low < high:
-                    yield batch.slice(low, high - low)
+                    yield part.label, batch.slice(low, high - low)
                 if at >= stop:
                     break
             if at < min(first + part.rows, stop):
                 _refuse_count(part)
+
+    def load(self) -> pa.Table:
+        """Return all rows in memory."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        batches = list(self.tables(0, len(self), self.names))
+        if not batches:
+            return pa.table({name: pa.nulls(0) for name in self.names})
+        with labelled("the data"):  # files may differ in the width of their integers
+            columns = {
+                name: _together([batch.column(place) for batch in batches])
+                for place, name in enumerate(self.names)
+            }
+            return pa.table(columns)
+
+
+def _together(pieces: Sequence[Any]) -> Any:
+    """Put pieces of a column together; where some are text, all are: that is then refused."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {piece.type for piece in pieces}
+    if len(kinds) > 1 and pa.string() in kinds:
+        return pa.chunked_array([piece.cast(pa.string()) for piece in pieces])
+    tables = [pa.table({"": piece}) for piece in pieces]
+    return pa.concat_tables(tables, promote_options="permissive").column(0)
+
+
+def _read(part: Part, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the batches of a part; whatever goes wrong, no library's message is passed on."""
+    batches = part.batches(columns)
+    while True:
+        with labelled(part.label):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def labelled(label: str) -> Iterator[None]:
+    """Put a message without data in the place of those that may quote it."""
+    try:
+        yield
+    except (PrivatestError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{label} cannot be read ({type(error).__name__}); is it complete, and as it was when "
+            "it was opened?"
+        ) from None
 
 
 def _refuse_count(part: Part) -> None:

@@ -20,12 +20,21 @@ from privatest.data.csv_text import count_rows, has_quotes, is_numeral, typed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_columns", "read_schema", "read_table"]
+__all__ = [
+    "CSV_FAULT",
+    "QUOTE_FAULT",
+    "check_columns",
+    "delimiter_of",
+    "parse_options",
+    "read_schema",
+    "read_table",
+    "refusing",
+]
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SUFFIXES = (*_DELIMITERS, ".parquet")
-_CSV_FAULT = "cannot be read as CSV; has every row the same number of fields, in UTF-8?"
-_QUOTE_FAULT = (
+CSV_FAULT = "cannot be read as CSV; has every row the same number of fields, in UTF-8?"
+QUOTE_FAULT = (
     'cannot be read as CSV: a quote (") that opens a field must be closed at its end, and be '
     "doubled within it; no field may be longer than 131,072 characters."
 )
@@ -111,9 +120,9 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
     """Return names and types of the columns; those of CSV are guessed from its beginning."""
     file, suffix = _open(path)
     if suffix == ".parquet":
-        with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
+        with refusing(printable(file.name), _PARQUET_FAULT), _parquet_file(file) as parquet:
             return parquet.schema_arrow
-    with _refusing(file, _CSV_FAULT), _csv_reader(file, suffix) as reader:
+    with refusing(printable(file.name), CSV_FAULT), _csv_reader(file, suffix) as reader:
         schema: pa.Schema = reader.schema
         names = list(schema.names)
     if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
@@ -159,14 +168,14 @@ def _checked(columns: Iterable[str]) -> list[str]:
 
 def _names(file: Path, suffix: str) -> list[str]:
     if suffix == ".parquet":
-        with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
+        with refusing(printable(file.name), _PARQUET_FAULT), _parquet_file(file) as parquet:
             return list(parquet.schema_arrow.names)
-    with _refusing(file, _CSV_FAULT), _csv_reader(file, suffix) as reader:
+    with refusing(printable(file.name), CSV_FAULT), _csv_reader(file, suffix) as reader:
         return list(reader.schema.names)
 
 
 @contextmanager
-def _refusing(file: Path, fault: str) -> Iterator[None]:
+def refusing(name: str, fault: str) -> Iterator[None]:
     """Put a message without data in the place of Arrow's."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -175,9 +184,9 @@ def _refusing(file: Path, fault: str) -> Iterator[None]:
     except DataError:  # it is a ValueError too
         raise
     except UnicodeDecodeError:
-        raise DataError(f"{printable(file.name)} {_ENCODING_FAULT}") from None
+        raise DataError(f"{name} {_ENCODING_FAULT}") from None
     except (pa.ArrowException, OSError, ValueError):
-        raise DataError(f"{printable(file.name)} {fault}") from None
+        raise DataError(f"{name} {fault}") from None
 
 
 def _parquet_file(file: Path) -> Any:
@@ -187,7 +196,7 @@ def _parquet_file(file: Path) -> Any:
 
 
 def _read_parquet(file: Path, wanted: Sequence[str]) -> pa.Table:
-    with _refusing(file, _PARQUET_FAULT), _parquet_file(file) as parquet:
+    with refusing(printable(file.name), _PARQUET_FAULT), _parquet_file(file) as parquet:
         # select: "a" would also bring the leaves of a nested a, and the file's own order
         return parquet.read(columns=wanted).select(wanted)
 
@@ -209,14 +218,20 @@ def _csv_reader(file: Path, suffix: str) -> Iterator[Any]:
         _csv_stream(file, suffix) as stream,
         pc.open_csv(
             stream,
-            parse_options=_parse_options(suffix),
+            parse_options=parse_options(suffix),
             convert_options=pc.ConvertOptions(null_values=list(MISSING_TEXT)),
         ) as reader,
     ):
         yield reader
 
 
-def _parse_options(suffix: str, *, single: bool = False) -> Any:
+def delimiter_of(suffix: str) -> str:
+    """Return what separates the fields of a file with this ending."""
+    return _DELIMITERS[suffix]
+
+
+def parse_options(suffix: str, *, single: bool = False) -> Any:
+    """Return how a file with this ending is taken apart; ``single`` if it has one column."""
     import pyarrow.csv as pc  # noqa: PLC0415
 
     return pc.ParseOptions(
@@ -237,7 +252,7 @@ def _check_quotes(file: Path, suffix: str, rows: int, *, single: bool) -> None:
             return
     with _csv_stream(file, suffix) as stream:
         if count_rows(stream, _DELIMITERS[suffix], single=single) != rows:
-            raise DataError(f"{printable(file.name)} {_QUOTE_FAULT}")
+            raise DataError(f"{printable(file.name)} {QUOTE_FAULT}")
 
 
 def _read_csv(
@@ -256,12 +271,12 @@ def _read_csv(
         include_columns=wanted,
         column_types={name: pa.string() for name in wanted},  # Arrow would take 0x1F for a number
     )
-    with _refusing(file, _CSV_FAULT), _csv_stream(file, suffix) as stream:
+    with refusing(printable(file.name), CSV_FAULT), _csv_stream(file, suffix) as stream:
         table = pc.read_csv(
             stream,
             # with threads a truncated archive can keep the program from ending
             read_options=pc.ReadOptions(use_threads=not suffix.endswith(".gz")),
-            parse_options=_parse_options(suffix, single=single),
+            parse_options=parse_options(suffix, single=single),
             convert_options=convert,
         )
         if not registered:

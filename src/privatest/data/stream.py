@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError
 from privatest.data.source import Source
 
-__all__ = ["BLOCK_ROWS", "Stream", "array_blocks"]
+__all__ = ["BLOCK_ROWS", "Held", "Joined", "Stream", "array_blocks", "blocks_of", "source_of"]
 
 BLOCK_ROWS = 1 << 16  # rows of a block; the last one may be shorter
 _MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
@@ -32,13 +33,13 @@ class Stream:
     source : Source
         Where they come from; its names are the columns that are read.
     encode : function
-        A record batch to rows × width floats; it travels to other processes.
+        Writes a record batch into an array of its rows × width; it travels to other processes.
     width : int
         Number of columns.
     """
 
     source: Source
-    encode: Callable[[object], NDArray[np.float64]]
+    encode: Callable[[Any, NDArray[np.float64]], None]
     width: int
 
     def __len__(self) -> int:
@@ -46,35 +47,94 @@ class Stream:
         return len(self.source)
 
     def blocks(self, start: int, stop: int) -> Blocks:
-        """Yield the number of its first row, and each block; ``start`` begins a block."""
+        """Yield the number of its first row, and each block; ``start`` begins a block.
+
+        A block may be overwritten by the next one: fresh memory would cost as much as reading.
+        """
         held = np.empty((min(BLOCK_ROWS, max(stop - start, 0)), self.width))
         filled = 0
-        for batch in self.source.tables(start, stop, self.source.names):
-            rows = self.encode(batch)
+        for label, batch in self.source.pieces(start, stop, self.source.names):
             taken = 0
-            while taken < len(rows):
-                count = min(len(rows) - taken, len(held) - filled)
-                held[filled : filled + count] = rows[taken : taken + count]
+            while taken < len(batch):
+                count = min(len(batch) - taken, len(held) - filled)
+                try:
+                    self.encode(batch.slice(taken, count), held[filled : filled + count])
+                except DataError as error:
+                    raise DataError(f"{label}: {error}") from None
                 filled, taken = filled + count, taken + count
                 if filled == len(held):
                     yield start, held
                     start += filled
-                    held, filled = np.empty((min(BLOCK_ROWS, stop - start), self.width)), 0
+                    held, filled = held[: stop - start], 0
 
     def load(self) -> NDArray[np.float64]:
         """Return all rows, for tests that need them together."""
-        if len(self) * self.width > _MOST_LOADED:
-            raise DataError(
-                f"this test holds its rows in memory, and {len(self):,} rows of {self.width} "
-                "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
-            )
-        rows = np.empty((len(self), self.width))
-        for start, block in self.blocks(0, len(self)):
-            rows[start : start + len(block)] = block
-        return rows
+        return _loaded(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Joined:
+    """Rows made from rows that belong together: row i of each, wherever each comes from.
+
+    Parameters
+    ----------
+    sides : tuple
+        Rows in memory, or ways to read them; all have the same number.
+    make : function
+        A block of each side to the joined block; it travels to other processes.
+    width : int
+        Number of columns.
+    """
+
+    sides: tuple[Held, ...]
+    make: Callable[..., NDArray[np.float64]]
+    width: int
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.sides[0])
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the number of its first row, and each block: those of the sides are cut alike."""
+        for parts in zip(*(blocks_of(side, start, stop) for side in self.sides), strict=True):
+            yield parts[0][0], self.make(*(rows for _, rows in parts))
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows, for tests that need them together."""
+        return _loaded(self)
+
+
+Held = NDArray[np.float64] | Stream | Joined
+"""Rows in memory, or a way to read them."""
+
+
+def _loaded(held: Stream | Joined) -> NDArray[np.float64]:
+    if len(held) * held.width > _MOST_LOADED:
+        raise DataError(
+            f"this test holds its rows in memory, and {len(held):,} rows of {held.width} "
+            "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
+        )
+    rows = np.empty((len(held), held.width))
+    for start, block in held.blocks(0, len(held)):
+        rows[start : start + len(block)] = block
+    return rows
 
 
 def array_blocks(rows: NDArray[np.float64], start: int, stop: int) -> Blocks:
-    """Yield the blocks of rows that are in memory."""
+    """Yield the blocks of rows that are in memory, laid out as those of a stream."""
     for first in range(start, stop, BLOCK_ROWS):
-        yield first, rows[first : min(first + BLOCK_ROWS, stop)]
+        yield first, np.ascontiguousarray(rows[first : min(first + BLOCK_ROWS, stop)])
+
+
+def blocks_of(held: Held, start: int, stop: int) -> Blocks:
+    """Yield the number of its first row, and each block; ``start`` begins a block."""
+    if isinstance(held, np.ndarray):
+        return array_blocks(held, start, stop)
+    return held.blocks(start, stop)
+
+
+def source_of(held: Held) -> Source | None:
+    """Return where rows are read from, the first place if there are several; None in memory."""
+    if isinstance(held, Joined):
+        return next(filter(None, map(source_of, held.sides)), None)
+    return held.source if isinstance(held, Stream) else None

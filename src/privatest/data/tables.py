@@ -28,6 +28,7 @@ class Table:
     column: Callable[[int], Any]
     array: NDArray[Any] | None = None  # all columns, where they are one NumPy array
     title: str | None = None  # of a series: shown, but nothing is looked up by it
+    rows: int | None = None  # where counting them would read them
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -37,7 +38,9 @@ class Table:
     @property
     def shapeless(self) -> bool:
         """Whether this is [] or the like, which may stand for any columns without rows."""
-        return self.names is None and self.width == 1 and not len(self.column(0))
+        if self.names is not None or self.width != 1:
+            return False
+        return not (len(self.column(0)) if self.rows is None else self.rows)
 
     def with_columns(self, width: int) -> Table:
         """Give [] as many columns as are asked for: a private group may be empty."""
@@ -56,7 +59,8 @@ def read_data(data: Any, name: str) -> Table:
         names = tuple(str(label) for label in data.columns)
         table = Table(names, len(names), lambda index: data.iloc[:, index])
     elif isinstance(data, Source):
-        table = Table(data.names, len(data.names), partial(_source_column, data))
+        own = data.names if data.named else None
+        table = Table(own, len(data.names), partial(_source_column, data), rows=len(data))
     elif isinstance(data, Mapping):
         table = Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__)
     elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
@@ -70,11 +74,7 @@ def read_data(data: Any, name: str) -> Table:
 
 def _source_column(source: Source, index: int) -> Any:
     """Read a column of a source into memory, for what has no other way."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    name = source.names[index]
-    batches = list(source.tables(0, len(source), (name,)))
-    return pa.chunked_array([batch.column(0) for batch in batches])
+    return source.select([source.names[index]]).load().column(0)
 
 
 def _read_arrow(data: Any) -> Table:

@@ -5,13 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
 from threading import Lock
+from typing import Any
 
 from privatest.data.source import Workers
 from privatest.engines.progress import told
 from privatest.engines.summaries import Job, Summary
 
-__all__ = ["run"]
+__all__ = ["one_blas_thread", "run", "size"]
+
+
+def size(workers: Workers) -> int:
+    """Return how many jobs run at once."""
+    return workers.threads or os.cpu_count() or 1
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Let BLAS use one thread: ours would compete with its own, and sums depend on their number."""
+    context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
+    return context
+
+
+@cache
+def _controller() -> Any:
+    """Find BLAS, once: that takes longer than a small test."""
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 -- not needed to import
+
+    return ThreadpoolController()
 
 
 def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers) -> None:
@@ -35,11 +57,8 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
         with lock:
             found[place].merge(summary)
 
-    threads = min(workers.threads or os.cpu_count() or 1, len(jobs))
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 -- not needed to import privatest
-
-    # BLAS by one thread: ours would compete with its own, and sums would depend on their number
-    with threadpool_limits(1, user_api="blas"):
+    threads = min(size(workers), len(jobs))
+    with one_blas_thread():
         if threads <= 1:
             for asked in jobs:
                 one(asked)

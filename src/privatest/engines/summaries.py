@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from privatest.data.samples import Sample
 from privatest.data.source import Workers
-from privatest.data.stream import BLOCK_ROWS, Stream, array_blocks
+from privatest.data.stream import BLOCK_ROWS, Held, blocks_of, source_of
 
-__all__ = ["FixedPoint", "Job", "Summary", "jobs_of", "summarise"]
+__all__ = ["FixedPoint", "Job", "Summary", "fixed_rounding", "jobs_of", "summarise"]
 
-_BLOCKS_PER_JOB = 16  # of rows in memory, and the least of a stream
+_LEAST, _MOST = 4, 64  # blocks of a job: worth sending, and not much to do again
+_JOBS_EACH = 8  # for each worker, so that none waits long for the others
 
 
 class Summary(Protocol):
@@ -31,7 +32,7 @@ class Summary(Protocol):
         """Add a block of encoded rows; ``start`` is the number of the first in its sample."""
 
     def merge(self, other: Self) -> None:
-        """Add what another has seen: other blocks of the same sample."""
+        """Add what another has seen: other blocks of the same sample. It is not used again."""
 
 
 Made = TypeVar("Made", bound=Summary)
@@ -56,7 +57,7 @@ class FixedPoint:
 
     def add(self, sums: NDArray[np.float64], where: Any = ...) -> None:
         """Add the sums of a block, each rounded to a multiple of 2^-shift."""
-        self.units[where] += np.rint(np.ldexp(sums, self.shift)).astype(np.int64)
+        self.units[where] += np.rint(sums * 2.0**self.shift).astype(np.int64)
 
     def merge(self, other: FixedPoint) -> None:
         """Add other sums."""
@@ -65,19 +66,25 @@ class FixedPoint:
     @property
     def step(self) -> float:
         """Twice the largest error of one addition."""
-        return float(np.ldexp(1.0, -self.shift))
+        return float(2.0**-self.shift)
 
     @property
     def value(self) -> NDArray[np.float64]:
         """The sums as floats."""
-        return np.ldexp(self.units.astype(np.float64), -self.shift)
+        return self.units.astype(np.float64) * 2.0**-self.shift
 
 
-@dataclass(frozen=True, slots=True)
+def fixed_rounding(rows: int, largest: float) -> float:
+    """Bound how far a sum over rows is off by being rounded once a block; it grows with both."""
+    # a step is 2^-61 times the next power of two, which is at most twice ``largest``
+    return -(-rows // BLOCK_ROWS) * max(largest, 1.0) * 2.0**-61
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
 class Job:
     """Rows ``start`` to ``stop`` of one sample, for a worker; ``start`` begins a block."""
 
-    held: NDArray[np.float64] | Stream
+    held: Held
     empty: Callable[[], Summary]
     start: int
     stop: int
@@ -85,29 +92,29 @@ class Job:
     def run(self, seen: Callable[[int], None] | None = None) -> Summary:
         """Read the rows and return their summary."""
         summary = self.empty()
-        blocks = (
-            self.held.blocks(self.start, self.stop)
-            if isinstance(self.held, Stream)
-            else array_blocks(self.held, self.start, self.stop)
-        )
-        for first, rows in blocks:
+        for first, rows in blocks_of(self.held, self.start, self.stop):
             summary.update(rows, first)
             if seen is not None:
                 seen(len(rows))
         return summary
 
 
-def jobs_of(sample: Sample, empty: Callable[[], Summary]) -> list[Job]:
-    """Cut a sample into jobs that begin with a block, near the beginning of a part."""
+def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> list[Job]:
+    """Cut a sample into jobs that begin with a block, near the beginning of a part.
+
+    Rows are many for ``at_once`` jobs that run at the same time, or few: sizes are public.
+    """
     held, total = sample.held, len(sample)
-    if not isinstance(held, Stream):
-        step = _BLOCKS_PER_JOB * BLOCK_ROWS
+    blocks = total // (BLOCK_ROWS * _JOBS_EACH * at_once)
+    step = min(max(blocks, _LEAST), _MOST) * BLOCK_ROWS
+    source = source_of(held)
+    if source is None:
         cuts = [*range(0, total, step), total]
     else:
         cuts = [0]
-        for start in held.source.starts[1:-1]:
+        for start in source.starts[1:-1]:
             aligned = -(-start // BLOCK_ROWS) * BLOCK_ROWS
-            if aligned - cuts[-1] >= _BLOCKS_PER_JOB * BLOCK_ROWS and aligned < total:
+            if aligned - cuts[-1] >= step and aligned < total:
                 cuts.append(aligned)
         cuts.append(total)
     return [Job(held, empty, a, b) for a, b in pairwise(cuts) if a < b]
@@ -122,23 +129,22 @@ def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
         The rows, and what makes an empty summary of them. The function travels to other
         processes, where the rows are read by them.
     """
-    from privatest.engines import local  # noqa: PLC0415
+    from privatest.engines import dask, local  # noqa: PLC0415 -- they need what is above
 
-    jobs = [jobs_of(sample, empty) for sample, empty in asked]
     workers = _workers([sample for sample, _ in asked])
-    if workers.engine == "dask":
-        from privatest.engines import dask  # noqa: PLC0415
-
-        run = dask.run
-    else:
-        run = local.run
+    engine: Any = dask if workers.engine == "dask" else local
+    at_once = engine.size(workers)
     found: list[Any] = [empty() for _, empty in asked]
-    flat = [(place, job) for place, own in enumerate(jobs) for job in own]
-    run(flat, found, workers)
+    jobs = [
+        (place, job)
+        for place, (sample, empty) in enumerate(asked)
+        for job in jobs_of(sample, empty, at_once)
+    ]
+    engine.run(jobs, found, workers)
     return found
 
 
 def _workers(samples: Sequence[Sample]) -> Workers:
     """Return who works for the first sample that is not in memory."""
-    streams = (sample.held for sample in samples)
-    return next((held.source.workers for held in streams if isinstance(held, Stream)), Workers())
+    sources = filter(None, (source_of(sample.held) for sample in samples))
+    return next((source.workers for source in sources), Workers())

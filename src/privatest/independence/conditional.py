@@ -5,6 +5,7 @@ Proof and measured level: docs/proofs/conditional.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,11 +19,13 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.bounds import Bounds
+from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_pairs, encode_sample
+from privatest.data.stream import Joined
 from privatest.independence.residuals import Floats, Regressions, features, regress
 from privatest.means.bootstrap import Contrast, replicate, scenarios
 from privatest.means.inference import upper_point
-from privatest.means.release import plan_release, release_sample
+from privatest.means.release import cube_moments, plan_release, release_sample
 from privatest.means.samples import check_bootstrap
 
 __all__ = ["conditional_independence_test"]
@@ -169,15 +172,28 @@ def _release(
     sides: tuple[Sample, Sample], given: Sample, degree: int, each: Budget, source: NoiseSource
 ) -> Found:
     """Release the regressions, then the products of their residuals; ``each`` is spent twice."""
-    rows = features(given.rows, given.domain, degree)
-    both = np.column_stack([2 * side.values - 1 for side in sides])
     n, persons = len(given), given.rows_per_person
-    plan = plan_release(n, rows.shape[1] + 2, each, persons)
-    regressions = regress(release_sample((np.hstack([rows, both]) + 1) / 2, plan, source))
-    products = regressions.products(rows, both)
-    final = plan_release(n, 1, each, persons)
-    released = release_sample((products[:, None] + 1) / 2, final, source)
+    held = given.held, *(side.held for side in sides)
+    map_rows = partial(_regressors, given.domain, degree)
+    width = map_rows(np.zeros((1, given.width)), *np.zeros((2, 1, 1))).shape[1]
+    plan = plan_release(n, width, each, persons)
+    (found,) = cube_moments(Sample(Joined(held, map_rows, width), None))
+    regressions = regress(release_sample(found, plan, source))
+    products = Joined(held, partial(_products, regressions, map_rows), 1)
+    (found,) = cube_moments(Sample(products, None))
+    released = release_sample(found, plan_release(n, 1, each, persons), source)
     return Found(regressions, Contrast((released,), (1.0,), float(n)))
+
+
+def _regressors(domain: Domain, degree: int, given: Floats, x: Floats, y: Floats) -> Floats:
+    """Return features of z, x and y, all in [0, 1]: a row's own."""
+    sides = 2 * np.hstack([x, y]) - 1
+    return (np.hstack([features(given, domain, degree), sides]) + 1) / 2
+
+
+def _products(regressions: Regressions, map_rows: Callable[..., Floats], *parts: Floats) -> Floats:
+    rows = 2 * map_rows(*parts) - 1
+    return (regressions.products(rows[:, :-2], rows[:, -2:])[:, None] + 1) / 2
 
 
 def _outcome(

@@ -96,7 +96,7 @@ class _Rearranged:
 def compute(plan: Plan, rng: np.random.Generator, noise: NoiseSource) -> Found:
     """Compute every statistic, those of the family for the same permutations."""
     left, right = plan.sides
-    order = noise.permutation(len(left.rows))  # secret; partners stay together
+    order = noise.permutation(len(left))  # secret; partners stay together
     x, y = left.rows[order], right.rows[order]
     if plan.exact:
         return Found(_exact(plan, x, y, rng), None)

@@ -163,7 +163,7 @@ def hsic_test(
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
     sides = encode_pairs(x, y, bounds_x, bounds_y)
-    if len(sides[0].rows) < 4:
+    if len(sides[0]) < 4:
         raise DataError("x and y must have at least 4 rows.")
     kernels = (
         kernel_grid(kernel_x, bandwidths_x, sides[0].domain),
@@ -195,7 +195,7 @@ def _result(plan: Plan, found: Found, release: Release, **shared: Any) -> Decisi
             None,
             found.family.sensitivities,
             found.family.law,
-            rows=len(plan.sides[0].rows),
+            rows=len(plan.sides[0]),
             epsilon=shared["budget"].pure_epsilon,
             release=release,
         )
@@ -224,7 +224,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "adjacency": "one",
         "method": _name(plan),
         "null_hypothesis": "the two sides are independent",
-        "sizes": {"n": len(plan.sides[0].rows)},
+        "sizes": {"n": len(plan.sides[0])},
         "parameters": {
             "statistics": plan.names,
             **(kernels if "kernel" in plan.names else {}),

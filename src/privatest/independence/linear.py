@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from privatest.core.errors import DataError, ParameterError
-from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import Amount, Budget
+from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Amount
 from privatest.core.results import Outcome
-from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.core.validation import Rng, integer_at_least, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.samples import TwoSamples, encode_pairs
+from privatest.data.samples import TwoSamples
+from privatest.independence.asked import Asked, numeric_pairs
 from privatest.independence.line import (
     CorrelationInterval,
-    Line,
     SlopeInterval,
     correlation_products,
-    line_pvalue,
     slope_products,
 )
-from privatest.laws.law import ALTERNATIVES, Alternative
-from privatest.mechanisms.additive import linf_mean, linf_scale
-from privatest.statistics.linear import (
-    Products,
-    line_moments,
-    line_sensitivity,
-    mean_square,
-    mean_square_sensitivity,
-)
+from privatest.independence.line_release import LineRelease, release_line
+from privatest.laws.law import Alternative
 
 __all__ = ["linregress", "pearsonr"]
-
-_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
-_SHARE = 0.1  # of epsilon, for the sampling variance behind an interval
-_ROWS = 100.0  # n epsilon over this is where squares are cut off: their noise is about 1/7 then
-_SMALLEST_LIMIT, _LARGEST_LIMIT = 10.0, 1000.0  # with a larger one noise would not fall any more
-_LEAST = 0.2
-
-_NULLS = {
-    "two-sided": "the two columns are independent",
-    "greater": "the two columns are independent or fall together",
-    "less": "the two columns are independent or rise together",
-}
 
 
 def pearsonr(
@@ -94,16 +68,23 @@ def pearsonr(
     Notes
     -----
     The p-value needs no normal rows: if the columns are independent, the variance of their
-    covariance is known. The interval is Fisher's with the noise. Its sampling variance is that of
-    normal rows if n epsilon is below 1000; from there on a tenth of epsilon buys it, which heavy
-    tails need. Where those are heavy :func:`privatest.kendalltau` is the better estimate.
+    covariance is known. A covariance has much noise, that of the whole bounds, so below n epsilon²
+    = 1,000,000 a tenth to a half of epsilon (the more the fewer rows) asks Kendall's score as well,
+    whose p-value is exact. The p-value is then the smaller of that of the ranks over .85 and that
+    of the covariance over .15. :func:`privatest.kendalltau` spends all on ranks.
+
+    The interval is Fisher's with the noise. Its sampling variance is that of normal rows if n
+    epsilon is below 1000; from there on a tenth of epsilon buys it, which heavy tails need. Where
+    those are heavy :func:`privatest.kendalltau` is the better estimate. The interval may hold 0
+    where the p-value is small: it knows nothing of the ranks.
 
     **Sensitivity** 2/n in each of the five moments x, y, 2x² - 1, xy, 2y² - 1 of columns mapped to
-    [-1, 1], times the rows of a person. Proof: docs/proofs/correlation.md.
+    [-1, 1], and 2 (n - 1) in Kendall's score, times the rows of a person. Proof:
+    docs/proofs/correlation.md.
 
-    **Privacy** The moments are released together with l-infinity noise, and after them, if n
-    epsilon is at least 1000, the mean of a bounded function that they choose: together at (epsilon,
-    delta). The rest follows from these.
+    **Privacy** Kendall's score is released with Tulap or Laplace noise, the moments together with
+    l-infinity noise, and after them, if n epsilon is at least 1000, the mean of a bounded function
+    that they choose: together at (epsilon, delta). The rest follows from these.
 
     Examples
     --------
@@ -113,13 +94,18 @@ def pearsonr(
     >>> pearsonr(x, y, bounds_x=(0, 10), bounds_y=(0, 10), epsilon=1, rng=0).reject
     True
     """
-    asked = _Asked.checked(epsilon, delta, alpha, alternative, n_simulations, rng, noise)
+    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
+    simulations = integer_at_least("n_simulations", n_simulations, 19)
+    generator = public_generator(rng)
     sides = _columns(x, y, bounds_x, bounds_y)
-    line = asked.release(sides, correlation_products)
+    found = release_line(
+        sides, asked.budget.pure_epsilon, alternative, correlation_products, asked.noise
+    )
+    line = found.line
     interval = CorrelationInterval(line, alternative)
     low, high = interval(1 - asked.alpha)
     estimates = {"correlation": line.correlation, "lower": low, "upper": high}
-    facts = asked.facts(sides, line, "Pearson's correlation")
+    facts = _facts(asked, sides, found, simulations, generator, "Pearson's correlation")
     return Outcome(statistic=line.correlation, estimates=estimates, intervals=interval, **facts)
 
 
@@ -179,9 +165,12 @@ def linregress(
     >>> bool(1.5 < found.estimates["slope"] < 2.5)
     True
     """
-    asked = _Asked.checked(epsilon, delta, alpha, alternative, n_simulations, rng, noise)
+    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
+    simulations = integer_at_least("n_simulations", n_simulations, 19)
+    generator = public_generator(rng)
     sides = _columns(x, y, bounds_x, bounds_y)
-    line = asked.release(sides, slope_products)
+    found = release_line(sides, asked.budget.pure_epsilon, alternative, slope_products, asked.noise)
+    line = found.line
     (half_x, half_y), boxes = (float(side.box.half[0]) for side in sides), [s.box for s in sides]
     unit = half_y / half_x
     means = [
@@ -198,91 +187,23 @@ def linregress(
         "lower": low,
         "upper": high,
     }
-    facts = asked.facts(sides, line, "linear regression")
+    facts = _facts(asked, sides, found, simulations, generator, "linear regression")
     return Outcome(statistic=slope, estimates=estimates, intervals=interval, **facts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """The checked arguments that both functions share."""
-
-    budget: Budget
-    alpha: float
-    alternative: Alternative
-    n_simulations: int
-    rng: np.random.Generator
-    noise: NoiseSource
-
-    @classmethod
-    def checked(
-        cls,
-        epsilon: Amount,
-        delta: Amount,
-        alpha: object,
-        alternative: Alternative,
-        n_simulations: object,
-        rng: Rng,
-        noise: NoiseSource | None,
-    ) -> _Asked:
-        one_of("alternative", alternative, ALTERNATIVES)
-        return cls(
-            Budget(epsilon, delta),
-            number("alpha", alpha, above=0, below=1),
-            alternative,
-            integer_at_least("n_simulations", n_simulations, 19),
-            public_generator(rng),
-            noise_source(noise),
-        )
-
-    def release(self, sides: TwoSamples, products: Callable[[Line, float], Products]) -> Line:
-        """Release the moments, and then the sampling variance: all that looks at data."""
-        n, people = len(sides.x), sides.rows_per_person
-        epsilon = self.budget.pure_epsilon * _BELOW
-        # public: it says whether a variance can be had
-        limit = min(n * epsilon / _ROWS, _LARGEST_LIMIT * people)
-        share = _SHARE if limit >= _SMALLEST_LIMIT * people else 0.0
-        x, y = (2 * side.values - 1 for side in sides)
-        sensitivity, spent = line_sensitivity(n, people), (1 - share) * epsilon
-        moments = line_moments(x, y)
-        released = linf_mean(moments, sensitivity=sensitivity, epsilon=spent, noise=self.noise)
-        line = Line.of(n, released, linf_scale(sensitivity, spent))
-        if not share:
-            return line
-        wanted = products(line, limit)
-        square = np.array([mean_square(x, y, wanted)])
-        moved, left = mean_square_sensitivity(n, people, limit), share * epsilon
-        (noisy,) = linf_mean(square, sensitivity=moved, epsilon=left, noise=self.noise)
-        error = math.sqrt(2) * linf_scale(moved, left)
-        return replace(line, excess=max(float(noisy) + error, _LEAST) / _kept(limit))
-
-    def facts(self, sides: TwoSamples, line: Line, method: str) -> dict[str, Any]:
-        """Return the p-value and the public fields of a result."""
-        pvalue = line_pvalue(line, self.alternative, self.n_simulations, self.rng)
-        return {
-            "pvalue": pvalue,
-            "reject": pvalue <= self.alpha,
-            "alpha": self.alpha,
-            "spent": self.budget,
-            "simulated": self.noise.simulated,
-            "adjacency": "one",
-            "method": method,
-            "null_hypothesis": _NULLS[self.alternative],
-            "sizes": {"n": line.n},
-            "parameters": {
-                "alternative": self.alternative,
-                "n_simulations": self.n_simulations,
-            },
-            "unit": sides.unit,
-        }
-
-
-@lru_cache(maxsize=64)
-def _kept(limit: float) -> float:
-    """Return E min(p², limit) for the product p of two normals: what a limit leaves of 1."""
-    from scipy.special import ndtri  # noqa: PLC0415
-
-    squares = ndtri((np.arange(1000) + 0.5) / 1000) ** 2
-    return float(np.minimum(np.outer(squares, squares), limit).mean())
+def _facts(
+    asked: Asked, sides: TwoSamples, found: LineRelease, simulations: int, rng: Any, method: str
+) -> dict[str, Any]:
+    """Return the p-value and the public fields of a result."""
+    pvalue = found.pvalue(asked.alternative, simulations, rng)
+    return {
+        "pvalue": pvalue,
+        "reject": pvalue <= asked.alpha,
+        "alpha": asked.alpha,
+        "spent": asked.budget,
+        "simulated": asked.noise.simulated,
+        **asked.facts(sides, method, n_simulations=simulations),
+    }
 
 
 def _columns(x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds) -> TwoSamples:
@@ -290,9 +211,4 @@ def _columns(x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds) -> TwoSamples:
     for name, bounds in (("bounds_x", bounds_x), ("bounds_y", bounds_y)):
         if bounds is None:
             raise ParameterError(f"{name} must be given: found from the data they would leak it.")
-    sides = encode_pairs(x, y, bounds_x, bounds_y)
-    if any(side.domain.levels != (0,) for side in sides):
-        raise DataError("x and y must each be one numeric column; hsic_test takes several.")
-    if len(sides.x) < 4:
-        raise DataError("x and y must have at least 4 rows.")
-    return sides
+    return numeric_pairs(x, y, bounds_x, bounds_y, rows=4)

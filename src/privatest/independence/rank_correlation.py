@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from privatest.core.errors import DataError
-from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import Amount, Budget
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Amount
 from privatest.core.results import Outcome
-from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
-from privatest.data.samples import TwoSamples, encode_pairs
+from privatest.data.samples import TwoSamples
+from privatest.independence.asked import Asked, numeric_pairs
 from privatest.independence.rank_intervals import Coefficient, RankInterval
-from privatest.laws.law import ALTERNATIVES, Alternative, Law
+from privatest.laws.law import Alternative, Law
 from privatest.laws.rank_correlation import kendall_law, spearman_law
 from privatest.mechanisms.lattice import lattice_outcome, noise_law
 from privatest.statistics.rank_correlation import (
@@ -24,12 +23,6 @@ from privatest.statistics.rank_correlation import (
 )
 
 __all__ = ["kendalltau", "spearmanr"]
-
-_NULLS = {
-    "two-sided": "the two columns are independent",
-    "greater": "the two columns are independent or fall together",
-    "less": "the two columns are independent or rise together",
-}
 
 
 def kendalltau(
@@ -90,11 +83,13 @@ def kendalltau(
     >>> kendalltau(x, x + rng.normal(size=2000), epsilon=1).reject
     True
     """
-    asked = _Asked(epsilon, delta, alpha, alternative, noise)
-    sides = _columns(x, y, bounds_x, bounds_y)
+    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
+    # in their own units: values that differ keep their ranks
+    sides = numeric_pairs(x, y, bounds_x, bounds_y, rows=2, units="own")
     n = len(sides.x)
     labels = asked.noise.permutation(n), asked.noise.permutation(n)
-    return asked.outcome(
+    return _outcome(
+        asked,
         kendall_score(sides.x.values, sides.y.values, *labels),
         kendall_law(n),
         width=kendall_width(n) * sides.rows_per_person,
@@ -153,11 +148,13 @@ def spearmanr(
     >>> spearmanr(x, x + rng.normal(size=2000), epsilon=1).reject
     True
     """
-    asked = _Asked(epsilon, delta, alpha, alternative, noise)
-    sides = _columns(x, y, bounds_x, bounds_y)
+    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
+    # in their own units: values that differ keep their ranks
+    sides = numeric_pairs(x, y, bounds_x, bounds_y, rows=2, units="own")
     n = len(sides.x)
     labels = asked.noise.permutation(n), asked.noise.permutation(n)
-    return asked.outcome(
+    return _outcome(
+        asked,
         spearman_score(sides.x.values, sides.y.values, *labels),
         spearman_law(n),
         width=spearman_width(n) * sides.rows_per_person,
@@ -168,69 +165,35 @@ def spearmanr(
     )
 
 
-class _Asked:
-    """The checked arguments that both tests share."""
-
-    def __init__(
-        self,
-        epsilon: Amount,
-        delta: Amount,
-        alpha: object,
-        alternative: Alternative,
-        noise: NoiseSource | None,
-    ) -> None:
-        self.budget, self.alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
-        self.alternative: Alternative = alternative
-        one_of("alternative", alternative, ALTERNATIVES)
-        self.noise = noise_source(noise)
-
-    def outcome(
-        self,
-        score: int,
-        law: Law,
-        *,
-        width: int,
-        top: int,
-        sides: TwoSamples,
-        coefficient: Coefficient,
-        method: str,
-    ) -> Outcome:
-        """Release the score, and compute the p-value and the interval from that."""
-        n = len(sides.x)
-        found = lattice_outcome(
-            score,
-            law,
-            width=width,
-            step=2,
-            alternative=self.alternative,
-            unit=top,
-            signed=True,
-            budget=self.budget,
-            alpha=self.alpha,
-            noise=self.noise,
-            facts={
-                "adjacency": "one",
-                "method": method,
-                "null_hypothesis": _NULLS[self.alternative],
-                "sizes": {"n": n},
-                "parameters": {"alternative": self.alternative},
-                "unit": sides.unit,
-            },
-        )
-        assert found.statistic is not None
-        drawn_from = noise_law(width, self.budget, "auto", step=2)
-        noisy = found.statistic * top
-        interval = RankInterval(coefficient, noisy, top, n, drawn_from, self.alternative)
-        low, high = interval(1 - self.alpha)
-        estimates = {coefficient: interval.estimate, "lower": low, "upper": high}
-        return replace(found, estimates=estimates, intervals=interval)
-
-
-def _columns(x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds) -> TwoSamples:
-    """Read two columns in their own units: values that differ keep their ranks."""
-    sides = encode_pairs(x, y, bounds_x, bounds_y, units="own")
-    if any(side.domain.levels != (0,) for side in sides):
-        raise DataError("x and y must each be one numeric column; hsic_test takes several.")
-    if len(sides.x) < 2:
-        raise DataError("x and y must have at least 2 rows.")
-    return sides
+def _outcome(
+    asked: Asked,
+    score: int,
+    law: Law,
+    *,
+    width: int,
+    top: int,
+    sides: TwoSamples,
+    coefficient: Coefficient,
+    method: str,
+) -> Outcome:
+    """Release the score, and compute the p-value and the interval from that."""
+    found = lattice_outcome(
+        score,
+        law,
+        width=width,
+        step=2,
+        alternative=asked.alternative,
+        unit=top,
+        signed=True,
+        budget=asked.budget,
+        alpha=asked.alpha,
+        noise=asked.noise,
+        facts=asked.facts(sides, method),
+    )
+    assert found.statistic is not None
+    drawn_from = noise_law(width, asked.budget, "auto", step=2)
+    noisy, n = found.statistic * top, len(sides.x)
+    interval = RankInterval(coefficient, noisy, top, n, drawn_from, asked.alternative)
+    low, high = interval(1 - asked.alpha)
+    estimates = {coefficient: interval.estimate, "lower": low, "upper": high}
+    return replace(found, estimates=estimates, intervals=interval)

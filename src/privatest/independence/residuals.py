@@ -64,7 +64,10 @@ class Regressions:
         """
         size = len(self.slopes)
         mean = self.released.mean
-        fitted = mean[size:] + (rows - mean[:size]) @ self.slopes
+        fitted = np.tile(mean[size:], (len(rows), 1))
+        for column, slopes in enumerate(self.slopes):
+            # no matrix product: its last bits may depend on where a row is
+            fitted += (rows[:, column] - mean[column])[:, None] * slopes
         left = np.clip(both - np.clip(fitted, -1.0, 1.0), -self.limits, self.limits)
         return np.clip(left[:, 0] * left[:, 1] / self.unit, -1.0, 1.0)
 

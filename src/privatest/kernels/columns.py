@@ -16,103 +16,15 @@ from itertools import combinations, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.data.domain import Domain
 from privatest.kernels.features import Unprojected
-from privatest.kernels.fourier import cos_sin
-from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.kernels.harmonics import PADDED, WIDTHS, Energies, Harmonics
+from privatest.kernels.sums import pieces
 
-__all__ = ["ColumnMap", "Harmonics", "PairMap"]
+__all__ = ["ColumnMap", "PairMap"]
 
 Floats = NDArray[np.float64]
 
-WIDTHS = (1.0, 0.25)  # of the one-column kernels, as shares of a column's bounds
-_GRID = 4097  # distances at which a one-column kernel is evaluated for its range
-
-
-@dataclass(frozen=True)
-class Harmonics:
-    """The first harmonics of each column: cosine and sine of pi k x, k = 1, ..., count.
-
-    A category is an indicator of its code, modulo 2 count. Weighted by :meth:`energies` these
-    are features of a kernel of each width: on a number periodic with period 2, on a category
-    that of equality.
-    """
-
-    domain: Domain
-    count: int
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """Number of features of each column."""
-        return [min(level, 2 * self.count) or 2 * self.count for level in self.domain.levels]
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """Where the features of each column start, and the end."""
-        return [0, *np.cumsum(self.sizes).tolist()]
-
-    def __call__(self, rows: Floats) -> Floats:
-        """Map rows to rows × features."""
-        features = np.empty((len(rows), self.starts[-1]))
-        for column, level in enumerate(self.domain.levels):
-            own = features[:, self.starts[column] : self.starts[column + 1]]
-            if level:
-                codes = rows[:, column].astype(np.intp) % own.shape[1]
-                own[:] = codes[:, None] == np.arange(own.shape[1])
-            else:
-                self._number(rows[:, column], own)
-        return features
-
-    def _number(self, values: Floats, out: Floats) -> None:
-        """Cosine and sine of the first harmonic, then each next one by a rotation."""
-        turn = np.empty(len(values), dtype=np.complex128)
-        turn.real, turn.imag = cos_sin(2 * values)  # in quarter turns: pi x
-        power = turn.copy()
-        for k in range(self.count):
-            if k:
-                power *= turn
-            out[:, k], out[:, self.count + k] = power.real, power.imag
-
-    @property
-    def rounding(self) -> float:
-        """Bound on the error of a feature: each rotation adds that of one cosine, and 3 units."""
-        return 40 * self.count * UNIT_ROUNDOFF
-
-    def energies(self, column: int, width: float) -> tuple[Floats, float]:
-        """Squared weights of a column's features that give them spread 1, and their norm².
-
-        Notes
-        -----
-        **Sensitivity** Two numbers at distance t have features at squared distance
-        f(t) = sum_k a_k² (2 - 2 cos pi k t). Between points of a grid of step h a maximum is at
-        most h²/8 max |f''| above the larger of its neighbours. f is even around 0 and 1, so the
-        ends are no exception.
-        """
-        if self.domain.levels[column]:
-            return np.full(self.sizes[column], 0.5), 0.5
-        k = np.arange(1, self.count + 1)
-        squares = np.exp(-((math.pi * width / 2 * k) ** 2))
-        distances = np.linspace(0, 1, _GRID)
-        values = (2 - 2 * np.cos(math.pi * np.outer(distances, k))) @ squares
-        curvature = 2 * math.pi**2 * float(k**2 @ squares)
-        largest = float(values.max()) + curvature / (8 * (_GRID - 1) ** 2)
-        squares /= largest * (1 + 1e-12)
-        return np.concatenate([squares, squares]), float(squares.sum())
-
-    def paired(self, a: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """One-column kernels of row i of ``a`` and of ``b``: pairs × columns × widths.
-
-        With them their values at equal rows, columns × widths.
-        """
-        products = self(a) * self(b)
-        columns = range(self.domain.dimension)
-        own = [[self.energies(column, width) for width in WIDTHS] for column in columns]
-        kernels = [
-            products[:, self.starts[column] : self.starts[column + 1]]
-            @ np.stack([squares for squares, _ in own[column]], axis=1)
-            for column in columns
-        ]
-        return np.stack(kernels, axis=1), np.array([[norm for _, norm in each] for each in own])
+_EXACT_ROWS = 256  # products of two are multiples of 2^-16, so this many add up exactly in 24 bits
 
 
 @dataclass(frozen=True)
@@ -122,6 +34,7 @@ class ColumnMap(Unprojected):
     harmonics: Harmonics
 
     name = "additive"
+    exact = True
     blocks = 1
     varies = True
 
@@ -130,7 +43,7 @@ class ColumnMap(Unprojected):
         """For each column, features × widths."""
         columns = range(self.harmonics.domain.dimension)
         return [
-            np.stack([self.harmonics.energies(column, width)[0] for width in WIDTHS], axis=1)
+            np.stack([self.harmonics.energies(column, width).squares for width in WIDTHS], axis=1)
             for column in columns
         ]
 
@@ -141,8 +54,8 @@ class ColumnMap(Unprojected):
 
     @property
     def roundings(self) -> tuple[float, ...]:
-        """Rounding error of one raw feature."""
-        return (self.harmonics.rounding,) * len(self.spreads)
+        """None: raw features are exact."""
+        return (0.0,) * len(self.spreads)
 
     @property
     def amplifications(self) -> tuple[float, ...]:
@@ -159,6 +72,12 @@ class ColumnMap(Unprojected):
         """Yield the harmonics."""
         yield self.harmonics(x)
 
+    def binned(
+        self, x: Floats, edges: NDArray[np.intp], weights: Floats | None = None
+    ) -> Iterator[Floats]:
+        """Yield sums of harmonics over the rows between edges."""
+        yield self.harmonics.sums(x, edges, weights)
+
     def measure(self, index: int, sums: Floats) -> Floats:
         """Return the members' statistics, members × rows of ``sums``."""
         del index
@@ -174,8 +93,9 @@ class ColumnMap(Unprojected):
 
     def variances(self, a: Floats, b: Floats) -> Floats:
         """Half the mean squared distance of features, for each member."""
-        kernels, equal = self.harmonics.paired(a, b)
-        return _mean_and_largest((equal - kernels.mean(axis=0))[:, None, :])[:, 0]
+        across, of_a, of_b = self.harmonics.paired(a, b)
+        halves = ((of_a + of_b) / 2 - across).mean(axis=0)
+        return _mean_and_largest(halves[:, None, :])[:, 0]
 
 
 @dataclass(frozen=True)
@@ -189,6 +109,7 @@ class PairMap(Unprojected):
     harmonics: Harmonics
 
     name = "pairwise"
+    exact = True
     blocks = 1
     varies = True
 
@@ -199,21 +120,25 @@ class PairMap(Unprojected):
     @cached_property
     def _energies(self) -> list[Floats]:
         """For each pair, features × widths, weighted to spread 1."""
-        columns = range(self.harmonics.domain.dimension)
-        own = [[self.harmonics.energies(column, width) for width in WIDTHS] for column in columns]
         return [
-            np.stack([_product(*both) for both in zip(own[i], own[j], strict=True)], axis=1)
+            np.stack([_product(*both) for both in zip(self._own[i], self._own[j], strict=True)], 1)
             for i, j in self._pairs
         ]
 
     @cached_property
+    def _own(self) -> list[list[Energies]]:
+        """Of each column, for each width."""
+        columns = range(self.harmonics.domain.dimension)
+        return [[self.harmonics.energies(column, width) for width in WIDTHS] for column in columns]
+
+    @cached_property
     def _places(self) -> NDArray[np.intp]:
-        """Where the products of each pair are in the matrix of all products, flattened."""
-        starts, width = self.harmonics.starts, self.harmonics.starts[-1]
+        """Where the products of each pair are in the matrix of all padded products, flattened."""
+        sizes, width = self.harmonics.sizes, PADDED * self.harmonics.domain.dimension
         return np.concatenate(
             [
                 np.add.outer(
-                    np.arange(starts[i], starts[i + 1]) * width, np.arange(starts[j], starts[j + 1])
+                    (PADDED * i + np.arange(sizes[i])) * width, PADDED * j + np.arange(sizes[j])
                 ).ravel()
                 for i, j in self._pairs
             ]
@@ -226,8 +151,8 @@ class PairMap(Unprojected):
 
     @property
     def roundings(self) -> tuple[float, ...]:
-        """Rounding error of one product."""
-        return (2 * self.harmonics.rounding + 2 * UNIT_ROUNDOFF,) * len(self.spreads)
+        """None: products are exact."""
+        return (0.0,) * len(self.spreads)
 
     @property
     def amplifications(self) -> tuple[float, ...]:
@@ -257,13 +182,19 @@ class PairMap(Unprojected):
     def binned(
         self, x: Floats, edges: NDArray[np.intp], weights: Floats | None = None
     ) -> Iterator[Floats]:
-        """Yield sums of products over the rows between edges."""
-        features = self.harmonics(x)
-        weighted = features if weights is None else features * weights[:, None]
-        sums = np.empty((len(edges) - 1, len(self._places)))
+        """Yield sums of products over the rows between edges; weights are -1, 0 and 1.
+
+        Pieces of 256 rows add up exactly in single precision, and then in double.
+        """
+        features = self.harmonics.padded(x)
+        signed = features
+        if weights is not None:
+            signed = features * weights.astype(np.float32)[:, None]
+        sums = np.zeros((len(edges) - 1, len(self._places)))
         for index, (start, stop) in enumerate(pairwise(edges)):
-            products = features[start:stop].T @ weighted[start:stop]
-            np.take(products.ravel(), self._places, out=sums[index])
+            for piece in pieces(start, stop, _EXACT_ROWS):
+                products = features[piece].T @ signed[piece]
+                sums[index] += np.take(products.ravel(), self._places)
         yield sums
 
     def measure(self, index: int, sums: Floats) -> Floats:
@@ -282,34 +213,39 @@ class PairMap(Unprojected):
 
         Products of features have products of kernels as inner products.
         """
-        kernels, equal = self.harmonics.paired(a, b)
-        means = np.einsum("piw,pjw->ijw", kernels, kernels, optimize=True) / len(a)
-        found = np.array(
+        across, of_a, of_b = self.harmonics.paired(a, b)
+        halves = (_means(of_a) + _means(of_b)) / 2 - _means(across)  # columns × columns × widths
+        found = [
             [
-                [
-                    (r * q - means[i, j, width]) / _squared_spread(r, q)
-                    for width, (r, q) in enumerate(zip(equal[i], equal[j], strict=True))
-                ]
-                for i, j in self._pairs
+                halves[i, j, width] / _squared_spread(self._own[i][width], self._own[j][width])
+                for width in range(len(WIDTHS))
             ]
-        )
-        return _mean_and_largest(found[:, None, :])[:, 0]
+            for i, j in self._pairs
+        ]
+        return _mean_and_largest(np.array(found)[:, None, :])[:, 0]
 
 
-def _product(first: tuple[Floats, float], second: tuple[Floats, float]) -> Floats:
-    """Squared weights of the products of two columns' features that give them spread 1.
+def _means(kernels: Floats) -> Floats:
+    """Mean products of the kernels of two columns: columns × columns × widths."""
+    means: Floats = np.einsum("piw,pjw->ijw", kernels, kernels, optimize=True) / len(kernels)
+    return means
 
-    Features of a column have norm² r and spread 1, so inner products in [r - 1/2, r]. Products
-    have inner products no less than the least corner of the two intervals' product.
+
+def _product(first: Energies, second: Energies) -> Floats:
+    """Squared weights of the products of two columns' features that give them spread 1."""
+    squares: Floats = np.outer(first.squares, second.squares).ravel()
+    return squares / _squared_spread(first, second)
+
+
+def _squared_spread(first: Energies, second: Energies) -> float:
+    """Bound the squared distance of two rows' products of features.
+
+    Products have inner products no less than the least corner of the two intervals' product, and
+    squared norms no more than the product of the two largest.
     """
-    (left, r), (right, q) = first, second
-    squares: Floats = np.outer(left, right).ravel() / _squared_spread(r, q)
-    return squares
-
-
-def _squared_spread(r: float, q: float) -> float:
-    least = min((r - 0.5) * (q - 0.5), (r - 0.5) * q, r * (q - 0.5))
-    return 2 * (r * q - least) * (1 + 1e-12)
+    ends = [(first.least, first.most), (second.least, second.most)]
+    least = min(a * b for a in ends[0] for b in ends[1])
+    return 2 * (first.most * second.most - least) * (1 + 1e-12)
 
 
 def _mean_and_largest(squares: Floats) -> Floats:

@@ -8,7 +8,6 @@ al. (2016), Raj et al. (2019); bounds: docs/proofs/moments.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,13 +25,11 @@ __all__ = [
     "Embedding",
     "MeanEmbedding",
     "SmoothCharacteristic",
-    "feature_blocks",
     "mean_embedding",
     "smooth_characteristic",
 ]
 
 RIDGE = 1e-3  # keeps (K + ridge)^(-1/2) small where locations nearly coincide
-BLOCK = 8192  # rows that are mapped at once
 _NARROWEST, _WIDEST = 1e-100, 1e100  # bandwidths whose squares are floats
 _MOST_RADIANS = 1e6  # over a column's width: beyond, angles lose too many digits
 _LEAST_EXPONENT = -300.0  # of g: nothing becomes subnormal, which takes longer than other numbers
@@ -194,11 +191,3 @@ def smooth_characteristic(
     rounding = waves.rounding + (domain.dimension + 8) * UNIT_ROUNDOFF
     spread = max(1.0, waves.spread) + 4 * rounding
     return SmoothCharacteristic(waves, bandwidth, spread, rounding)
-
-
-def feature_blocks(
-    embedding: Embedding, rows: NDArray[np.float64]
-) -> Iterator[NDArray[np.float64]]:
-    """Map rows block by block: memory does not grow with their number."""
-    for start in range(0, len(rows), BLOCK):
-        yield embedding(rows[start : start + BLOCK])

@@ -20,6 +20,7 @@ from privatest.core.errors import ParameterError
 from privatest.data.domain import Domain
 from privatest.kernels.fourier import FourierMap, random_map
 from privatest.kernels.kernels import Kernel, gram, gram_roundings, grams
+from privatest.kernels.sums import tile_sums
 
 __all__ = [
     "FeatureMaps",
@@ -30,7 +31,6 @@ __all__ = [
     "fourier",
     "nystrom",
     "resolved",
-    "sum_rows",
 ]
 
 # Directions of the landmarks' span with less than this share of the largest eigenvalue are
@@ -55,6 +55,10 @@ class FeatureMaps(Protocol):
     @property
     def amplifications(self) -> tuple[float, ...]:
         """Largest factor between an error in every raw feature and that of a member."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums of raw features over rows are exact, in any order."""
 
     @property
     def raw_width(self) -> int:
@@ -85,6 +89,8 @@ class FeatureMaps(Protocol):
 class Unprojected(ABC):
     """What maps without a linear part have in common."""
 
+    exact = False
+
     @abstractmethod
     def raw(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
         """Yield rows × features."""
@@ -96,7 +102,7 @@ class Unprojected(ABC):
         weights: NDArray[np.float64] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Yield sums over the rows between edges."""
-        return (sum_rows(raw, edges, weights) for raw in self.raw(x))
+        return iter(tile_sums(self.raw, x, edges, weights))
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums: there is no linear part."""
@@ -124,6 +130,11 @@ class Together:
     def amplifications(self) -> tuple[float, ...]:
         """Largest factor between an error in every raw feature and that of a member."""
         return tuple(chain.from_iterable(part.amplifications for part in self.parts))
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums are exact."""
+        return all(part.exact for part in self.parts)
 
     @property
     def raw_width(self) -> int:
@@ -185,6 +196,11 @@ class NystromFeatures:
     amplifications: tuple[float, ...]
 
     @property
+    def exact(self) -> bool:
+        """Sums are rounded."""
+        return False
+
+    @property
     def raw_width(self) -> int:
         """Number of landmarks."""
         return len(self.landmarks)
@@ -205,7 +221,7 @@ class NystromFeatures:
         weights: NDArray[np.float64] | None = None,
     ) -> Iterator[NDArray[np.float64]]:
         """Yield sums over the rows between edges, for each kernel."""
-        return (sum_rows(raw, edges, weights) for raw in self.raw(x))
+        return iter(tile_sums(self.raw, x, edges, weights))
 
     def project(self, index: int, sums: NDArray[np.float64]) -> NDArray[np.float64]:
         """Apply the linear part."""
@@ -219,23 +235,6 @@ class NystromFeatures:
         del index
         norms: NDArray[np.float64] = np.linalg.norm(sums, axis=1)[None, :]
         return norms
-
-
-def sum_rows(
-    matrix: NDArray[np.float64],
-    edges: NDArray[np.intp],
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Sum the (weighted) rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
-    if len(edges) == 2:
-        return (np.ones(len(matrix)) if weights is None else weights)[None, :] @ matrix
-    if weights is not None:
-        matrix = matrix * weights[:, None]
-    filled = np.flatnonzero(np.diff(edges))
-    sums = np.zeros((len(edges) - 1, matrix.shape[1]))
-    if len(filled):
-        sums[filled] = np.add.reduceat(matrix, edges[filled], axis=0)
-    return sums
 
 
 def resolved(

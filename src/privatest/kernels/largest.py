@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from privatest.data.domain import Domain
 from privatest.kernels.features import Unprojected
-from privatest.kernels.kernels import UNIT_ROUNDOFF
 
 __all__ = ["MeanMap", "ThresholdMap"]
 
 Floats = NDArray[np.float64]
+
+_FINE = 2.0**24  # means are of multiples of its inverse
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class ThresholdMap(Unprojected):
     thresholds: int
 
     name = "kolmogorov"
+    exact = True
     blocks = 1
     varies = False
     spreads = (1.0,)
@@ -94,15 +96,19 @@ class ThresholdMap(Unprojected):
 
 @dataclass(frozen=True)
 class MeanMap(Unprojected):
-    """Difference of means, the largest over numeric columns."""
+    """Difference of means, the largest over numeric columns.
+
+    Numbers are rounded to multiples of 2^-24 of their bounds, so that sums are exact.
+    """
 
     domain: Domain
 
     name = "mean"
+    exact = True
     blocks = 1
     varies = True
     spreads = (1.0,)
-    roundings = (UNIT_ROUNDOFF,)
+    roundings = (0.0,)
     amplifications = (1.0,)
 
     @property
@@ -112,7 +118,7 @@ class MeanMap(Unprojected):
 
     def raw(self, x: Floats) -> Iterator[Floats]:
         """Yield numeric columns, around the centre of the box."""
-        yield x[:, self.domain.numeric] - 0.5
+        yield np.rint((x[:, self.domain.numeric] - 0.5) * _FINE) / _FINE
 
     def measure(self, index: int, sums: Floats) -> Floats:
         """Return the largest, 1 × rows of ``sums``."""

@@ -6,7 +6,6 @@ Proofs: docs/proofs/means.md, docs/proofs/covariance.md, docs/proofs/moments.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +13,21 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.mechanisms.additive import linf_mean, linf_scale
 from privatest.mechanisms.covariance import EdScales, covariance_ed, ed_scales
 from privatest.mechanisms.moments import moment_scale, nearest_psd, release_moments
-from privatest.statistics.moments import BLOCK, moments, moments_rounding
+from privatest.statistics.moments import Moments, moments, moments_rounding
 
-__all__ = ["MEAN_SHARE", "Plan", "Released", "centred", "plan_release", "release_sample"]
+__all__ = [
+    "MEAN_SHARE",
+    "Plan",
+    "Released",
+    "centred",
+    "cube_moments",
+    "plan_release",
+    "release_sample",
+]
 
 MEAN_SHARE = 0.7  # fraction of epsilon for the mean, in tests; the rest is for the covariance
 _BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
@@ -138,8 +146,20 @@ def plan_release(
     return Plan(n, dimension, rows_per_person, budget, *scales)
 
 
-def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
-    """Release mean and covariance of encoded rows, which lie in [0, 1]^d.
+def cube_moments(*samples: Sample) -> list[Moments]:
+    """Return the moments of encoded rows, mapped from [0, 1]^d to [-1, 1]^d, in one pass."""
+    dimension = samples[0].width
+    return moments(*samples, psi=_cube, dimension=dimension, radius=math.sqrt(dimension))
+
+
+def _cube(rows: Floats) -> Floats:
+    cube: Floats = 2 * rows
+    cube -= 1
+    return cube
+
+
+def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
+    """Release mean and covariance from the moments of rows in [-1, 1]^d.
 
     Notes
     -----
@@ -150,7 +170,7 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
     """
     if plan.ed is None:
         released = release_moments(
-            moments(_cube_blocks(rows), plan.dimension),
+            sample,
             radius=math.sqrt(plan.dimension),
             budget=plan.budget,
             noise=noise,
@@ -160,7 +180,6 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
         covariance = centred(released.second, released.mean, plan.variance)
         return Released(plan, released.mean, covariance, about)
     mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
-    sample = moments(_cube_blocks(rows), plan.dimension)
     mean = linf_mean(
         sample.mean,
         sensitivity=_mean_sensitivity(plan.n, plan.rows_per_person),
@@ -168,11 +187,9 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
         noise=noise,
     )
     about = _about(mean, plan)
-    if about.any():
-        sample = moments(_cube_blocks(rows, about), plan.dimension)
     unit = _reach(about) ** 2 / plan.n
     second = unit * covariance_ed(
-        sample.second / unit,
+        _moved(sample, about) / unit,
         n=plan.n,
         epsilon=epsilon,
         noise=noise,
@@ -180,6 +197,12 @@ def release_sample(rows: Floats, plan: Plan, noise: NoiseSource) -> Released:
         error=plan.rows_per_person * _second_rounding(plan.n, plan.dimension),
     )
     return Released(plan, mean, centred(second, mean - about, plan.variance), about)
+
+
+def _moved(sample: Moments, about: Floats) -> Floats:
+    """Return the second moment about a point, from that about 0: rows are read once."""
+    cross = np.outer(about, sample.mean)
+    return sample.second - cross - cross.T + np.outer(about, about)
 
 
 def _about(mean: Floats, plan: Plan) -> Floats:
@@ -209,22 +232,23 @@ def centred(second: Floats, mean: Floats, variance: float) -> Floats:
     return nearest_psd(second - square + variance * np.eye(mean.shape[-1]))
 
 
-def _cube_blocks(rows: Floats, about: Floats | float = 0.0) -> Iterator[Floats]:
-    for start in range(0, len(rows), BLOCK):
-        yield (2 * rows[start : start + BLOCK] - 1) - about
-
-
 def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:
     epsilon = budget.pure_epsilon * _BELOW
     return mean_share * epsilon, (1 - mean_share) * epsilon
 
 
 def _mean_sensitivity(n: int, rows_per_person: int) -> float:
-    slack = moments_rounding(n, 1.0)[0]  # for each entry, which is at most 1
+    slack = moments_rounding(n, 1.0, 1)[0]  # for each entry, which is at most 1
     # the slack too for each row: a person's rows may lie in several samples, each with its own
     return (2 / n + 2 * slack) * rows_per_person * (1 + 1e-12)
 
 
 def _second_rounding(n: int, dimension: int) -> float:
-    """Bound the rounding error of Σ x x', |x| <= 1, in the Frobenius norm."""
-    return n * moments_rounding(n, 1.0)[1] + 4 * n * 2.0**-53 * dimension
+    """Bound the rounding error of Σ x x', |x| <= 1, in the Frobenius norm.
+
+    x = (y - a)/r with y and a in the cube, both of norm sqrt(d) at most, and r² >= d: the error of
+    the second moment of y, twice sqrt(d) that of its mean, and a few roundings of each entry.
+    """
+    mean, second = moments_rounding(n, math.sqrt(dimension), dimension)
+    moved = (second + 2 * math.sqrt(dimension) * mean) / dimension
+    return n * (moved + 16 * (dimension + 1) * 2.0**-53)

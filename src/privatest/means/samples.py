@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,9 @@ from privatest.data.samples import (
     encode_samples,
 )
 from privatest.data.schema import NumericColumn, Schema
+from privatest.data.stream import Joined
 from privatest.means.bootstrap import Contrast
-from privatest.means.release import Released, plan_release, release_sample
+from privatest.means.release import Released, cube_moments, plan_release, release_sample
 
 __all__ = [
     "BY_SIZES",
@@ -79,11 +82,15 @@ def difference_sample(x: Any, y: Any, bounds: Bounds) -> Sample:
     left, right = sides
     low = float(left.box.lower[0] - right.box.upper[0])
     high = float(left.box.upper[0] - right.box.lower[0])
-    rows = np.clip((left.rows - right.rows - low) / (high - low), 0.0, 1.0)
+    rows = Joined((left.held, right.held), partial(_differences, low, high), 1)
     titles = [(side.names or (fallback,))[0] for side, fallback in zip(sides, "xy", strict=True)]
     name = " - ".join(titles)
     schema = Schema({name: NumericColumn(low, high)}, left.rows_per_person)
     return Sample(rows, schema, None if titles == ["x", "y"] else (name,))
+
+
+def _differences(low: float, high: float, left: Floats, right: Floats) -> Floats:
+    return np.clip((left - right - low) / (high - low), 0.0, 1.0)
 
 
 def check_one_column(sample: Sample, name: str) -> None:
@@ -150,7 +157,7 @@ def look_at_one(sample: Sample, budget: Budget, noise: NoiseSource, **share: flo
     """Release one sample."""
     if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
-    return Contrast((release_rows(sample, budget, noise, **share),), (1.0,), float(len(sample)))
+    return Contrast(release_rows([sample], budget, noise, **share), (1.0,), float(len(sample)))
 
 
 def compare_two(
@@ -162,7 +169,7 @@ def compare_two(
         raise DataError("each sample must have at least 2 rows.")
     if not isinstance(equal_covariance, bool):
         reject("equal_covariance", "True or False", equal_covariance)
-    released = tuple(release_rows(sample, budget, noise) for sample in samples)
+    released = release_rows(samples, budget, noise)
     # unequal: remark 3.2 of Dunsche, Kutta and Dette
     weights = (
         ((n - 1) / (n + m - 2), (m - 1) / (n + m - 2))
@@ -172,8 +179,13 @@ def compare_two(
     return Contrast(released, weights, n * m / (n + m), equal_covariance)
 
 
-def release_rows(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Released:
-    """Release mean and covariance of a sample."""
-    rows = sample.rows
-    plan = plan_release(len(rows), rows.shape[1], budget, sample.rows_per_person, **share)
-    return release_sample(rows, plan, noise)
+def release_rows(
+    samples: Sequence[Sample], budget: Budget, noise: NoiseSource, **share: float
+) -> tuple[Released, ...]:
+    """Release mean and covariance of each sample; ``budget`` is that of each."""
+    plans = [
+        plan_release(len(sample), sample.width, budget, sample.rows_per_person, **share)
+        for sample in samples
+    ]
+    found = cube_moments(*samples)  # all of it is read before noise is drawn
+    return tuple(release_sample(own, plan, noise) for own, plan in zip(found, plans, strict=True))

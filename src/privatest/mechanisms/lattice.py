@@ -14,7 +14,7 @@ from privatest.core.results import Outcome
 from privatest.laws.law import Alternative, Law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
 
-__all__ = ["MECHANISMS", "Mechanism", "lattice_outcome", "noise_law", "noisy_integer"]
+__all__ = ["MECHANISMS", "Mechanism", "lattice_outcome", "noise_law", "noisy_integer", "part_law"]
 
 Mechanism = Literal["auto", "tulap", "laplace"]
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
@@ -44,6 +44,21 @@ def noise_law(width: int, budget: Budget, mechanism: Mechanism, *, step: int = 1
     if mechanism == "tulap":
         return lattice_tulap(width, budget)
     return LatticeTulap(1, math.nextafter(budget.pure_epsilon / width, 0.0))
+
+
+def part_law(width: int, epsilon: float) -> LatticeTulap:
+    """Choose the noise for an integer that moves by at most ``width``, for a part of a budget.
+
+    Parameters
+    ----------
+    width : int
+        The sensitivity, many steps wide.
+    epsilon : float
+        What is spent; pure.
+    """
+    if epsilon < _TULAP_BELOW:
+        return LatticeTulap(width, epsilon)
+    return LatticeTulap(1, math.nextafter(epsilon / width, 0.0))
 
 
 def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float:

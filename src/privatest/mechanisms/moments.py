@@ -73,7 +73,8 @@ def moment_scale(
 ) -> tuple[float, float]:
     """Return (sigma, sigma_second) of :func:`release_moments`: public, known before any data."""
     ratio = radius if balance is None else balance
-    sensitivity = _sensitivity(n, ratio, radius, spread, rows_per_person, feature_error)
+    rounding = moments_rounding(n, radius, dimension, feature_error)
+    sensitivity = _sensitivity(n, ratio, radius, spread, rows_per_person, rounding)
     sigma = gaussian_noise_scale(dimension + svec_size(dimension), sensitivity, budget)
     return sigma, ratio * sigma
 
@@ -116,7 +117,8 @@ def release_moments(
     **Privacy** Both together are (epsilon, delta)-private by one analytic Gaussian mechanism.
     """
     ratio = radius if balance is None else balance
-    sensitivity = _sensitivity(sample.n, ratio, radius, spread, rows_per_person, feature_error)
+    rounding = moments_rounding(sample.n, radius, len(sample.mean), feature_error)
+    sensitivity = _sensitivity(sample.n, ratio, radius, spread, rows_per_person, rounding)
     values = np.concatenate([sample.mean, svec(sample.second) / ratio])
     sigma = gaussian_noise_scale(values.size, sensitivity, budget)
     noisy = gaussian(values, sensitivity=sensitivity, budget=budget, noise=noise)
@@ -131,10 +133,9 @@ def _sensitivity(
     radius: float,
     spread: float | None,
     rows_per_person: int,
-    feature_error: float,
+    errors: tuple[float, float],
 ) -> Sensitivity:
     moved = joint_sensitivity(1 / n, 1 / (n * ratio), radius=radius, spread=spread)
-    errors = moments_rounding(n, radius, feature_error)
     slack = 2 * math.hypot(errors[0], errors[1] / ratio)  # of each neighbour
     return Sensitivity((rows_per_person * moved + slack) * (1 + 1e-12), "l2")
 
@@ -219,7 +220,8 @@ def release_difference(
     moved = difference_sensitivity(
         x.n, y.n, radius=radius, spread=spread, balance=ratio, adjacency=adjacency
     )
-    mean, second = moments_rounding(max(x.n, y.n), radius, feature_error)
+    errors = [moments_rounding(each.n, radius, len(x.mean), feature_error) for each in (x, y)]
+    mean, second = map(max, zip(*errors, strict=True))
     error = math.hypot(2 * mean, mean / _CENTRE, second / ratio) + 1e-15 * radius
     bound = Sensitivity((rows_per_person * moved + 2 * error) * (1 + 1e-12), "l2", adjacency)
     centre = (x.n * x.mean + y.n * y.mean) / total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.samples import Sample, encode_pairs, encode_sample
+from privatest.data.stream import Joined
 from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import symmetry_law, wilcoxon_law
@@ -165,10 +167,10 @@ def sign_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    differences, sample = _differences(x, y, bounds)
+    sample = _difference_rows(x, y, bounds)
     n = len(sample)
     return lattice_outcome(
-        sign_balance(differences, secret_coins(source, n)),
+        sign_balance(sample, source.key()),
         sign_law(n),
         width=sign_width() * sample.rows_per_person,
         step=2,
@@ -280,11 +282,17 @@ def _facts(
 
 
 def _differences(x: Any, y: Any, bounds: Bounds) -> tuple[NDArray[np.float64], Sample]:
+    """Read differences into memory."""
+    sample = _difference_rows(x, y, bounds)
+    return sample.values, sample
+
+
+def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:
     """Read differences, or two measurements in their own units: those are subtracted.
 
     Values are clipped and no more. Equal ones give 0 whatever the bounds of their columns, and
-    the two sides of x - y can be told apart by its sign alone. The sample of x says how many
-    there are and what the unit of privacy is.
+    the two sides of x - y can be told apart by its sign alone. The sample says how many there are
+    and what the unit of privacy is; its bounds are those of x.
     """
     sides: tuple[Sample, ...]
     if y is None:
@@ -296,6 +304,11 @@ def _differences(x: Any, y: Any, bounds: Bounds) -> tuple[NDArray[np.float64], S
     if len(sides[0]) < 2:
         raise DataError("there must be at least 2 pairs.")
     if y is None:
-        return sides[0].values, sides[0]
+        return sides[0]
+    held = tuple(side.held for side in sides)
+    return replace(sides[0], held=Joined(held, _subtracted, 1))
+
+
+def _subtracted(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
-        return sides[0].values - sides[-1].values, sides[0]
+        return np.asarray(left - right)

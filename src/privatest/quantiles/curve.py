@@ -73,9 +73,12 @@ class Curve:
             low[edges], high[edges] = noisy_tails(law, self.scale, ones, halves, self.counts[edges])
         return low, high
 
-    def interval(self, level: float, law: Law) -> Interval:
-        """Return the interval at a level, with the part of its width that is not noise."""
-        pvalues = self.pvalues(law)
+    def interval(self, level: float, law: Law, pvalues: Floats | None = None) -> Interval:
+        """Return the interval at a level, with the part of its width that is not noise.
+
+        ``pvalues`` are those of the law if they are known already.
+        """
+        pvalues = self.pvalues(law) if pvalues is None else pvalues
         kept = np.flatnonzero(pvalues > min(1 - level, pvalues.max() * (1 - 1e-12)))
         low, high = float(self.left[kept[0]]), float(self.right[kept[-1]])
         return Interval.around(low, high, level, self._without_noise(level, law))

@@ -204,9 +204,8 @@ def private_quantile(
     grid = grid_of(sample, cells)
     tree = tree_of(grid.cells)
     moved = sample.rows_per_person
-    counts = noisy_cumulative(
-        cell_counts(sample.values, grid.edges), tree, moved=moved, budget=budget, noise=source
-    )
+    (found,) = cell_counts(sample, edges=grid.edges)
+    counts = noisy_cumulative(found, tree, moved=moved, budget=budget, noise=source)
     whole = QuantileEstimate(
         quantile=0.0,
         lower=0.0,

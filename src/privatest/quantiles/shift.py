@@ -113,7 +113,7 @@ def hodges_lehmann(
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
     grid = grid_of(samples.x, half)
-    counts = pair_counts(*(cell_counts(sample.values, grid.edges) for sample in samples))
+    counts = pair_counts(*cell_counts(*samples, edges=grid.edges))
     tree = tree_of(len(counts))
     moved = pairs_of_a_person(n, m, adjacency) * samples.rows_per_person
     noisy = noisy_cumulative(counts, tree, moved=moved, budget=budget, noise=source)
@@ -152,10 +152,12 @@ def _curve(noisy: Floats, tree: Tree, scale: float, grid: Grid) -> Curve:
 
 
 def _outcome(curve: Curve, n: int, m: int, alpha: float, facts: dict[str, Any]) -> Outcome:
-    interval = _interval(curve, n, m, 1 - alpha)
+    law = _law(n, m)
+    pvalues = curve.pvalues(law)
+    interval = curve.interval(1 - alpha, law, pvalues)
     low, high = float(interval.low), float(interval.high)
     # 0 is an edge of the grid, or one of its values: it belongs to the cell on its right
-    pvalue = float(curve.pvalues(_law(n, m))[np.searchsorted(curve.left, 0.0)])
+    pvalue = float(pvalues[np.searchsorted(curve.left, 0.0)])
     shift = min(max(curve.place_of(n * m / 2), low), high)
     return Outcome(
         reject=pvalue <= alpha,

@@ -127,7 +127,7 @@ def _equivalence(function: str, about: str, *options: str, **more: Any) -> Metho
 
 
 _POINTS = _same("public_points", "weights", "kernel", "bandwidth", points="n_points")
-_ROWS = _same("weights", points="n_points")
+_ROWS = _same("weights", "bins", points="n_points")
 
 
 def _synthetic(
@@ -327,7 +327,9 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
     },
     "release": {
-        "auto": _synthetic("auto", "what suits the columns", steps=True, tables=True),
+        "auto": _synthetic(
+            "auto", "what suits the columns", _POINTS | _ROWS, steps=True, tables=True
+        ),
         "tables": _synthetic(
             "tables",
             "rows that fit noisy tables of columns and pairs",

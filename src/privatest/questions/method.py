@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -104,8 +104,8 @@ class Method:
         """Import what draws the picture."""
         return _load(self.picture)
 
-    def foretell(self, schema: Schema, rows: int, budget: Budget, given: Collection[str]) -> Any:
-        """Return what would be measured, if there is anything to say before."""
+    def foretell(self, schema: Schema, rows: int, budget: Budget, given: Mapping[str, Any]) -> Any:
+        """Return what would be measured with given options, if there is anything to say before."""
         if not self.foretold:
             return []
         return _load(self.foretold)(schema, rows, budget, self.preset["method"], given)

@@ -163,7 +163,7 @@ def prepare_release(request: Request, described: Schema | None) -> Prepared:
             check_points(brought, n)
 
     def call(table: pa.Table) -> tuple[pa.Table]:
-        check(table.num_rows)
+        check(len(table))
         return (table,)
 
     def quick(n: int) -> Prepared:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +18,15 @@ from numpy.typing import NDArray
 from privatest.core.errors import PrivatestError
 from privatest.data.categories import spelling
 from privatest.data.schema import NumericColumn, Schema
+from privatest.data.source import Source
+from privatest.questions.each_column import PreparedEach
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from privatest.questions.request import Prepared
 
-__all__ = ["made_up_rows", "quiet", "rehearse", "rehearse_call"]
+__all__ = ["made_up_rows", "quiet", "rehearse", "rehearse_call", "rehearse_sizes"]
 
 _FEW = 200  # rows of a sample in the first, quick rehearsal
 
@@ -98,6 +101,47 @@ def rehearse_call(call: Callable[..., object], sizes: Sequence[int]) -> None:
             if few == list(sizes):
                 raise
             call(*sizes)
+
+
+def rehearse_sizes(prepared: Prepared, sizes: Sequence[int]) -> None:
+    """Refuse a test that has to hold more rows than fit, before it is paid for.
+
+    It is given sources of these sizes that nobody can read: whoever begins to read them row by
+    row could go on.
+    """
+    if isinstance(prepared, PreparedEach):
+        for each in prepared.columns.values():
+            rehearse_sizes(each, sizes)
+        return
+    names = [name for name in prepared.names if not _splits(prepared, name)]
+    sources = tuple(Source(tuple(names), (_Unreadable(size),)) for size in sizes)
+    if prepared.grouping is not None:
+        prepared = replace(prepared, call=lambda _: sources)
+    with quiet(), suppress(_Reached):
+        prepared = replace(prepared, filters={}, names=names)
+        prepared.run(*sources[: 1 if prepared.grouping is not None else None])
+
+
+def _splits(prepared: Prepared, name: str) -> bool:
+    return prepared.grouping is not None and name == prepared.grouping.column
+
+
+class _Reached(PrivatestError):
+    """Rows are about to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """Rows that nobody has, and nobody can read."""
+
+    rows: int
+    label: str = "a rehearsal"
+    travels: ClassVar[bool] = False
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Tell that somebody wants to."""
+        del columns
+        raise _Reached
 
 
 @contextmanager

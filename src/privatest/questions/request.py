@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from privatest.core.validation import number, one_of
 from privatest.data.categories import spelling
 from privatest.data.grouping import Grouping
 from privatest.data.schema import Schema
+from privatest.data.source import Source
 from privatest.questions.catalogue import METHODS, Method, find
 from privatest.questions.results import Result
 
@@ -267,7 +269,9 @@ class Prepared:
             result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
         return result if self.grouping is None else _with_labels(result, self.grouping.labels)
 
-    def _chosen(self, table: pa.Table) -> pa.Table:
+    def _chosen(self, table: pa.Table | Source) -> pa.Table | Source:
+        if isinstance(table, Source):
+            return self._chosen_source(table)
         keep = [each.passes(table) for each in self.filters.values()]
         rows = table.select(list(self.names))
         if not keep:
@@ -276,6 +280,22 @@ class Prepared:
         if rows.num_rows == 0:  # by public columns only
             raise DataError("no row passes the filter where.")
         return rows
+
+    def _chosen_source(self, source: Source) -> Source:
+        from privatest.data.source_groups import chosen_source  # noqa: PLC0415
+
+        if not self.filters:
+            return source.select(list(self.names))
+        passes = partial(_passes, filters=tuple(self.filters.values()))
+        rows = chosen_source(source, list(self.names), tuple(self.filters), passes)
+        if not len(rows):  # by public columns only
+            raise DataError("no row passes the filter where.")
+        return rows
+
+
+def _passes(batch: Any, filters: Sequence[Filter]) -> NDArray[np.bool_]:
+    passed: NDArray[np.bool_] = np.logical_and.reduce([each.passes(batch) for each in filters])
+    return passed
 
 
 def _with_labels(result: Result, labels: Sequence[str]) -> Result:

@@ -122,7 +122,7 @@ def f_oneway(
         raise DataError("each sample must have at least 2 rows.")
     freedom = sum(sizes) - len(sizes)
     weights = tuple((size - 1) / freedom for size in sizes)
-    found_in = tuple(release_rows(sample, each, source) for sample in found_groups)
+    found_in = release_rows(found_groups, each, source)
     released = GroupMeans(found_in, weights, float(min(sizes)), equal_var)
     found = infer_groups(released, **options)
     rest = {name: value for name, value in options.items() if name != "alpha"}

@@ -18,7 +18,6 @@ from privatest.core.validation import Rng, reject
 from privatest.data.bounds import schema_of
 from privatest.data.samples import encode_sample
 from privatest.data.tables import read_data
-from privatest.kernels.embedding import feature_blocks
 from privatest.mechanisms.moments import NoisyMoments, release_moments
 from privatest.shares import document
 from privatest.shares.plan import SharePlan, plan_of, plan_share
@@ -200,10 +199,12 @@ def share(
         rng=rng,
     )
     sample = encode_sample(x, agreed.schema)
-    if len(sample.rows) < 2:
+    if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
     embedding = agreed.embedding()
-    private = moments(feature_blocks(embedding, sample.rows), embedding.dimension)
+    (private,) = moments(
+        sample, psi=embedding, dimension=embedding.dimension, radius=embedding.radius
+    )
     released = release_moments(private, noise=source, **agreed.release(embedding))
     return Share(agreed, released, source.simulated)
 

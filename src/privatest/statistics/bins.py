@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.kernels.sums import ROWS_PER_TILE, tiles
 
 __all__ = [
+    "BinLayout",
     "TwoSampleBins",
     "feature_rounding",
     "feature_sums",
@@ -31,7 +33,6 @@ __all__ = [
 ]
 
 _BINS_PER_SAMPLE = 128  # power as with row permutations; see benchmarks/power
-_ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
 _PARALLEL_WORK = 1 << 22  # matrix entries below which threads cost more than they save
 
 Item = TypeVar("Item")
@@ -39,39 +40,16 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class TwoSampleBins:
-    """Pooled rows in bin order: bins of x, bins of y, leftovers of x, leftovers of y.
+class BinLayout:
+    """Bins of x, bins of y, leftovers of x, leftovers of y.
 
     One bin size for both samples makes permuting bins a subgroup of permuting rows; leftover
     rows keep their place.
     """
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
-    order: NDArray[np.intp]
+    n: int
+    m: int
     size: int
-
-    @property
-    def n(self) -> int:
-        """Size of the first sample."""
-        return len(self.x)
-
-    @property
-    def m(self) -> int:
-        """Size of the second sample."""
-        return len(self.y)
-
-    def rows(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Rows ``start`` to ``stop`` of the bin order."""
-        index = self.order[start:stop]
-        in_x = index < self.n
-        if in_x.all():
-            return self.x[index]
-        if not in_x.any():
-            return self.y[index - self.n]
-        rows = np.empty((len(index), self.x.shape[1]))
-        rows[in_x], rows[~in_x] = self.x[index[in_x]], self.y[index[~in_x] - self.n]
-        return rows
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -101,6 +79,27 @@ class TwoSampleBins:
         return weights
 
 
+@dataclass(frozen=True, slots=True)
+class TwoSampleBins(BinLayout):
+    """Pooled rows, and their order by bins."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    order: NDArray[np.intp]
+
+    def rows(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Rows ``start`` to ``stop`` of the bin order."""
+        index = self.order[start:stop]
+        in_x = index < self.n
+        if in_x.all():
+            return self.x[index]
+        if not in_x.any():
+            return self.y[index - self.n]
+        rows = np.empty((len(index), self.x.shape[1]))
+        rows[in_x], rows[~in_x] = self.x[index[in_x]], self.y[index[~in_x] - self.n]
+        return rows
+
+
 def two_sample_bins(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
@@ -123,7 +122,7 @@ def two_sample_bins(
         order_x[whole_x:],
         n + order_y[whole_y:],
     )
-    return TwoSampleBins(x, y, np.concatenate(bins_and_rest), size)
+    return TwoSampleBins(n, m, size, x, y, np.concatenate(bins_and_rest))
 
 
 def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
@@ -133,28 +132,8 @@ def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
     return min(size, n, m)
 
 
-def tiles(
-    edges: NDArray[np.intp], limit: int = _ROWS_PER_TILE
-) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Cut bins into tiles of about ``limit`` rows: (first bin, edges of the rows within it).
-
-    A tile holds several small bins whole, or a part of one large bin.
-    """
-    first, last_bin = 0, len(edges) - 1
-    while first < last_bin:
-        stop = first + 1
-        while stop < last_bin and edges[stop + 1] - edges[first] <= limit:
-            stop += 1
-        if edges[stop] - edges[first] <= limit:
-            yield first, edges[first : stop + 1]
-        else:
-            for start in range(edges[first], edges[stop], limit):
-                yield first, np.array([start, min(start + limit, edges[stop])])
-        first = stop
-
-
 def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.float64]]:
-    """Sum each block's raw features over each bin and project: bins × features."""
+    """Sum each block's raw features over each bin: bins × features."""
 
     def tile_sums(tile: tuple[int, NDArray[np.intp]]) -> tuple[int, list[NDArray[np.float64]]]:
         first, inner = tile
@@ -170,12 +149,12 @@ def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.floa
             sums = [np.zeros((len(edges) - 1, part.shape[1])) for part in parts]
         for total, part in zip(sums, parts, strict=True):
             total[first : first + len(part)] += part
-    return [maps.project(index, total) for index, total in enumerate(sums)]
+    return sums
 
 
 def summation_depth(size: int) -> float:
     """Longest chain of additions in the sum over a bin: within a tile, then over tiles."""
-    return min(size, _ROWS_PER_TILE) + (size / 512) ** 2
+    return min(size, ROWS_PER_TILE) + (size / 512) ** 2
 
 
 def feature_rounding(maps: FeatureMaps, additions: float) -> NDArray[np.float64]:

@@ -8,11 +8,14 @@ Proof: docs/proofs/quantiles.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.privacy import Adjacency
+from privatest.data.samples import Sample
+from privatest.engines.sums import counts_of
 from privatest.statistics.ranks import mann_whitney_width
 
 __all__ = [
@@ -66,11 +69,24 @@ def tree_of(cells: int) -> Tree:
     return Tree(cells, base(levels), levels)
 
 
-def cell_counts(values: NDArray[np.float64], edges: NDArray[np.float64]) -> Counts:
-    """Count values in the cells between edges; the last cell has its upper edge too."""
+def cell_counts(*samples: Sample, edges: NDArray[np.float64]) -> list[Counts]:
+    """Count each sample's values in equal cells; the last has its upper edge too.
+
+    ``edges`` are equally spaced, but for rounding; values lie between the first and the last.
+    """
+    return counts_of(*samples, cells_of=partial(_places, edges), size=len(edges) - 1)
+
+
+def _places(edges: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.intp]:
     # whatever the rounding, a value is in one cell: that is all that privacy needs
-    places = np.searchsorted(edges[1:-1], values, side="right")
-    return np.bincount(places, minlength=len(edges) - 1).astype(np.int64)
+    values, last = rows[:, 0], len(edges) - 2
+    half = edges[-1] / 2 - edges[0] / 2  # finite, unlike the whole
+    near = (values / 2 - edges[0] / 2) * ((last + 1) / half)
+    places = np.clip(near.astype(np.intp), 0, last)
+    # found by division: next to an edge it may be one off
+    places += values >= edges[places + 1]
+    places -= values < edges[places]
+    return np.asarray(np.clip(places, 0, last))
 
 
 def pair_counts(first: Counts, second: Counts) -> Counts:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -201,11 +201,19 @@ def _mean(dimension: int, norm: MeanNorm) -> LinearMetric:
     order = orders[norm]
     diameter = 1.0 if norm == "linf" else dimension ** (1 / order)
     return LinearMetric(
-        features=lambda rows: rows - 0.5,
+        features=_centred,
         width=dimension,
-        norm=lambda sums: np.linalg.norm(sums, ord=order, axis=1),
+        norm=partial(_norm, order),
         diameter=diameter * (1 + 1e-15),
     )
+
+
+def _norm(order: float, sums: Floats) -> Floats:
+    return np.asarray(np.linalg.norm(sums, ord=order, axis=1))
+
+
+def _centred(rows: Floats) -> Floats:
+    return rows - 0.5
 
 
 def _total_variation(domain: Domain) -> LinearMetric:
@@ -217,30 +225,36 @@ def _total_variation(domain: Domain) -> LinearMetric:
             f"distance='total-variation' needs at most {_MOST_CELLS} combinations of categories; "
             f"these columns have {cells}."
         )
+    return LinearMetric(partial(_one_hot, domain.levels), cells, _half_l1, 1.0)
 
-    def features(rows: Floats) -> Floats:
-        codes = np.ravel_multi_index(tuple(rows.T.astype(np.intp)), domain.levels)
-        one_hot = np.zeros((len(rows), cells))
-        one_hot[np.arange(len(rows)), codes] = 1.0
-        return one_hot
 
-    def half_l1(sums: Floats) -> Floats:
-        halves: Floats = 0.5 * np.abs(sums).sum(axis=1)
-        return halves
+def _one_hot(levels: tuple[int, ...], rows: Floats) -> Floats:
+    codes = np.ravel_multi_index(tuple(rows.T.astype(np.intp)), levels)
+    found = np.zeros((len(rows), math.prod(levels)))
+    found[np.arange(len(rows)), codes] = 1.0
+    return found
 
-    return LinearMetric(features, cells, half_l1, 1.0)
+
+def _half_l1(sums: Floats) -> Floats:
+    halves: Floats = 0.5 * np.abs(sums).sum(axis=1)
+    return halves
 
 
 def _kolmogorov_thresholds(domain: Domain) -> LinearMetric:
-    thresholds = domain.points(_THRESHOLDS)
+    features = partial(_below, domain.points(_THRESHOLDS))
+    return LinearMetric(features, _THRESHOLDS, _largest, 1.0)
 
-    def features(rows: Floats) -> Floats:
-        below = np.ones((len(rows), _THRESHOLDS), dtype=np.bool_)
-        for column in range(domain.dimension):
-            below &= np.less_equal.outer(rows[:, column], thresholds[:, column])
-        return below.astype(np.float64)
 
-    return LinearMetric(features, _THRESHOLDS, lambda sums: np.abs(sums).max(axis=1), 1.0)
+def _below(thresholds: Floats, rows: Floats) -> Floats:
+    below = np.ones((len(rows), len(thresholds)), dtype=np.bool_)
+    for own, column in zip(thresholds.T, rows.T, strict=True):
+        below &= np.less_equal.outer(column, own)
+    return below.astype(np.float64)
+
+
+def _largest(sums: Floats) -> Floats:
+    found: Floats = np.abs(sums).max(axis=1)
+    return found
 
 
 def ipm(x: Floats, y: Floats, distance: LinearMetric | LineMetric) -> float:

@@ -6,12 +6,16 @@ five at once: noise for the l-infinity norm suits them. Proof: docs/proofs/corre
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.statistics.moments import BLOCK
+from privatest.data.samples import Sample
+from privatest.engines.sums import UNIT_ROUNDOFF, sum_rounding, sums_of
+from privatest.statistics.moments import moments
 
 __all__ = [
     "Products",
@@ -21,33 +25,42 @@ __all__ = [
     "mean_square_sensitivity",
 ]
 
-_UNIT_ROUNDOFF = 2.0**-53
-
 Floats = NDArray[np.float64]
 
 
-def line_moments(x: Floats, y: Floats) -> Floats:
-    """Return the means of x, y, 2x² - 1, xy and 2y² - 1; x and y lie in [-1, 1].
+def line_moments(pairs: Sample) -> Floats:
+    """Return the means of x, y, 2x² - 1, xy and 2y² - 1; x and y are mapped from [0, 1] to [-1, 1].
 
     Examples
     --------
-    >>> line_moments(np.array([0.0, 1.0]), np.array([1.0, -1.0])).tolist()
+    >>> rows = np.array([[0.5, 1.0], [1.0, 0.0]])
+    >>> line_moments(Sample(rows, None)).tolist()
     [0.5, 0.0, 0.0, -0.5, 1.0]
     """
-    total = np.zeros(5)
-    for start in range(0, len(x), BLOCK):
-        u, v = x[start : start + BLOCK], y[start : start + BLOCK]
-        total += np.stack([u, v, 2 * u * u - 1, u * v, 2 * v * v - 1]).sum(axis=1)
-    return total / len(x)
+    (found,) = moments(pairs, psi=_on_the_plane, dimension=2, radius=math.sqrt(2))
+    (x, y), ((xx, xy), (_, yy)) = found.mean, found.second
+    return np.array([x, y, 2 * xx - 1, xy, 2 * yy - 1])
+
+
+def _on_the_plane(rows: Floats) -> Floats:
+    plane: Floats = 2 * rows
+    plane -= 1
+    return plane
 
 
 def line_sensitivity(n: int, rows_per_person: int) -> float:
     """Return how far the moments move in the l-infinity norm, rounding included.
 
-    Each term is at most 1 and has at most BLOCK + n/BLOCK + 8 roundings on its way.
+    What a row adds to each mean is at most 1; a mean square is doubled, and so is its rounding.
     """
-    rounding = (BLOCK + n / BLOCK + 8) * _UNIT_ROUNDOFF * 1.01
+    rounding = 2 * _mean_rounding(n, 2.0) + 4 * UNIT_ROUNDOFF
     return (2 * rows_per_person / n + 2 * rounding) * (1 + 1e-12)
+
+
+def _mean_rounding(n: int, largest: float) -> float:
+    """Bound the rounding of a mean of terms; fixed point is for ``largest``, or less."""
+    relative, fixed = sum_rounding(n, largest)
+    return relative * largest + fixed / n
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +82,19 @@ class Products:
     limit: float
 
 
-def mean_square(x: Floats, y: Floats, products: Products) -> float:
+def mean_square(pairs: Sample, products: Products) -> float:
     """Return the mean of min(p², limit)."""
-    total, (uu, uv, vv) = 0.0, products.terms
-    for start in range(0, len(x), BLOCK):
-        u = x[start : start + BLOCK] - products.centre[0]
-        v = y[start : start + BLOCK] - products.centre[1]
-        squares = (uu * u * u + uv * u * v + vv * v * v) ** 2
-        total += float(np.minimum(squares, products.limit).sum())
-    return total / len(x)
+    terms = partial(_squares, products)
+    return float(sums_of(pairs, terms, 1, products.limit)[0] / len(pairs))
+
+
+def _squares(products: Products, rows: Floats) -> Floats:
+    u, v = np.ascontiguousarray((2 * rows - 1 - products.centre).T)
+    uu, uv, vv = products.terms
+    squares = (uu * u * u + uv * u * v + vv * v * v) ** 2
+    return np.asarray(np.minimum(squares, products.limit))[:, None]
 
 
 def mean_square_sensitivity(n: int, rows_per_person: int, limit: float) -> float:
     """Return how far :func:`mean_square` moves: terms lie in [0, limit], however rounded."""
-    rounding = (BLOCK + n / BLOCK + 8) * _UNIT_ROUNDOFF * 1.01
-    return limit * (rows_per_person / n + 2 * rounding) * (1 + 1e-12)
+    return (limit * rows_per_person / n + 2 * _mean_rounding(n, limit)) * (1 + 1e-12)

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.features import FeatureMaps, sum_rows
+from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
+from privatest.kernels.sums import sum_rows
+from privatest.statistics.bin_sums import block_additions
 from privatest.statistics.bins import (
+    BinLayout,
     TwoSampleBins,
     feature_rounding,
     feature_sums,
@@ -33,6 +36,7 @@ __all__ = [
     "mmd_u_sensitivity",
     "permuted_mmd_exact",
     "permuted_mmd_features",
+    "permuted_mmd_sums",
 ]
 
 _GRAM_TILE = 512
@@ -108,12 +112,22 @@ def permuted_mmd_features(
 
     One pass over the rows sums features per bin; a permutation then adds up bins.
     """
-    weights = bins.weights(membership)
-    sums = feature_sums(bins, maps)
+    return permuted_mmd_sums(feature_sums(bins, maps), bins, membership, maps)
+
+
+def permuted_mmd_sums(
+    sums: Sequence[NDArray[np.float64]],
+    layout: BinLayout,
+    membership: NDArray[np.bool_],
+    maps: FeatureMaps,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the same from sums of raw features, bins × features for each block of the maps."""
+    weights = layout.weights(membership)
     values = np.vstack(
-        [maps.measure(index, weights @ features) for index, features in enumerate(sums)]
+        [maps.measure(index, weights @ maps.project(index, raw)) for index, raw in enumerate(sums)]
     )
-    additions = summation_depth(bins.size) + weights.shape[1]
+    rows, smaller = layout.n + layout.m, min(layout.n, layout.m)
+    additions = weights.shape[1] + block_additions(maps, rows, smaller, weights.shape[1])
     return values, 2 * feature_rounding(maps, additions)  # weights have total mass 2
 
 

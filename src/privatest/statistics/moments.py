@@ -7,13 +7,18 @@ than two with half of the budget each. Proof: docs/proofs/moments.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.data.samples import Sample
+from privatest.engines.summaries import FixedPoint, summarise
+from privatest.engines.sums import Terms, column_sums, pieces, square_sums, sum_rounding
+
 __all__ = [
+    "MomentSums",
     "Moments",
     "joint_sensitivity",
     "moments",
@@ -25,8 +30,7 @@ __all__ = [
     "svec_size",
 ]
 
-_UNIT_ROUNDOFF = 2.0**-53
-BLOCK = 8192  # rows that are summed at once
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -34,31 +38,87 @@ class Moments:
     """Number of rows, their mean and the mean of row · row'; private."""
 
     n: int
-    mean: NDArray[np.float64]
-    second: NDArray[np.float64]
+    mean: Floats
+    second: Floats
 
 
-def moments(blocks: Iterable[NDArray[np.float64]], dimension: int) -> Moments:
-    """Sum over blocks of rows in one pass; only one block is in memory."""
-    n, total, second = 0, np.zeros(dimension), np.zeros((dimension, dimension))
-    for block in blocks:
-        n += len(block)
-        total += block.sum(axis=0)
-        second += block.T @ block
-    scale = 1.0 / max(n, 1)
-    return Moments(n, total * scale, second * scale)
+class MomentSums:
+    """Sums of psi and of psi · psi' over rows: what one pass keeps.
+
+    Parameters
+    ----------
+    psi : function
+        Rows to rows × dimension, each row by itself; it travels to other processes.
+    dimension : int
+        Number of features.
+    n : int
+        Number of rows of the whole sample.
+    radius : float
+        No psi is longer than this.
+    """
+
+    __slots__ = ("psi", "second", "total")
+
+    def __init__(self, psi: Terms, dimension: int, n: int, radius: float) -> None:
+        self.psi = psi
+        self.total = FixedPoint((dimension,), n * radius)
+        self.second = FixedPoint((dimension, dimension), n * radius**2)
+
+    def update(self, rows: Floats, start: int) -> None:
+        """Add a block."""
+        del start
+        total, second = np.zeros(self.total.units.shape), np.zeros(self.second.units.shape)
+        for piece in pieces(rows):
+            features = self.psi(piece)
+            total += column_sums(features)
+            second += square_sums(features)
+        self.total.add(total)
+        self.second.add(second)
+
+    def merge(self, other: MomentSums) -> None:
+        """Add other blocks."""
+        self.total.merge(other.total)
+        self.second.merge(other.second)
 
 
-def moments_rounding(n: int, radius: float, feature_error: float = 0.0) -> tuple[float, float]:
+def moments(*samples: Sample, psi: Terms, dimension: int, radius: float) -> list[Moments]:
+    """Return the moments of each sample, all in one pass.
+
+    Parameters
+    ----------
+    *samples : Sample
+        In memory or not.
+    psi, dimension, radius
+        The map of a row, its length and the largest norm, as in :class:`MomentSums`.
+    """
+    found = summarise(
+        *((sample, partial(MomentSums, psi, dimension, len(sample), radius)) for sample in samples)
+    )
+    return [
+        Moments(len(sample), sums.total.value / scale, sums.second.value / scale)
+        for sample, sums in zip(samples, found, strict=True)
+        for scale in (max(len(sample), 1),)
+    ]
+
+
+def moments_rounding(
+    n: int, radius: float, dimension: int, feature_error: float = 0.0
+) -> tuple[float, float]:
     """Bound the rounding errors, in l2, of the mean and of the second moment.
 
-    ``feature_error`` is the l2 error of one row. A sum of blocks has at most BLOCK + n/BLOCK
-    roundings in each term, and the terms of a row have l2 norm ``radius``.
+    ``feature_error`` is the l2 error of one row. The terms of a row have l2 norm ``radius``, or
+    its square; every entry of a sum is rounded to fixed point by itself.
     """
-    steps = (BLOCK + n / BLOCK + 4) * _UNIT_ROUNDOFF * 1.01
-    mean = feature_error + steps * (radius + feature_error)
+    if n == 0:
+        return 0.0, 0.0
+    relative, fixed = sum_rounding(n, radius)
+    _, fixed_second = sum_rounding(n, radius**2)
+    mean = feature_error + relative * (radius + feature_error) + math.sqrt(dimension) * fixed / n
     second = (
-        2.01 * radius * feature_error + feature_error**2 + steps * (radius + feature_error) ** 2
+        2.01 * radius * feature_error
+        + feature_error**2
+        + relative * (radius + feature_error) ** 2
+        + dimension * fixed_second / n
     )
     return mean, second
 

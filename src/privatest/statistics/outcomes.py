@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["outcome_table", "success_count", "success_width"]
+from privatest.data.samples import Sample
+from privatest.engines.summaries import summarise
+from privatest.engines.sums import Counts
+
+__all__ = ["Rule", "outcome_table", "success_counts", "success_width"]
+
+Rule = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+"""Which of some rows are a success; it travels to other processes."""
 
 
-def success_count(outcomes: NDArray[np.bool_]) -> int:
-    """Return the number of successes."""
-    return int(np.count_nonzero(outcomes))
+def success_counts(*groups: tuple[Sample, Rule]) -> list[int]:
+    """Return the number of successes of each group, in one pass."""
+    asked = ((sample, partial(Counts, rule, 2)) for sample, rule in groups)
+    return [int(found.counts[1]) for found in summarise(*asked)]
 
 
 def success_width() -> int:
@@ -25,11 +34,11 @@ def success_width() -> int:
     return 1
 
 
-def outcome_table(groups: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
+def outcome_table(counts: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
     """Return successes and failures (columns) of each group (rows).
 
     A replaced row that may change its group leaves one cell and enters another: the table of
     :mod:`privatest.mechanisms.counts`, whose bounds it has.
     """
-    counts = [(success_count(group), len(group)) for group in groups]
-    return np.array([(won, size - won) for won, size in counts], dtype=np.int64)
+    pairs = zip(counts, sizes, strict=True)
+    return np.array([(won, size - won) for won, size in pairs], dtype=np.int64)

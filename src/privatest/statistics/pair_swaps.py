@@ -16,10 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import PermutationSensitivity
+from privatest.core.secret_order import secret_pair_bins
 from privatest.data.domain import Domain
-from privatest.kernels.features import FeatureMaps, sum_rows
+from privatest.data.samples import TwoSamples
+from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
+from privatest.kernels.sums import sum_rows
+from privatest.statistics.bin_sums import Pairs, block_additions, in_secret_bins
 from privatest.statistics.bins import (
     feature_rounding,
     one_below_other,
@@ -37,6 +42,7 @@ __all__ = [
     "permuted_swaps_exact",
     "permuted_swaps_features",
     "permuted_swaps_line",
+    "permuted_swaps_streamed",
 ]
 
 SWAP_BINS = 512  # bins of pairs, which are swapped together
@@ -61,9 +67,9 @@ def pair_swaps_sensitivity(diameter: float, total: int) -> PermutationSensitivit
 
 @dataclass(frozen=True, slots=True)
 class _Swaps:
-    """Row weights (g_a - g_b)/N and its negative, bins of pairs, and the sign of each bin."""
+    """Row weights g_a - g_b and its negative, bins of pairs, and the sign of each bin."""
 
-    weights: NDArray[np.float64]  # one for each row; a leftover row has 0
+    weights: NDArray[np.float64]  # one for each row, -1, 0 or 1; a leftover row has 0
     edges: NDArray[np.intp]  # where each bin starts, and the end
     signs: NDArray[np.float64]  # permutations × bins; the first row is as observed
 
@@ -73,15 +79,12 @@ class _Swaps:
     ) -> _Swaps:
         """Cut the pairs into bins and draw their signs."""
         total = len(labels)
-        pairs = total // 2
-        size = -(-pairs // SWAP_BINS)
-        edges = 2 * np.minimum(np.arange(0, pairs + size, size), pairs)
+        edges = np.concatenate([[0], np.cumsum(pair_bin_sizes(total))])
+        last = int(edges[-1])
         weights = np.zeros(total)
-        weights[0 : 2 * pairs : 2] = (labels[0 : 2 * pairs : 2] - labels[1 : 2 * pairs : 2]) / total
-        weights[1 : 2 * pairs : 2] = -weights[0 : 2 * pairs : 2]
-        signs = np.ones((n_permutations + 1, len(edges) - 1))
-        signs[1:] = 2.0 * rng.integers(2, size=signs[1:].shape) - 1.0
-        return cls(weights, edges, signs)
+        weights[0:last:2] = labels[0:last:2] - labels[1:last:2]
+        weights[1:last:2] = -weights[0:last:2]
+        return cls(weights, edges, swap_signs(len(edges) - 1, n_permutations, rng))
 
     @property
     def depth(self) -> float:
@@ -91,6 +94,49 @@ class _Swaps:
     def sums(self, matrix: NDArray[np.float64], edges: NDArray[np.intp]) -> NDArray[np.float64]:
         """Sum weighted rows of ``matrix``, which starts at edges[0], between edges."""
         return sum_rows(matrix, edges - edges[0], self.weights[edges[0] : edges[-1]])
+
+
+def pair_bin_sizes(total: int) -> list[int]:
+    """Return how many rows each bin of pairs has; a leftover row is in none."""
+    pairs = total // 2
+    size = -(-pairs // SWAP_BINS)
+    ends = 2 * np.minimum(np.arange(0, pairs + size, size), pairs)
+    return [int(rows) for rows in np.diff(ends)]
+
+
+def swap_signs(bins: int, n_permutations: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a sign for each bin: first as observed, then at random."""
+    signs = np.ones((n_permutations + 1, bins))
+    signs[1:] = 2.0 * rng.integers(2, size=signs[1:].shape) - 1.0
+    return signs
+
+
+def permuted_swaps_streamed(
+    samples: TwoSamples,
+    maps: FeatureMaps,
+    n_permutations: int,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+    *,
+    pairs: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Pairs | None]:
+    """Return T of features (members × permutations), a bound on its error, and secret pairs.
+
+    One pass over the rows, which may be anywhere; ``pairs`` as in :func:`binned_samples`. All rows
+    are computed: how many have weight is private, and time would tell.
+    """
+    total = len(samples.x) + len(samples.y)
+    sizes = pair_bin_sizes(total)
+    bins = secret_pair_bins(len(samples.x), len(samples.y), [*sizes, total % 2], noise)
+    x, y, kept = in_secret_bins(samples, bins, maps, noise, pairs=pairs)
+    signs = swap_signs(len(sizes), n_permutations, rng)
+    values = []
+    for index, (ours, theirs) in enumerate(zip(x, y, strict=True)):
+        differences = ours[: 2 * len(sizes) : 2] - theirs[: 2 * len(sizes) : 2]  # mixed pairs
+        features = maps.project(index, differences / total)
+        values.append(maps.measure(index, signs @ features))
+    additions = len(sizes) + 4 + block_additions(maps, total, total, bins[0].count)
+    return np.vstack(values), feature_rounding(maps, additions), kept
 
 
 def permuted_swaps_features(
@@ -125,8 +171,8 @@ def _features(
         for total, part in zip(sums, parts, strict=True):
             total[first : first + len(part)] += part
     values = [
-        maps.measure(index, swaps.signs @ maps.project(index, total))
-        for index, total in enumerate(sums)
+        maps.measure(index, swaps.signs @ maps.project(index, found / len(rows)))
+        for index, found in enumerate(sums)
     ]
     return np.vstack(values), feature_rounding(maps, swaps.depth)  # weights have mass <= 1
 
@@ -149,7 +195,7 @@ def permuted_swaps_line(
         return values[None, :], _ROUNDED
 
     def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
-        bins, own = bin_of_row[order], swaps.weights[order]
+        bins, own = bin_of_row[order], swaps.weights[order] / len(rows)
         return lambda chosen: np.take(swaps.signs[chosen], bins, axis=1) * own
 
     return metric.values(rows, weights, n_permutations + 1)
@@ -162,7 +208,7 @@ def _walks(
 
     Steps are -1, 0 or 1, so that sums over few rows fit into a byte.
     """
-    own = np.round(swaps.weights[order] * len(order)).astype(np.int8)
+    own = swaps.weights[order].astype(np.int8)
     count = len(swaps.signs)
 
     def part(chosen: slice) -> NDArray[np.int64]:
@@ -193,10 +239,9 @@ def permuted_swaps_cells(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean over lines of T from cells (1 × permutations), and a bound on its error."""
     swaps, total = _Swaps.draw(labels, n_permutations, rng), len(labels)
-    whole = np.round(swaps.weights * total)  # -1, 0 or 1
     found, errors = [], []
     for line in lines:
-        heights = line.heights(swaps.signs @ bin_sums(line, swaps.edges, whole))
+        heights = line.heights(swaps.signs @ bin_sums(line, swaps.edges, swaps.weights))
         found.append(line.distance(heights / total))
         errors.append(line.rounding)
     return np.mean(found, axis=0)[None, :], np.array([max(errors)])
@@ -237,7 +282,8 @@ def permuted_swaps_exact(
             if left[1][0] != right[1][0]:
                 block[down, across] += part.T
     squares = np.array([np.einsum("ij,ij->i", swaps.signs @ b, swaps.signs) for b in blocks])
-    # |error of w'Kw| <= (sum |w|)² times the error of an entry and of its sum; sum |w| <= 1
+    squares /= len(rows) ** 2
+    # |error of w'Kw| <= (sum |w|)² times the error of an entry and of its sum; sum |w| <= N
     errors = np.array(gram_roundings(kernels, domain)) + 2 * swaps.depth * UNIT_ROUNDOFF
     exact = np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors)
     return exact if maps is None else one_below_other(exact, _features(rows, maps, swaps))

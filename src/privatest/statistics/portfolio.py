@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
 from privatest.data.domain import Domain
-from privatest.kernels.columns import ColumnMap, Harmonics, PairMap
+from privatest.kernels.columns import ColumnMap, PairMap
+from privatest.kernels.harmonics import Harmonics
 from privatest.kernels.largest import MeanMap, ThresholdMap
 
 __all__ = [

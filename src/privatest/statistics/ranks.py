@@ -9,6 +9,7 @@ and the widths hold both ways. Proofs: docs/proofs/rank-tests.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
+from privatest.core.secret_order import row_coins
+from privatest.data.samples import Sample
+from privatest.engines.summaries import summarise
 
 __all__ = [
     "Symmetry",
@@ -207,15 +211,32 @@ def symmetry_width() -> int:
     return 2
 
 
-def sign_balance(d: Values, coins: NDArray[np.bool_]) -> int:
-    """Return 2S - n, where S counts positive differences and zeros whose coin is true.
+def sign_balance(differences: Sample, key: bytes) -> int:
+    """Return 2S - n, where S counts positive differences and zeros whose secret coin is true.
 
     Examples
     --------
-    >>> sign_balance(np.array([3.0, -2.0, 0.0]), np.array([False, True, True]))
+    >>> sign_balance(Sample(np.array([[3.0], [-2.0], [5.0]]), None), b"secret")
     1
     """
-    return 2 * int(_positive(d, coins).sum()) - len(d)
+    (found,) = summarise((differences, partial(_Signs, key)))
+    return 2 * found.positive - len(differences)
+
+
+class _Signs:
+    """The number of positive differences."""
+
+    __slots__ = ("key", "positive")
+
+    def __init__(self, key: bytes) -> None:
+        self.key, self.positive = key, 0
+
+    def update(self, rows: Values, start: int) -> None:
+        coins = row_coins(self.key, start, start + len(rows))
+        self.positive += int(_positive(rows[:, 0], coins).sum())
+
+    def merge(self, other: _Signs) -> None:
+        self.positive += other.positive
 
 
 def sign_width() -> int:

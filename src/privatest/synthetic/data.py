@@ -202,7 +202,8 @@ class SyntheticData(Questions):
         schema = self.facts.schema
         counted = schema is not None and len(self.measured) > 0
         if schema is not None and counted and self.coefficients is None:
-            return TableMeans(self.columns, self.weights, self.measured, schema, self.facts.n)
+            own = (self.measured, schema, self.facts.n, self.facts.starts)
+            return TableMeans(self.columns, self.weights, *own)
         if self.coefficients is None or self.facts.kernel is None:
             return None
         kernel, domain, points = self.embedding()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import Amount, Budget, gaussian_scale
+from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import (
     Rng,
     integer_at_least,
@@ -27,7 +27,6 @@ from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
-from privatest.mechanisms.additive import gaussian, gaussian_part, gaussian_part_scale
 from privatest.synthetic.answering.estimates import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding.atoms import ATOM_SHARE, has_atoms, measure_atoms
@@ -39,6 +38,7 @@ from privatest.synthetic.embedding.points import (
     check_size,
     snapping,
 )
+from privatest.synthetic.embedding.sharing import with_rest
 from privatest.synthetic.embedding.shrinkage import Denoised, denoise, nested_moments
 from privatest.synthetic.embedding.subspace import (
     coefficient_sensitivity,
@@ -50,7 +50,7 @@ from privatest.synthetic.embedding.subspace import (
 from privatest.synthetic.embedding.weights import Weights, best_points, weighted
 from privatest.synthetic.tables.measured import Measured
 from privatest.synthetic.tables.measuring import tables_release
-from privatest.synthetic.tables.plan import suits_tables, tables_of
+from privatest.synthetic.tables.plan import Bins, suits_tables, tables_of
 
 __all__ = ["release"]
 
@@ -70,6 +70,7 @@ def release(
     delta: Amount,
     method: Method = "auto",
     n_points: int | None = None,
+    bins: Bins | None = None,
     weights: Weights | None = None,
     weight_bound: float = 1.0,
     n_frequencies: int = 10_000,
@@ -104,15 +105,21 @@ def release(
         The budget. The mechanism needs delta > 0.
     method : {"auto", "tables", "subspace", "features"}
         "tables": rows that fit noisy counts of each column and of pairs of columns; the counts
-        are released too. "subspace" (Algorithm 1): public points, private weights; a tenth of
-        the budget counts the schema's atoms, if there are any. "features"
+        are released too. "subspace" (Algorithm 1): public points, private weights. "features"
         (Algorithm 2): points and weights are fitted to a noisy mean of random Fourier features.
+        In both a tenth of the budget counts the schema's atoms, if there are any.
         "auto" takes "tables" if there are categories, atoms or more than two columns and none
         of the options of "subspace" is given, else "subspace".
     n_points : int, optional
         Rows to release, by default all public points, or 500. If there are more public points,
         the best are chosen after noise was added, and no more than stand out from the noise.
         For "tables" any number; by default that of the private rows, or 50,000 if it is less.
+    bins : {"adaptive", "even"}, optional
+        For "tables", of numbers with many values: 128 bins of equal length between the bounds
+        ("even"), or finer ones where noisy counts show many rows ("adaptive", the default).
+        Looking for them takes up to a tenth of the budget, and a thirtieth if no bin holds an
+        eighth of the rows; nothing if noise would hide them, by n and the budget. The bins that
+        are found are public.
     weights : {"signed", "bounded", "nonnegative", "equal"}, optional
         "signed" (default for "subspace") is nearest in the RKHS. "bounded" has |w|₁ <=
         ``weight_bound``. "nonnegative" (default for "features") sums to 1, so that
@@ -172,6 +179,10 @@ def release(
         method = "tables" if plain and suits_tables(bounds, x) else "subspace"
     elif method == "tables" and own:
         raise ParameterError(f"{own[0]} must not be given for method='tables'.")
+    if bins is not None:
+        one_of("bins", bins, get_args(Bins))
+        if method != "tables":
+            raise ParameterError("bins needs method='tables'.")
     chosen = _weights(method, weights)
     number("weight_bound", weight_bound, above=0)
     if tolerance is not None:
@@ -179,13 +190,14 @@ def release(
     integer_at_least("n_frequencies", n_frequencies, 1)
     generator, source = public_generator(rng), noise_source(noise)
     if method == "tables":
-        sample, rounds, size = tables_of(x, bounds, n_points, budget)
+        sample, rounds, size = tables_of(x, bounds, n_points, budget, bins or "adaptive")
         return tables_release(
             sample, rounds, n_rows=size, rng=generator, noise=source, progress=progress
         )
     plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
-    atoms: tuple[Measured, ...] = ()
+    atoms = _atoms(x, plan, budget, source)
+    rest = 1 - ATOM_SHARE if atoms else None
     if method == "features":
         points, fitted, measured = features_release(
             plan.sample,
@@ -197,19 +209,18 @@ def release(
             weights=chosen,
             weight_bound=weight_bound,
             budget=budget,
+            share=rest,
             rng=generator,
             noise=source,
             progress=progress,
         )
         before = None
     else:
-        atoms = _atoms(x, plan, budget, source)
-        rest = 1 - ATOM_SHARE if atoms else None
         points, fitted, before, measured = _subspace(
             plan, chosen, weight_bound, tolerance, budget, rest, generator, source
         )
     facts = Facts(
-        n=len(plan.sample.rows),
+        n=len(plan.sample),
         spent=budget,
         method=f"{method} ({plan.kernel.family} kernel)",
         kernel=plan.kernel,
@@ -228,7 +239,7 @@ def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[
     schema = plan.sample.schema
     if schema is None or not has_atoms(schema):
         return ()
-    return measure_atoms(encode_sample(x, schema, units="own").rows, schema, budget, noise)
+    return measure_atoms(encode_sample(x, schema, units="own"), schema, budget, noise)
 
 
 def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
@@ -299,18 +310,13 @@ def _subspace(
 
     ``share`` is what the coefficients take of the budget; None for all of it.
     """
-    rows, n = plan.sample.rows, len(plan.sample.rows)
+    rows, n = plan.sample.rows, len(plan.sample)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
     exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
-    if share is None:
-        sigma = gaussian_scale(sensitivity.value, budget)
-        noisy = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=noise)
-    else:
-        sigma = gaussian_part_scale(exact.size, sensitivity, budget, share)
-        noisy = gaussian_part(
-            exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
-        )
+    noisy, sigma = with_rest(
+        exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
+    )
     # from here on everything is post-processing
     points, coordinates = plan.points, space.coordinates
     known, *fewer = nested_moments(coordinates)

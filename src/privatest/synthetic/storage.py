@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["document", "from_document", "load", "save", "summary"]
 
 _KEY = b"privatest"
-_VERSION = 2
+_VERSION = 3  # since there are bins that were bought; files without any are of version 2
 _DRAWS = "draws"
 _FITTED = "nonnegative"
 _PLAIN = {"double": "<f8", "int64": "<i8"}  # Arrow's types of numbers, as NumPy has them
@@ -146,7 +146,7 @@ def _read(source: str | os.PathLike[str] | io.BytesIO, name: str) -> SyntheticDa
 def _facts(release: SyntheticData) -> dict[str, Any]:
     facts, kernel = release.facts, release.facts.kernel
     return {
-        "version": _VERSION,
+        "version": _VERSION if facts.starts else _VERSION - 1,
         "n": facts.n,
         "epsilon": str(facts.spent.epsilon),
         "delta": str(facts.spent.delta),
@@ -168,6 +168,7 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
         "coefficients": _coefficients(release.coefficients),
         "draws": release.draws.shape[1] > 0,
         "signed": release.before is not None,
+        **({"starts": dict(facts.starts)} if facts.starts else {}),
         **({"measured": [t.to_dict() for t in release.measured]} if release.measured else {}),
     }
 
@@ -191,6 +192,7 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
         sigma=float(facts["sigma"]),
         parameters=dict(facts["parameters"]),
         simulated=bool(facts["simulated"]),
+        starts={name: tuple(map(float, own)) for name, own in facts.get("starts", {}).items()},
     )
     own = _weighting(table, weight, draws)
     before = _weighting(table, *signed) if signed else None

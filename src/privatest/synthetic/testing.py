@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.synthetic.answering.asking import flat
+from privatest.synthetic.tables.cells import schema_cells
 from privatest.synthetic.tables.measured import Measured
 from privatest.synthetic.tables.null_tests import (
     Counted,
@@ -241,20 +243,37 @@ def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[Counted, Coun
         for second in b.measured:
             if first.columns != second.columns or not (first.is_table and second.is_table):
                 continue
-            both = zip(first.groups, second.groups, strict=True)
+            tables = ((_finer(first, a, b), a), (_finer(second, b, a), b))
+            both = zip(tables[0][0].groups, tables[1][0].groups, strict=True)
             groups = tuple(common_groups(*pair) for pair in both)
             if min(int(group.max()) for group in groups) < 1 and first.counts.size > 1:
                 continue
             name = " × ".join(first.columns)
-            pair = tuple(
-                _counted(table, groups, release) for table, release in ((first, a), (second, b))
-            )
+            pair = tuple(_counted(table, groups, release) for table, release in tables)
             size = pair[0].counts.size
             if name not in found or size > found[name][0].counts.size:
                 found[name] = (pair[0], pair[1])
     if not found:
         raise ParameterError("the two releases have no table in common.")
     return found
+
+
+def _finer(table: Measured, release: SyntheticData, other: SyntheticData) -> Measured:
+    """Return a table with groups of cells that both releases' cells are made of."""
+    names, starts, others = table.columns, release.facts.starts, other.facts.starts
+    if all(starts.get(name) == others.get(name) for name in names):
+        return table
+    assert release.facts.schema is not None
+    schema = release.facts.schema
+    own, theirs = (
+        dict(zip(schema.columns, schema_cells(schema, each), strict=True))
+        for each in (starts, others)
+    )
+    groups = []
+    for name, group in zip(names, table.groups, strict=True):
+        finer = np.union1d(own[name].lowest, theirs[name].lowest)
+        groups.append(group[own[name].codes(finer)])
+    return replace(table, groups=tuple(groups))
 
 
 def _counted(

@@ -21,8 +21,8 @@ from privatest.laws.proportions import NO_NOISE, share_interval
 from privatest.laws.tulap import LatticeTulap
 from privatest.means.estimates import MeanEstimate
 from privatest.mechanisms.lattice import noise_law, noisy_integer
-from privatest.statistics.outcomes import success_count, success_width
-from privatest.tables.outcomes import Outcomes, read_outcomes
+from privatest.statistics.outcomes import success_width
+from privatest.tables.outcomes import Outcomes, count_successes, read_outcomes
 
 __all__ = ["binom_test", "private_share"]
 
@@ -194,7 +194,8 @@ def _release(outcomes: Outcomes, budget: Budget, noise: NoiseSource) -> tuple[fl
     if len(outcomes) < 1:
         raise DataError("x must have at least 1 row.")
     law = noise_law(success_width() * outcomes.rows_per_person, budget, "auto")
-    return noisy_integer(success_count(outcomes.values), law=law, noise=noise), law
+    (count,) = count_successes([outcomes])
+    return noisy_integer(count, law=law, noise=noise), law
 
 
 def _pvalue(

@@ -78,8 +78,9 @@ def chi2_contingency(
     -----
     Without noise the statistic is Pearson's, that of SciPy with ``correction=False``. The p-value
     is the largest over five scenarios of the margins: the likely ones, and others 2 standard errors
-    more and less equal. Tables are simulated from each, with their noise. That the level holds is
-    measured, from 5 rows and expected counts below 1 on, not proved: docs/proofs/contingency.md.
+    nearer to one category and to equal shares. Tables are simulated from each, with their noise.
+    That the level holds is measured, from 5 rows and expected counts below 1 on, not proved:
+    docs/proofs/contingency.md.
 
     Cramér's V is estimated where the released statistic is the median, so neither chance nor noise
     pushes it up; SciPy's ``association`` is larger on small tables. Its interval inverts the

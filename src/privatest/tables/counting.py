@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,10 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.categories import Category, spelling
-from privatest.data.samples import Sample, encode_sample
+from privatest.data.samples import Sample, beside, encode_sample
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.data.tables import read_data
+from privatest.engines.sums import counts_of
 
 __all__ = ["cell_counts", "read_category", "spelled"]
 
@@ -71,9 +74,14 @@ def cell_counts(columns: Sequence[Sample], levels: Sequence[int]) -> NDArray[np.
     A replaced row leaves one cell and enters another: the counts move by 2 in the l1 norm and by
     sqrt(2) in the l2 norm. Proof: docs/proofs/counts.md.
     """
-    codes = [column.values.astype(np.intp) for column in columns]
-    cells = np.ravel_multi_index(codes, tuple(levels))
-    return np.bincount(cells, minlength=int(np.prod(levels))).reshape(levels)
+    shape = tuple(levels)
+    cells_of = partial(_cells, shape)
+    (found,) = counts_of(beside(*columns), cells_of=cells_of, size=math.prod(shape))
+    return found.reshape(shape)
+
+
+def _cells(shape: tuple[int, ...], rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.asarray(np.ravel_multi_index(tuple(rows.astype(np.intp).T), shape))
 
 
 def spelled(categories: Sequence[Category]) -> tuple[str, ...]:

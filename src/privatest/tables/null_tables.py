@@ -6,6 +6,7 @@ All of it is post-processing of a released table. Proof: docs/proofs/contingency
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ __all__ = [
     "independence_statistic",
     "likely_margins",
     "margin_scenarios",
+    "null_counts",
     "on_simplex",
     "simulate",
     "with_total",
@@ -112,11 +114,35 @@ def simulate(shares: Floats, n: int, noise: Floats, rng: np.random.Generator) ->
     return drawn + noise
 
 
+def null_counts(
+    scenarios: Sequence[Floats], n: int, count: int, rng: np.random.Generator
+) -> Iterator[Floats]:
+    """Yield tables of n rows for each scenario; those of one are those of the first, but few rows.
+
+    A row of cell i stays there with probability min(1, q_i/p_i), p the shares of the first scenario
+    and q those of another; else it goes to a cell with q_j > p_j, with probability proportional to
+    q_j - p_j. So it is in cell j with probability q_j, exactly, and as few rows as possible differ.
+    Were tables drawn anew, the largest of several shares of them would be too large by chance.
+    """
+    shape, p = scenarios[0].shape, (scenarios[0] / scenarios[0].sum()).ravel()
+    first = rng.multinomial(n, p, size=count)
+    yield first.reshape(count, *shape).astype(np.float64)
+    for scenario in scenarios[1:]:
+        q = (scenario / scenario.sum()).ravel()
+        stays = np.minimum(1.0, q / np.maximum(p, 1e-300))
+        kept, more = rng.binomial(first, stays), np.maximum(q - p, 0.0)
+        if more.sum() > 0:
+            kept = kept + rng.multinomial(n - kept.sum(axis=1), more / more.sum())
+        yield kept.reshape(count, *shape).astype(np.float64)
+
+
 def margin_scenarios(table: Floats, n: int, variance: float) -> list[Floats]:
     """Return independent tables of shares whose margins go with a released table.
 
-    The likely margins, and those 2 standard errors further from equal shares and nearer to them, in
-    all four ways: a law under the null hypothesis depends on how unequal the margins are.
+    The likely margins, and those 2 standard errors nearer to a single category and nearer to equal
+    shares, in all four ways: a law under the null hypothesis depends on how unequal the margins
+    are. If noise hides them all rows may be in one cell, and there the statistic, which takes them
+    for equal, is largest.
     """
     z = with_total(table, n)
     rows, columns = z.shape
@@ -133,9 +159,11 @@ def _margin_range(shares: Floats, n: int, variance: float) -> tuple[Floats, Floa
     far = math.sqrt(float(away @ away))
     towards = away / far if far > 0 else np.eye(k)[0] - 1 / k
     inside = on_simplex(shares)
-    error = math.sqrt(float(towards**2 @ (inside * (1 - inside) / n + variance)))
-    unequal = on_simplex(shares + _REACH * error * towards)
-    equal = on_simplex(1 / k + max(0.0, far - _REACH * error) * towards)
+    reach = _REACH * math.sqrt(float(towards**2 @ (inside * (1 - inside) / n + variance)))
+    # one category in place of many: under noise an even direction would lead to two or three
+    way = np.eye(k)[int(np.argmax(shares))] - shares
+    unequal = on_simplex(shares + min(1.0, reach / max(math.hypot(*way), 1e-300)) * way)
+    equal = on_simplex(1 / k + max(0.0, far - reach) * towards)
     return likely_margins(shares, variance), unequal, equal
 
 
@@ -156,7 +184,8 @@ def independence_pvalue(
     own = float(independence_statistic(table, n, law.variance))
     noise = law.draws((simulations, *table.shape), rng)
     most = 0
-    for shares in margin_scenarios(table, n, law.variance):
-        drawn = independence_statistic(simulate(shares, n, noise, rng), n, law.variance)
+    scenarios = margin_scenarios(table, n, law.variance)
+    for counts in null_counts(scenarios, n, simulations, rng):
+        drawn = independence_statistic(counts + noise, n, law.variance)
         most = max(most, int((drawn >= own * (1 - _CLOSE)).sum()))
     return own, (1 + most) / (simulations + 1)

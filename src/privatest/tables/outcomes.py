@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,28 +14,49 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.data.bounds import Bounds
 from privatest.data.categories import MISSING, UNKNOWN, Categories, Category, spelling
 from privatest.data.columns import category_blocks, one_column, refuse_missing
-from privatest.data.samples import encode_sample
+from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.source import Source
+from privatest.data.stream import Held, Stream
 from privatest.data.tables import read_data
+from privatest.statistics.outcomes import Rule, success_counts
 
-__all__ = ["Outcomes", "check_success", "read_outcomes"]
+__all__ = ["Outcomes", "check_success", "count_successes", "read_outcomes"]
 
 _WORDS = {"true": 1.0, "false": 0.0}
 _TRUE = ("1", "true")  # what a success is where nobody says
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
+@dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """Whether each row is a success, what is hidden, and what the column is called."""
+    """Rows of one column, and the public rule that says which are a success."""
 
-    values: NDArray[np.bool_]
-    unit: str = "row"
-    rows_per_person: int = 1
-    names: tuple[str, ...] | None = None
+    sample: Sample
+    won: Rule
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        return len(self.values)
+        return len(self.sample)
+
+    @property
+    def unit(self) -> str:
+        """What is hidden."""
+        return self.sample.unit
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person has."""
+        return self.sample.rows_per_person
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """What the column is called."""
+        return self.sample.names
+
+
+def count_successes(groups: Sequence[Outcomes]) -> list[int]:
+    """Return the number of successes of each group: the one pass over rows."""
+    return success_counts(*((group.sample, group.won) for group in groups))
 
 
 def read_outcomes(data: Any, bounds: Bounds, success: Category | None, name: str) -> Outcomes:
@@ -51,21 +74,27 @@ def read_outcomes(data: Any, bounds: Bounds, success: Category | None, name: str
     if success is not None and not isinstance(success, (str, bool, int, float)):
         raise ParameterError("success must be a category: text, a number, true or false.")
     if bounds is None and success is not None:
-        return Outcomes(_labelled(data, success, name))
+        return Outcomes(Sample(_labelled(data, success, name), None), partial(_equals, 1.0))
     sample = encode_sample(data, bounds, name, units="own")
-    if sample.rows.shape[1] != 1:
+    if sample.width != 1:
         raise DataError(f"{name} must be one column.")
-    values = sample.values
     column = None if sample.schema is None else next(iter(sample.schema.columns.values()))
     if isinstance(column, CategoricalColumn):
-        won = values == _code(column, success)
-    elif success is None:
-        won = values == 1
-        if not (won | (values == 0)).all():
-            raise DataError(f"{name} must hold 0 and 1; or name the value that is a success.")
-    else:
-        won = values == _number(success)
-    return Outcomes(won, sample.unit, sample.rows_per_person, sample.names)
+        return Outcomes(sample, partial(_equals, float(_code(column, success))))
+    if success is None:
+        return Outcomes(sample, partial(_is_one, name))
+    return Outcomes(sample, partial(_equals, _number(success)))
+
+
+def _equals(value: float, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.asarray(rows[:, 0] == value)
+
+
+def _is_one(name: str, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    won: NDArray[np.bool_] = rows[:, 0] == 1
+    if not (won | (rows[:, 0] == 0)).all():
+        raise DataError(f"{name} must hold 0 and 1; or name the value that is a success.")
+    return won
 
 
 def check_success(schema: Schema, success: Category | None) -> None:
@@ -82,17 +111,27 @@ def check_success(schema: Schema, success: Category | None) -> None:
             )
 
 
-def _labelled(data: Any, success: Category, name: str) -> NDArray[np.bool_]:
+def _labelled(data: Any, success: Category, name: str) -> Held:
+    """Return 1 for a success and 0 for all else, of a column that nobody has described."""
     table = read_data(data, name)
     if table.width != 1:
         raise DataError(f"{name} must be one column.")
+    if isinstance(data, Source):
+        return Stream(data, partial(_write_labels, success=success, name=name), 1)
+    return _encoded_labels(data, success, name)
+
+
+def _write_labels(batch: Any, out: NDArray[np.float64], success: Category, name: str) -> None:
+    out[:] = _encoded_labels(batch, success, name)
+
+
+def _encoded_labels(data: Any, success: Category, name: str) -> NDArray[np.float64]:
+    column = one_column(read_data(data, name).column(0), name)
     labels = Categories.labelled([spelling(success)])
-    column = one_column(table.column(0), name)
     codes = np.concatenate([np.empty(0, np.intp), *category_blocks(column, labels, name)])
     if (codes == MISSING).any():
         refuse_missing(name)
-    won: NDArray[np.bool_] = codes == 0
-    return won
+    return np.asarray(codes == 0, dtype=np.float64)[:, None]
 
 
 def _code(column: CategoricalColumn, success: Category | None) -> int:

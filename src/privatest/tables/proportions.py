@@ -21,9 +21,9 @@ from privatest.data.categories import Category
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.counts import count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
-from privatest.statistics.outcomes import outcome_table, success_count, success_width
+from privatest.statistics.outcomes import outcome_table, success_width
 from privatest.tables.contrasts import difference_interval, equivalence, ratio_ends
-from privatest.tables.outcomes import Outcomes, read_outcomes
+from privatest.tables.outcomes import Outcomes, count_successes, read_outcomes
 from privatest.tables.private_shares import PrivateShares
 from privatest.tables.public_shares import PublicShares
 
@@ -285,18 +285,18 @@ def _read(
 def _release(
     read: _Read, budget: Budget, adjacency: Adjacency, noise: NoiseSource
 ) -> PublicShares | PrivateShares:
-    rows, outcomes = read.rows_per_person, [group.values for group in read.groups]
+    rows, won = read.rows_per_person, count_successes(read.groups)
     if adjacency == "row":
         law = count_noise(4, budget, rows_per_person=rows)
-        table = outcome_table(outcomes).ravel()
+        table = outcome_table(won, read.sizes).ravel()
         cells = noisy_counts(table, law=law, budget=budget, rows_per_person=rows, noise=noise)
         return PrivateShares(tuple(cells.tolist()), sum(read.sizes), law)
-    each = budget if adjacency == "one" else budget.divided(len(outcomes))
+    each = budget if adjacency == "one" else budget.divided(len(won))
     # Rows of one person may lie in several groups. Tulap noise can cost all of epsilon for a
     # move by 1, in each group; with Laplace noise the costs of the moves add up to epsilon.
     kind: Mechanism = "auto" if rows == 1 or adjacency == "both" else "laplace"
     lattice = noise_law(success_width() * rows, each, kind)
-    counts = [noisy_integer(success_count(own), law=lattice, noise=noise) for own in outcomes]
+    counts = [noisy_integer(own, law=lattice, noise=noise) for own in won]
     return PublicShares(tuple(counts), tuple(read.sizes), lattice)
 
 

@@ -35,6 +35,8 @@ RELABELS: tuple[str, ...] = get_args(Relabel)
 # Swaps have less noise, permutations a smaller statistic under the null hypothesis: their power
 # is the same near this N epsilon² (benchmarks/power/groups.py).
 _EQUAL_POWER: dict[Release, float] = {"decision": 250.0, "pvalue": 350.0}
+# Permuting labels takes 64 times as long, and all rows have to be held: beyond this it is not done.
+_MOST_PERMUTED = 2_000_000
 
 
 def check_relabel(relabel: Relabel, adjacency: Adjacency) -> None:
@@ -50,16 +52,16 @@ def swaps_labels(
     """Return whether labels are swapped in pairs: a rule of public numbers only."""
     if relabel != "auto":
         return relabel == "swap"
-    return total * (epsilon / rows_per_person) ** 2 < _EQUAL_POWER[release]
+    strength = total * (epsilon / rows_per_person) ** 2
+    return strength < _EQUAL_POWER[release] or total > _MOST_PERMUTED
 
 
 def labelled_rows(
-    samples: TwoSamples, noise: NoiseSource
+    x: NDArray[np.float64], y: NDArray[np.float64], noise: NoiseSource
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return all rows in a secret order, and a label for each: 1 for x, 0 for y."""
-    order = noise.permutation(len(samples.x) + len(samples.y))
-    rows = np.vstack([samples.x.rows, samples.y.rows])[order]
-    return rows, (order < len(samples.x)).astype(np.float64)
+    order = noise.permutation(len(x) + len(y))
+    return np.vstack([x, y])[order], (order < len(x)).astype(np.float64)
 
 
 def check_sizes(samples: TwoSamples, adjacency: Adjacency) -> None:

@@ -7,8 +7,8 @@ budget, and samples of any sizes. Proof: docs/proofs/moments.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,8 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of, reject
-from privatest.data.samples import TwoSamples, encode_samples
-from privatest.kernels.embedding import (
-    BLOCK,
-    Embedding,
-    MeanEmbedding,
-    SmoothCharacteristic,
-    feature_blocks,
-)
+from privatest.data.samples import TwoSamples, beside, encode_samples
+from privatest.kernels.embedding import Embedding, MeanEmbedding, SmoothCharacteristic
 from privatest.mechanisms.moments import nearest_psd, release_difference, release_moments
 from privatest.statistics.moment_test import PooledMoments, pooled_covariance
 from privatest.statistics.moments import Moments, moments
@@ -40,6 +34,7 @@ __all__ = [
     "distinguishing_features",
     "embedding_estimates",
     "embedding_facts",
+    "feature_differences",
     "pair_moments",
     "read_inputs",
     "released_moments",
@@ -108,24 +103,27 @@ def read_inputs(
 
 def sample_moments(inputs: Inputs, embedding: Embedding) -> tuple[Moments, Moments]:
     """Mean and second moment of each sample's features, in one pass."""
-    x, y = (
-        moments(feature_blocks(embedding, sample.rows), embedding.dimension)
-        for sample in inputs.samples
+    x, y = moments(
+        *inputs.samples, psi=embedding, dimension=embedding.dimension, radius=embedding.radius
     )
     return x, y
 
 
-def difference_blocks(inputs: Inputs, embedding: Embedding) -> Iterator[NDArray[np.float64]]:
-    """Features of x minus those of y, for paired rows."""
-    x, y = (sample.rows for sample in inputs.samples)
-    for start in range(0, len(x), BLOCK):
-        part = slice(start, start + BLOCK)
-        yield embedding(x[part]) - embedding(y[part])
+def feature_differences(embedding: Embedding, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Features of x minus those of y, for pairs of rows side by side."""
+    x, y = np.split(rows, 2, axis=1)
+    return embedding(np.ascontiguousarray(x)) - embedding(np.ascontiguousarray(y))
 
 
 def pair_moments(inputs: Inputs, embedding: Embedding) -> Moments:
     """Mean and second moment of the differences of paired rows."""
-    return moments(difference_blocks(inputs, embedding), embedding.dimension)
+    (pairs,) = moments(
+        beside(*inputs.samples),
+        psi=partial(feature_differences, embedding),
+        dimension=embedding.dimension,
+        radius=embedding.spread,
+    )
+    return pairs
 
 
 def released_moments(inputs: Inputs, embedding: Embedding) -> PooledMoments:

@@ -6,6 +6,7 @@ One pass over the rows, then sums over bins: labels are permuted, or signs of pa
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
@@ -14,21 +15,29 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Amount, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
+from privatest.core.secret_order import secret_bins
 from privatest.core.validation import Rng, integer_at_least, one_of, public_generator
+from privatest.data.samples import beside
+from privatest.engines.summaries import summarise
 from privatest.kernels.embedding import Embedding
-from privatest.kernels.features import sum_rows
 from privatest.kernels.kernels import KernelFamily
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.statistics.bins import parallel, tiles, two_sample_bins
+from privatest.statistics.binned_moments import BinnedMoments, binned_rounding
+from privatest.statistics.bins import BinLayout, rows_per_bin
 from privatest.statistics.correlation import (
     Scale,
     correlation,
     correlation_rounding,
     straightened,
 )
-from privatest.statistics.moments import Moments, moments_rounding
+from privatest.statistics.moments import Moments
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
-from privatest.two_sample.embedding_moments import Inputs, embedding_facts, read_inputs
+from privatest.two_sample.embedding_moments import (
+    Inputs,
+    embedding_facts,
+    feature_differences,
+    read_inputs,
+)
 from privatest.two_sample.embedding_statistic import embedding_scale
 
 __all__ = ["me_permutation_test", "relabelled", "scf_permutation_test"]
@@ -277,29 +286,32 @@ def relabelled(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed labels and for permuted ones: one pass, then sums over bins."""
-    x, y = inputs.samples.x.rows, inputs.samples.y.rows
-    orders = inputs.noise.permutation(len(x)), inputs.noise.permutation(len(y))
-    bins = two_sample_bins(x, y, *orders, size=None, max_bins=_MAX_BINS)
-    edges, total = bins.edges, bins.n + bins.m
-
-    def part(
-        tile: tuple[int, NDArray[np.intp]],
-    ) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-        first, inner = tile
-        features = embedding(bins.rows(inner[0], inner[-1]))
-        return first, sum_rows(features, inner - inner[0]), features.T @ features
-
-    size = embedding.dimension
-    sums, second = np.zeros((len(edges) - 1, size)), np.zeros((size, size))
-    for first, sums_part, second_part in parallel(part, tiles(edges), total * size):
-        sums[first : first + len(sums_part)] += sums_part
-        second += second_part
-    pooled = Moments(total, sums.sum(axis=0) / total, second / total)
+    n, m = map(len, inputs.samples)
+    layout = BinLayout(n, m, rows_per_bin(n, m, None, _MAX_BINS))
+    asked = []
+    for sample, count in zip(inputs.samples, layout.counts, strict=True):
+        left = len(sample) - count * layout.size
+        bins = secret_bins([layout.size] * count + [left], inputs.noise)
+        sizes = len(sample), layout.size
+        made = partial(BinnedMoments, embedding, embedding.dimension, bins, sizes, embedding.radius)
+        asked.append((sample, made))
+    x, y = summarise(*asked)
+    own, others, total = x.sums.value, y.sums.value, n + m
+    sums = np.vstack([own[:-1], others[:-1], own[-1:], others[-1:]])
+    pooled = Moments(total, sums.sum(axis=0) / total, (x.second.value + y.second.value) / total)
     # labels are sqrt(m/n) and -sqrt(n/m): sqrt(nm) times the weights 1/n and -1/m
-    weights = bins.weights(bins.membership(n_permutations, rng))
-    products = math.sqrt(bins.n * bins.m) / total * (weights @ sums)
-    # each sum is over at most size + bins terms in some order, as in one pass over blocks
-    return _straight(products, pooled, scale, embedding.radius, embedding.rounding, len(edges))
+    weights = layout.weights(layout.membership(n_permutations, rng))
+    products = math.sqrt(n * m) / total * (weights @ sums)
+    rounding = binned_rounding(
+        total,
+        min(n, m),
+        len(sums),
+        layout.size,
+        embedding.radius,
+        embedding.rounding,
+        embedding.dimension,
+    )
+    return _straight(products, pooled, scale, embedding.radius, rounding)
 
 
 def _flipped(
@@ -310,23 +322,21 @@ def _flipped(
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed differences and for bins of them with flipped signs."""
-    x, y = inputs.samples.x.rows, inputs.samples.y.rows
-    order = inputs.noise.permutation(len(x))
-    edges = np.linspace(0, len(x), min(len(x), _PAIR_BINS) + 1).astype(np.intp)
-    size = embedding.dimension
-    sums, second = np.zeros((len(edges) - 1, size)), np.zeros((size, size))
-    for first, inner in tiles(edges):
-        rows = order[inner[0] : inner[-1]]
-        differences = embedding(x[rows]) - embedding(y[rows])
-        part = sum_rows(differences, inner - inner[0])
-        sums[first : first + len(part)] += part
-        second += differences.T @ differences
-    pooled = Moments(len(x), sums.sum(axis=0) / len(x), second / len(x))
+    n, size, reach = len(inputs.samples.x), embedding.dimension, embedding.spread
+    edges = np.linspace(0, n, min(n, _PAIR_BINS) + 1).astype(np.intp)
+    in_bins = np.diff(edges).tolist()
+    psi = partial(feature_differences, embedding)
+    bins = secret_bins(in_bins, inputs.noise)
+    made = partial(BinnedMoments, psi, size, bins, (n, max(in_bins)), reach)
+    (found,) = summarise((beside(*inputs.samples), made))
+    sums = found.sums.value
+    pooled = Moments(n, sums.sum(axis=0) / n, found.second.value / n)
     signs = np.ones((n_permutations + 1, len(sums)))
     signs[1:] = rng.choice([-1.0, 1.0], size=(n_permutations, len(sums)))
-    products = signs @ sums / len(x)
-    reach, error = embedding.spread, 2 * embedding.rounding
-    return _straight(products, pooled, scale, reach, error, len(edges))
+    products = signs @ sums / n
+    error = 2 * embedding.rounding
+    rounding = binned_rounding(n, n, len(sums), max(in_bins), reach, error, size)
+    return _straight(products, pooled, scale, reach, rounding)
 
 
 def _straight(
@@ -334,12 +344,9 @@ def _straight(
     pooled: Moments,
     scale: Scale,
     reach: float,
-    feature_error: float,
-    n_bins: int,
+    rounding: tuple[float, float],
 ) -> tuple[NDArray[np.float64], float]:
-    mean, second = moments_rounding(pooled.n, reach, feature_error)
-    # tiles are smaller than the blocks of that bound, but there are more sums of sums
-    extra = (n_bins + pooled.n / 1024) * 2.0**-52 * reach
-    errors = 2 * (mean + extra), mean + extra, second + extra * reach
+    mean, second = rounding
+    errors = 2 * mean, mean, second
     error = correlation_rounding(products.shape[1], scale, reach, errors)
     return straightened(correlation(products, pooled, scale), scale), error

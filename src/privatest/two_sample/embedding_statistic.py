@@ -86,7 +86,7 @@ def embedding_statistic(
         reach, feature_error = embedding.radius, embedding.rounding
         # the variance of vectors in a ball is E|psi - psi'|²/2, and at most E|psi|²
         variance = min(embedding.radius**2, embedding.spread**2 / 2)
-    mean, second = moments_rounding(pooled.n, reach, feature_error)
+    mean, second = moments_rounding(pooled.n, reach, embedding.dimension, feature_error)
     errors = 2 * mean, mean, second
     error = correlation_rounding(embedding.dimension, scale, reach, errors)
     value = straightened(correlation(products[None], pooled, scale), scale)[0]

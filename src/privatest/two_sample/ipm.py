@@ -213,7 +213,7 @@ def ipm_test(
         parameters["relabel"] = "swap" if swap else "permute"
         bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
         sensitivity = bound(chosen.diameter, n + m)
-        rows, labels = labelled_rows(samples, source)
+        rows, labels = labelled_rows(samples.x.rows, samples.y.rows, source)
         values, errors = _private_groups(rows, labels, chosen, n_permutations, generator, swap=swap)
     else:
         sensitivity = mmd_sensitivity(chosen.diameter, n, m, adjacency)

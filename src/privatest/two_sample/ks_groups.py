@@ -54,7 +54,7 @@ def private_groups_ks(
     ``cuts`` are public cut points. Without them values are compared at all of them, or at ranks
     where that would take long, unless it is to be ``exact``.
     """
-    rows, labels = labelled_rows(samples, common["noise"])
+    rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
     total, persons = len(rows), samples.rows_per_person
     swap = swaps_labels("auto", total, persons, common["budget"].pure_epsilon, "pvalue")
     parameters = common["facts"]["parameters"]

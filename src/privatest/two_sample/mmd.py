@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -19,15 +20,18 @@ from privatest.data.samples import encode_samples
 from privatest.kernels.kernels import KernelFamily, kernel_grid
 from privatest.mechanisms.family import strongest
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.statistics.bins import one_below_other, two_sample_bins
+from privatest.statistics.bin_sums import binned_samples
+from privatest.statistics.bins import BinLayout, one_below_other, rows_per_bin, two_sample_bins
 from privatest.statistics.mmd import (
     permuted_mmd_exact,
     permuted_mmd_features,
+    permuted_mmd_sums,
 )
 from privatest.statistics.pair_swaps import (
     permuted_swaps_exact,
-    permuted_swaps_features,
+    permuted_swaps_streamed,
 )
+from privatest.statistics.pooled import secret_pairs
 from privatest.statistics.portfolio import Statistic, check_bandwidths, chosen_statistics
 from privatest.statistics.private_groups import (
     permuted_groups_exact,
@@ -46,6 +50,7 @@ from privatest.two_sample.mmd_plan import (
     Plan,
     declared,
     make_plan,
+    needs_pairs,
     null_law,
     pooled,
     public_facts,
@@ -53,6 +58,8 @@ from privatest.two_sample.mmd_plan import (
 from privatest.two_sample.mmd_several import several_samples
 
 __all__ = ["mmd_test"]
+
+Floats = NDArray[np.float64]
 
 
 class MmdOptions(GroupOptions, total=False):
@@ -150,7 +157,7 @@ def mmd_test(
     relabel : {"auto", "permute", "swap"}
         How private groups are relabelled: all labels permuted, or swapped within secret pairs of
         rows, with a third less noise and a larger statistic under the null hypothesis. "auto"
-        swaps where N epsilon² is small.
+        swaps where N epsilon² is small, and from 2,000,000 rows on.
     bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
         Public bounds of the columns. Data outside is clipped. Without bounds ``bandwidths``
         must be given, in the data's own units.
@@ -174,7 +181,7 @@ def mmd_test(
     n_permutations : int
         Number of random permutations.
     bin_size : int, optional
-        Rows that are permuted together; chosen from the sizes by default.
+        Rows that are permuted rows; chosen from the sizes by default.
     rng : None, int or Generator
         Public randomness, for permutations.
     noise : NoiseSource, optional
@@ -272,11 +279,11 @@ def mmd_test(
             "statistics='pairwise' has no room for so many pairs of columns. Leave it out, or test "
             "fewer columns."
         )
-    values, sensitivities = _statistics(plan, n_permutations, generator, source)
+    found = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
-        values,
-        pooled(plan, source),
-        sensitivities,
+        found.values,
+        pooled(plan, found.pairs),
+        found.sensitivities(plan),
         null_law(plan),
         rows=total,
         epsilon=budget.pure_epsilon,
@@ -293,30 +300,60 @@ def mmd_test(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Statistics (members × permutations), bounds on their errors, and secret pairs of rows."""
+
+    values: Floats
+    errors: Floats
+    pairs: tuple[Floats, Floats] | None
+
+    def sensitivities(self, plan: Plan) -> list[PermutationSensitivity]:
+        """How far each member's statistic moves, rounding included."""
+        return [
+            sensitivity.widened(float(error))
+            for sensitivity, error in zip(declared(plan), self.errors, strict=True)
+        ]
+
+
 def _statistics(
-    plan: Plan,
-    n_permutations: int,
-    rng: np.random.Generator,
-    noise: NoiseSource,
-) -> tuple[NDArray[np.float64], list[PermutationSensitivity]]:
-    """Return the statistics (members × permutations) and how far each member's move."""
+    plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
+) -> _Found:
+    if not plan.exact and (plan.swap or plan.adjacency != "row"):
+        return _one_pass(plan, n_permutations, rng, noise)
+    x, y = plan.samples.x.rows, plan.samples.y.rows
+    compute = _private_groups if plan.adjacency == "row" else _public_groups
+    values, errors = compute(plan, x, y, n_permutations, rng, noise)
+    return _Found(values, errors, secret_pairs(x, y, noise) if needs_pairs(plan) else None)
+
+
+def _one_pass(
+    plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
+) -> _Found:
+    """Features need one pass over the rows, which may be anywhere."""
+    assert plan.maps is not None  # a family has a member
     if plan.adjacency == "row":
-        values, errors = _private_groups(plan, n_permutations, rng, noise)
-    else:
-        values, errors = _public_groups(plan, n_permutations, rng, noise)
-    return values, [
-        sensitivity.widened(float(error))
-        for sensitivity, error in zip(declared(plan), errors, strict=True)
-    ]
+        return _Found(
+            *permuted_swaps_streamed(
+                plan.samples, plan.maps, n_permutations, rng, noise, pairs=needs_pairs(plan)
+            )
+        )
+    n, m = plan.sizes
+    layout = BinLayout(n, m, rows_per_bin(n, m, plan.bin_size, plan.max_bins))
+    sums, kept = binned_samples(plan.samples, layout, plan.maps, noise, pairs=needs_pairs(plan))
+    membership = layout.membership(n_permutations, rng)
+    return _Found(*permuted_mmd_sums(sums, layout, membership, plan.maps), kept)
 
 
 def _public_groups(
     plan: Plan,
+    x: Floats,
+    y: Floats,
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    x, y = plan.samples.x.rows, plan.samples.y.rows
+) -> tuple[Floats, Floats]:
+    """Look at all pairs of rows: the exact kernel needs them."""
     bins = two_sample_bins(
         x,
         y,
@@ -326,23 +363,25 @@ def _public_groups(
         max_bins=plan.max_bins,
     )
     membership = bins.membership(n_permutations, rng)
-    found = []
-    if plan.exact:
-        unbiased = plan.estimator == "u"
-        domain = plan.samples.domain
-        found.append(permuted_mmd_exact(bins, membership, plan.exact, domain, unbiased=unbiased))
+    unbiased, domain = plan.estimator == "u", plan.samples.domain
+    found = [permuted_mmd_exact(bins, membership, plan.exact, domain, unbiased=unbiased)]
     if plan.maps is not None:
         found.append(permuted_mmd_features(bins, membership, plan.maps))
     return one_below_other(*found)
 
 
 def _private_groups(
-    plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    rows, labels = labelled_rows(plan.samples, noise)
+    plan: Plan,
+    x: Floats,
+    y: Floats,
+    n_permutations: int,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+) -> tuple[Floats, Floats]:
+    rows, labels = labelled_rows(x, y, noise)
     if plan.exact:
         exact = permuted_swaps_exact if plan.swap else permuted_groups_exact
-        return exact(rows, labels, plan.exact, plan.samples.domain, n_permutations, rng, plan.maps)
+        domain = plan.samples.domain
+        return exact(rows, labels, plan.exact, domain, n_permutations, rng, plan.maps)
     assert plan.maps is not None  # a family has a member
-    permuted = permuted_swaps_features if plan.swap else permuted_groups_features
-    return permuted(rows, labels, plan.maps, n_permutations, rng)
+    return permuted_groups_features(rows, labels, plan.maps, n_permutations, rng)

@@ -8,21 +8,22 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.core.validation import public_generator
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
+from privatest.kernels.tabulated import tabulated_kernels
 from privatest.mechanisms.family import NullLaw
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import mmd_sensitivity, mmd_u_sensitivity
 from privatest.statistics.pair_swaps import SWAP_BINS, pair_swaps_sensitivity
-from privatest.statistics.pooled import PooledVariances, pooled_variances, secret_pairs
+from privatest.statistics.pooled import PooledVariances, pooled_variances
 from privatest.statistics.portfolio import (
     Member,
     Statistic,
@@ -41,12 +42,14 @@ __all__ = [
     "declared",
     "is_quick",
     "make_plan",
+    "needs_pairs",
     "null_law",
     "pooled",
     "public_facts",
     "sums_kept",
 ]
 
+Floats = NDArray[np.float64]
 Method = Literal["auto", "exact", "nystrom", "fourier"]
 METHODS = ("auto", "exact", "nystrom", "fourier")
 # Up to here the exact kernel is quick; permuting private labels costs N² per permutation. In more
@@ -147,7 +150,8 @@ def _on_landmarks(
     """Return the kernels that public points resolve, and their features."""
     landmarks = domain.landmarks()
     kernels = resolved(kernels, landmarks, domain)
-    return kernels, nystrom(kernels, landmarks, domain)
+    exact = tabulated_kernels(kernels, landmarks, domain)
+    return kernels, nystrom(kernels, landmarks, domain) if exact is None else exact
 
 
 def is_quick(total: int, dimension: int, adjacency: Adjacency, *, swap: bool) -> bool:
@@ -200,18 +204,21 @@ def null_law(plan: Plan) -> NullLaw | None:
     return NullLaw(both[:, 0], both[:, 1], np.concatenate(usual))
 
 
-def pooled(plan: Plan, noise: NoiseSource) -> PooledVariances | None:
+def needs_pairs(plan: Plan) -> bool:
+    """Whether members are weighed by how widely rows vary: there are several, and a box."""
+    return plan.samples.domain.bounded and plan.estimator != "u" and len(plan.spreads) > 1
+
+
+def pooled(plan: Plan, pairs: tuple[Floats, Floats] | None) -> PooledVariances | None:
     """How widely the rows of both groups together vary, in the features of each member."""
-    domain = plan.samples.domain
-    if not domain.bounded or plan.estimator == "u" or len(plan.spreads) == 1:
+    if pairs is None:
         return None
-    x, y = plan.samples.x.rows, plan.samples.y.rows
     persons = 2 if plan.adjacency == "both" else 1
     return pooled_variances(
-        secret_pairs(x, y, noise),
+        pairs,
         plan.kernels,
         plan.others,
-        domain,
+        plan.samples.domain,
         replaced=persons * plan.samples.rows_per_person,
     )
 

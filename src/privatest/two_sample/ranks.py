@@ -212,7 +212,7 @@ def _private_groups(
     if samples.domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     check_sizes(samples, "row")
-    rows, labels = labelled_rows(samples, common["noise"])
+    rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
     statistics = permuted_ranks(rows[:, 0], labels, chosen["n_permutations"], rng)
     if chosen["alternative"] == "two-sided":
         statistics = np.abs(statistics)

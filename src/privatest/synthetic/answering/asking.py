@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _Z = 1.959964
+_SURE = 3.0  # standard errors, to say that a quantile is known exactly
 _FEW = 4.0  # a share must be this many of its errors, or nothing is known of those in it
 _EVEN, _CLOSE = 21, 41  # thresholds over the bounds, and around the quantile
 _COUNTS = "the limits are where noisy counts allow it; the value follows all tables"
@@ -178,27 +179,38 @@ def quantile(
         return share
 
     found = source.means(below, asked.marks)
-    error = _Z * found.errors
-    # from each end up to the first threshold that is not refused: then a miss takes one error at
-    # the quantile itself, not one anywhere
-    lowest = int(np.argmax(np.append(found.values + error >= 0, True)))
-    highest = int(np.argmax(np.append(found.values[::-1] - error[::-1] < 0, True)))
-    low, high = bounds or (float(values.min()), float(values.max()))
-    if lowest:
-        low = max(low, float(thresholds[lowest - 1]) + whole)
-    if highest:
-        high = min(high, float(thresholds[len(thresholds) - highest]))
-    low, high = min(low, high), max(low, high)
+    ends = bounds or (float(values.min()), float(values.max()))
+    low, high = _between(found, thresholds, _Z, ends, whole=whole)
+    if low == high:  # a single value, which noise alone may make of several: not said lightly
+        low, high = _between(found, thresholds, _SURE, ends, whole=whole)
     value = min(max(value, low), high)
     near = int(np.argmin(np.abs(thresholds - value)))
     sampling = _quantile_sampling(values, kept, q, asked.n)
     # the rows' quantile follows all tables, and is nearer than these counts can tell: as a bar
     # the interval covers .999 (benchmarks.release.coverage)
-    longer = source.additive and not whole and high > low
+    longer = source.additive and high > low
     if found.held[max(near - 1, 0) : near + 2].all() and not longer:
         return Estimate(value, max(high - value, value - low) / _Z, sampling=sampling)
     reason = _COUNTS if longer else source.finest
     return Estimate(value, math.nan, math.nan, sampling, (low, high), reason)
+
+
+def _between(
+    found: Found, thresholds: Floats, z: float, ends: tuple[float, float], *, whole: bool
+) -> tuple[float, float]:
+    """Return where a quantile may be: from each end up to the first threshold not refused.
+
+    Then a miss takes one error at the quantile itself, not one anywhere.
+    """
+    error = z * found.errors
+    lowest = int(np.argmax(np.append(found.values + error >= 0, True)))
+    highest = int(np.argmax(np.append(found.values[::-1] - error[::-1] < 0, True)))
+    low, high = ends
+    if lowest:
+        low = max(low, float(thresholds[lowest - 1]) + whole)
+    if highest:
+        high = min(high, float(thresholds[len(thresholds) - highest]))
+    return min(low, high), max(low, high)
 
 
 def _thresholds(

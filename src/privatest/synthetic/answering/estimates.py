@@ -155,6 +155,8 @@ class Facts:
         Other public parameters.
     simulated : bool
         True if the noise came from a seeded generator: no privacy.
+    starts : mapping of str to tuple of float
+        Where cells begin, of columns whose bins were bought with a share of the budget.
     """
 
     n: int
@@ -166,6 +168,7 @@ class Facts:
     sigma: float = 0.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
+    starts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def guarantee(self) -> str:

@@ -224,9 +224,12 @@ class Engine:
         """
         furthest = np.zeros(len(self._leaders))
         centres = self._functions(self._leaders)
+        # squares of distances from products: differences would be a copy of all for each owner
+        sizes, own = (np.einsum("ij,ij->i", each, each) for each in (functions, centres))
+        products = functions @ centres.T
         for owner in owners.T:
-            away = functions - centres[owner]
-            np.maximum.at(furthest, owner, np.einsum("ij,ij->i", away, away))
+            away = sizes + own[owner] - 2 * products[np.arange(len(owner)), owner]
+            np.maximum.at(furthest, owner, np.maximum(away, 0.0))
         possible = float(self._weights @ np.sqrt(furthest[self._leader]))
         beyond_noise = float(self._gap @ self._gap) - 2 * len(self._gap)
         return max(1.0, math.sqrt(max(beyond_noise, 0.0)) / max(possible, 1e-12))

@@ -1,4 +1,4 @@
-"""Atoms of a release by points: values with mass, which no smooth kernel tells from numbers near.
+"""Atoms of a release by a kernel: values with mass, which no smooth one tells from numbers near.
 
 The rows at each atom, and between atoms, are counted in tables of their own, with Gaussian noise
 for a share of the budget. Proof: docs/proofs/synthetic.md.
@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
+from privatest.data.samples import Sample
 from privatest.data.schema import NumericColumn, Schema
 from privatest.synthetic.answering.functionals import Engine, Found, Function
 from privatest.synthetic.tables.cells import Cells, schema_cells
+from privatest.synthetic.tables.counting import coded
 from privatest.synthetic.tables.measured import Measured, Wanted, measure
 
 if TYPE_CHECKING:
@@ -38,13 +40,13 @@ def has_atoms(schema: Schema | None) -> bool:
 
 
 def measure_atoms(
-    rows: Floats, schema: Schema, budget: Budget, noise: NoiseSource
+    sample: Sample, schema: Schema, budget: Budget, noise: NoiseSource
 ) -> tuple[Measured, ...]:
     """Count the rows at atoms and between them, for :data:`ATOM_SHARE` of the budget.
 
     Parameters
     ----------
-    rows : ndarray
+    sample : Sample
         Private rows in the columns' own units.
     schema : Schema
         Their public description.
@@ -66,10 +68,9 @@ def measure_atoms(
         for place, (own, column) in enumerate(zip(cells, schema.columns.values(), strict=True))
         if isinstance(column, NumericColumn) and column.atoms
     ]
-    codes = [own.codes(rows[:, place]) for place, own in enumerate(cells)]
     return tuple(
         measure(
-            np.column_stack(codes),
+            coded(sample, cells),
             wanted,
             [*schema.columns],
             rows_per_person=schema.rows_per_person,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +42,14 @@ def features_release(
     weights: Weights,
     weight_bound: float,
     budget: Budget,
+    share: Fraction | None,
     rng: np.random.Generator,
     noise: NoiseSource,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[NDArray[np.float64], Weighting, Coefficients]:
     """Return points, weights with draws, and what was measured.
+
+    ``share`` is what the features take of the budget; None for all of it.
 
     Notes
     -----
@@ -60,6 +64,7 @@ def features_release(
         n_frequencies=n_frequencies,
         budget=budget,
         rows_per_person=sample.rows_per_person,
+        share=share,
         rng=rng,
         noise=noise,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from privatest.core.validation import Rng, integer_at_least, one_of, public_gene
 from privatest.data.domain import Domain
 from privatest.kernels.fourier import FourierMap, Frequencies, angles, cos_sin, kernel_map
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
-from privatest.mechanisms.additive import gaussian
 from privatest.statistics.bins import parallel
+from privatest.synthetic.embedding.sharing import with_rest
 
 __all__ = ["NoisyFeatures", "mean_features", "mean_features_sensitivity", "noisy_features"]
 
@@ -62,6 +63,7 @@ def noisy_features(
     n_frequencies: int,
     budget: Budget,
     rows_per_person: int = 1,
+    share: Fraction | None = None,
     frequencies: Frequencies = "auto",
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -82,6 +84,8 @@ def noisy_features(
         Needs delta > 0.
     rows_per_person : int
         The most rows of one person.
+    share : Fraction, optional
+        What it takes of the budget, if atoms are counted too; by default all of it.
     frequencies : {"auto", "lattice", "random"}
         See :func:`privatest.kernels.fourier.kernel_map`.
     rng : None, int or Generator
@@ -106,9 +110,11 @@ def noisy_features(
     _check_rows(rows, domain)
     features = kernel_map(kernel, domain, n_frequencies, public_generator(rng), frequencies)
     sensitivity = mean_features_sensitivity(features, len(rows), rows_per_person)
-    scale = gaussian_scale(sensitivity.value, budget)  # refuses delta = 0 before the long work
+    gaussian_scale(sensitivity.value, budget)  # refuses delta = 0 before the long work
     exact = mean_features(rows, features, source.permutation(len(rows)))
-    mean = gaussian(exact, sensitivity=sensitivity, budget=budget, noise=source)
+    mean, scale = with_rest(
+        exact, sensitivity=sensitivity, budget=budget, share=share, noise=source
+    )
     constant = ~features.frequencies.any(axis=0)
     # the frequency 0 has no row in it: its mean is known
     mean[0, constant], mean[1, constant] = features.amplitudes[constant], 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.results import read_only
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 
-__all__ = ["MOST_CELLS", "Cells", "column_cells", "schema_cells"]
+__all__ = ["MOST_CELLS", "Cells", "cells_from", "column_cells", "schema_cells"]
 
 MOST_CELLS = 20_000  # of a column: each takes noise, and one row says nothing about so many
 _FEW_VALUES = 1024  # integers that are counted one by one
@@ -56,6 +57,15 @@ class Cells:
         """Return the cell of each value; values lie within the column's bounds."""
         found = np.searchsorted(self.lowest, values, side="right") - 1
         return found.clip(0, len(self) - 1).astype(np.intp)
+
+    def parts(self, cell: int, count: int) -> NDArray[np.float64]:
+        """Return where ``count`` parts of equal length of a cell begin; fewer if it has no more."""
+        low, high = float(self.lowest[cell]), float(self.highest[cell])
+        if self.whole:
+            even = np.floor(low + (high + 1 - low) * (np.arange(count) / count))
+            return np.unique(np.minimum(even, high))
+        edges = low + (high - low) * (np.arange(count) / count)
+        return np.unique(edges[(edges < high) | (edges == low)])
 
     def values(
         self, codes: NDArray[np.intp], shares: NDArray[np.float64], rng: np.random.Generator
@@ -110,8 +120,13 @@ def _leaned(even: NDArray[np.float64], leaning: float) -> NDArray[np.float64]:
     return places
 
 
-def schema_cells(schema: Schema) -> tuple[Cells, ...]:
-    """Return the cells of all columns; refuse a column that has too many."""
+def schema_cells(
+    schema: Schema, starts: Mapping[str, Sequence[float]] | None = None
+) -> tuple[Cells, ...]:
+    """Return the cells of all columns; refuse a column that has too many.
+
+    ``starts`` say where those of some columns begin, if that was bought (:mod:`refining`).
+    """
     cells = []
     for name, column in schema.columns.items():
         if isinstance(column, NumericColumn):
@@ -127,7 +142,11 @@ def schema_cells(schema: Schema) -> tuple[Cells, ...]:
                 f"column {name!r} must have at most {MOST_CELLS:,} categories for "
                 f"method='tables'; it has {count:,}. Merge categories, or leave the column out."
             )
-        cells.append(column_cells(column))
+        own = (starts or {}).get(name)
+        if own is None or isinstance(column, CategoricalColumn):
+            cells.append(column_cells(column))
+        else:
+            cells.append(cells_from(column, np.array(own)))
     return tuple(cells)
 
 
@@ -138,25 +157,27 @@ def column_cells(column: Column) -> Cells:
         return Cells(codes, codes, ordered=False)
     lower, upper, atoms = column.lower, column.upper, np.array(column.atoms)
     edges = lower + (upper - lower) * (np.arange(_BINS) / _BINS)
+    if column.integer and upper - lower < _FEW_VALUES:
+        values = read_only(np.arange(lower, upper + 1))
+        return Cells(values, values)
+    edges = np.ceil(edges) if column.integer else edges
+    after = atoms + 1 if column.integer else np.nextafter(atoms, np.inf)
+    starts = np.unique(np.concatenate([edges, atoms, after]))
+    return cells_from(column, starts[starts <= upper])
+
+
+def cells_from(column: NumericColumn, starts: NDArray[np.float64]) -> Cells:
+    """Return the cells of numbers that begin at ``starts``, which rise from the lower bound.
+
+    Every atom begins a cell, and so does the number after it.
+    """
+    lowest = read_only(np.asarray(starts, dtype=np.float64))
+    rising = lowest[0] == column.lower and (np.diff(lowest) > 0).all()
+    if not rising or lowest[-1] > column.upper or not np.isin(column.atoms, lowest).all():
+        raise ValueError("starts must rise from the lower bound, and have all atoms.")
     if column.integer:
-        if upper - lower < _FEW_VALUES:
-            values = read_only(np.arange(lower, upper + 1))
-            return Cells(values, values)
-        lowest = _starts(np.ceil(edges), atoms, atoms + 1, upper)
-        return Cells(lowest, read_only(np.append(lowest[1:] - 1, upper)))
-    lowest = _starts(edges, atoms, np.nextafter(atoms, np.inf), upper)
-    highest = np.append(lowest[1:], upper)
-    single = np.isin(lowest, atoms)
+        return Cells(lowest, read_only(np.append(lowest[1:] - 1, column.upper)))
+    highest = np.append(lowest[1:], column.upper)
+    single = np.isin(lowest, column.atoms)
     highest[single] = lowest[single]
     return Cells(lowest, read_only(highest), whole=False)
-
-
-def _starts(
-    edges: NDArray[np.float64],
-    atoms: NDArray[np.float64],
-    after: NDArray[np.float64],
-    upper: float,
-) -> NDArray[np.float64]:
-    """Return where cells begin: at edges, at atoms, and right after atoms."""
-    starts = np.unique(np.concatenate([edges, atoms, after]))
-    return read_only(starts[starts <= upper])

@@ -46,12 +46,13 @@ class TableMeans:
         measured: Sequence[Measured],
         schema: Schema,
         n: int,
+        starts: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
         self._columns = columns
         self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
         self._measured = tuple(table for table in measured if table.is_table)
         self._schema, self._n = schema, n
-        self._cells = dict(zip(schema.columns, schema_cells(schema), strict=True))
+        self._cells = dict(zip(schema.columns, schema_cells(schema, starts), strict=True))
         ends = np.cumsum([0, *(table.counts.size for table in self._measured)])
         self._starts, self._size = ends[:-1], int(ends[-1])
         # noisy means, and where they come after the counts

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.results import read_only
+from privatest.data.samples import Sample
 from privatest.mechanisms.additive import gaussian_part, gaussian_part_scale
+from privatest.synthetic.tables.counting import added_up
 
 __all__ = [
     "Measured",
@@ -165,8 +168,14 @@ def table_scale(
     return gaussian_part_scale(cells, table_sensitivity(tables, rows_per_person), budget, share)
 
 
+def count_tables(wanted: tuple[Wanted, ...], codes: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+    """Count some tables."""
+    whole = codes.astype(np.intp)
+    return [count_table(whole, table) for table in wanted]
+
+
 def measure(
-    codes: NDArray[np.intp],
+    codes: Sample,
     wanted: Sequence[Wanted],
     names: Sequence[str],
     *,
@@ -177,6 +186,8 @@ def measure(
 ) -> list[Measured]:
     """Count some tables at once, with equal noise, for a share of the budget.
 
+    ``codes`` are the cell of each row in each column; they are gone through once.
+
     Notes
     -----
     **Sensitivity** :func:`table_sensitivity`. Counts are integers: nothing is rounded.
@@ -184,7 +195,7 @@ def measure(
     **Privacy** Gaussian noise. Rounds whose shares add up to 1 are together
     (epsilon, delta)-private, even if each is chosen after the noisy counts of those before.
     """
-    exact = [count_table(codes, table) for table in wanted]
+    exact = added_up(codes, partial(count_tables, tuple(wanted)))
     together = np.concatenate([counts.ravel() for counts in exact]).astype(np.float64)
     sensitivity = table_sensitivity(len(wanted), rows_per_person)
     noisy = gaussian_part(

@@ -16,11 +16,13 @@ from privatest.core.noise import NoiseSource
 from privatest.data.samples import Sample
 from privatest.synthetic.answering.estimates import Facts
 from privatest.synthetic.data import SyntheticData
+from privatest.synthetic.tables.counting import coded, derived
 from privatest.synthetic.tables.grouping import grouped, merged, on_simplex, useful_pairs
 from privatest.synthetic.tables.measured import Measured, Wanted, measure
 from privatest.synthetic.tables.mixture import Target, fit_mixture
 from privatest.synthetic.tables.moments import measure_moments
 from privatest.synthetic.tables.plan import COARSE_GROUPS, TablesPlan
+from privatest.synthetic.tables.refining import refined
 from privatest.synthetic.tables.rows import cell_codes, group_codes, row_values
 from privatest.synthetic.tables.shapes import Column
 
@@ -86,30 +88,37 @@ class Tables:
 
 
 def measure_tables(
-    codes: NDArray[np.intp], places: NDArray[np.float64], plan: TablesPlan, noise: NoiseSource
-) -> Tables:
-    """Measure means and all single columns, then pairs of columns, for all of the budget.
+    sample: Sample, plan: TablesPlan, noise: NoiseSource
+) -> tuple[TablesPlan, Tables]:
+    """Find bins, measure means and all single columns, then pairs, for all of the budget.
 
     Parameters
     ----------
-    codes : ndarray
-        The cell of each private row in each column.
-    places : ndarray
-        The private rows' values, where bounds are 0 and 1.
+    sample : Sample
+        Private rows in the columns' own units; each round goes through them once.
     plan : TablesPlan
         The rounds.
     noise : NoiseSource
         The secret randomness.
+
+    Returns
+    -------
+    TablesPlan, Tables
+        The rounds with the bins that were found, and what was measured.
 
     Notes
     -----
     **Sensitivity** Each round: :func:`privatest.synthetic.tables.measured.table_sensitivity`, and
     :meth:`privatest.synthetic.tables.moments.Moments.sensitivity`.
 
-    **Privacy** Shares of the rounds add up to 1. Groups of cells and the pairs of the last
+    **Privacy** Shares of the rounds add up to 1. Bins, groups of cells and the pairs of the last
     round are chosen from noisy tables of earlier rounds: post-processing, and adaptive
     composition of Gaussian mechanisms. docs/proofs/tables.md.
     """
+    if plan.bins:
+        split = refined(sample, plan.schema, plan.cells, budget=plan.budget, noise=noise)
+        plan = plan.after_looks(*split)
+    codes = coded(sample, plan.cells)
 
     def buy(wanted: Sequence[Wanted], share: Fraction) -> list[Measured]:
         return measure(
@@ -125,7 +134,7 @@ def measure_tables(
     means, mean_sigma = [np.empty(0)], 0.0
     if plan.means:
         means, mean_sigma = measure_moments(
-            places,
+            derived(sample, plan.places, sample.width),
             codes,
             [len(cells) for cells in plan.cells],
             plan.moments,
@@ -139,7 +148,7 @@ def measure_tables(
     shares = [on_simplex(table.counts, plan.n) for table in single]
     fine = _merged(shares, plan, max(plan.n / plan.fine_groups, _CELL * single[0].sigma))
     if not plan.fine:
-        return Tables(single, fine, None, means, mean_sigma)
+        return plan, Tables(single, fine, None, means, mean_sigma)
     sums = [grouped(counts, group) for counts, group in zip(shares, fine, strict=True)]
     pairs, bought, coarse = plan.pairs, [], None
     if plan.coarse:
@@ -153,7 +162,7 @@ def measure_tables(
         chosen = useful_pairs(bought, rough, pairs, sizes, plan.sigma(1, plan.fine), plan.n)
         pairs = [pairs[place] for place in chosen]
     bought += buy([Wanted(pair, (fine[pair[0]], fine[pair[1]])) for pair in pairs], plan.fine)
-    return Tables([*single, *bought], fine, coarse, means, mean_sigma)
+    return plan, Tables([*single, *bought], fine, coarse, means, mean_sigma)
 
 
 def _merged(counts: Sequence[NDArray[np.float64]], plan: TablesPlan, least: float) -> Groups:
@@ -202,8 +211,7 @@ def tables_release(
     **Privacy** The noisy tables are (epsilon, delta)-private; the rest is post-processing.
     """
     assert sample.schema is not None
-    codes = [cells.codes(sample.rows[:, place]) for place, cells in enumerate(plan.cells)]
-    tables = measure_tables(np.column_stack(codes), plan.places(sample.rows), plan, noise)
+    plan, tables = measure_tables(sample, plan, noise)
     # from here on everything is post-processing
     wanted = targets(tables, plan.names, plan.n)
     mixture = fit_mixture(
@@ -233,6 +241,7 @@ def tables_release(
             "shares": plan.shares,
         },
         simulated=noise.simulated,
+        starts=plan.starts,
     )
     means = plan.own_means(tables.moments, tables.mean_sigma) if plan.means else []
     weights = np.full(n_rows, 1 / n_rows)

@@ -9,13 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, Sensitivity
+from privatest.data.samples import Sample, beside
 from privatest.mechanisms.additive import gaussian_part, gaussian_part_scale
+from privatest.synthetic.tables.counting import added_up
 
 __all__ = ["Moments", "exact_sums", "measure_moments", "moment_scale"]
 
@@ -100,9 +103,14 @@ def exact_sums(
     return found
 
 
+def _exact_sums(sizes: tuple[int, ...], wanted: Moments, rows: Floats) -> list[NDArray[np.int64]]:
+    places, codes = np.split(rows, 2, axis=1)
+    return exact_sums(places, codes.astype(np.intp), sizes, wanted)
+
+
 def measure_moments(
-    places: Floats,
-    codes: NDArray[np.intp],
+    places: Sample,
+    codes: Sample,
     sizes: Sequence[int],
     wanted: Moments,
     *,
@@ -121,7 +129,7 @@ def measure_moments(
     **Privacy** As :func:`privatest.synthetic.tables.measured.measure`; the number of rows is
     public.
     """
-    exact = exact_sums(places, codes, sizes, wanted)
+    exact = added_up(beside(places, codes), partial(_exact_sums, tuple(sizes), wanted))
     together = np.concatenate(exact).astype(np.float64)
     sensitivity = wanted.sensitivity(rows_per_person)
     noisy = gaussian_part(

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.core.validation import integer_at_least, reject
+from privatest.core.validation import integer_at_least, one_of, reject
 from privatest.data.bounds import Bounds, schema_of
 from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.tables import read_data
-from privatest.synthetic.tables.cells import Cells, schema_cells
+from privatest.synthetic.tables.cells import Cells, column_cells, schema_cells
 from privatest.synthetic.tables.measured import Measured, table_scale
 from privatest.synthetic.tables.moments import Moments, moment_scale
+from privatest.synthetic.tables.refining import LOOK, LOOKS, are_seen, look_scale, with_bins
 
 __all__ = [
+    "Bins",
     "Round",
     "TablesPlan",
     "count_steps",
@@ -33,6 +35,8 @@ __all__ = [
     "tables_of",
     "wanted_moments",
 ]
+
+Bins = Literal["adaptive", "even"]
 
 _FEW_PAIRS = 6  # all of them are measured in fine groups at once
 # shares of the budget; what they leave is for fine tables of pairs, or of one column
@@ -61,7 +65,7 @@ class Round:
     what : str
         In words.
     tables : int
-        How many tables, or the most; or how many means.
+        How many tables, or the most; or how many means, or looks.
     groups : int
         The most groups of cells of a column.
     share : float
@@ -93,10 +97,10 @@ class TablesPlan:
         What all rounds cost together.
     more : bool
         Whether sums by cells and products are measured with the means.
-    means, one_way, coarse, fine : Fraction
-        Shares of the budget for means of numeric columns, tables of single columns, coarse
-        tables of all pairs, and fine tables of pairs (those chosen by the coarse ones, or all
-        if ``coarse`` is 0).
+    bins, means, one_way, coarse, fine : Fraction
+        Shares of the budget for looks at bins, means of numeric columns, tables of single
+        columns, coarse tables of all pairs, and fine tables of pairs (those chosen by the coarse
+        ones, or all if ``coarse`` is 0).
     """
 
     schema: Schema
@@ -104,6 +108,7 @@ class TablesPlan:
     n: int
     budget: Budget
     more: bool
+    bins: Fraction
     means: Fraction
     one_way: Fraction
     coarse: Fraction
@@ -123,12 +128,29 @@ class TablesPlan:
     def shares(self) -> dict[str, float]:
         """How the budget is split, for readers."""
         parts = {
+            "bins": self.bins,
             "means": self.means,
             "one_way": self.one_way,
             "coarse": self.coarse,
             "fine": self.fine,
         }
         return {name: float(part) for name, part in parts.items() if part}
+
+    def after_looks(self, cells: tuple[Cells, ...], spent: Fraction) -> TablesPlan:
+        """Return the plan with cells that were bought; what is left goes to the last round."""
+        left = self.bins - spent
+        one_way, fine = (self.one_way, self.fine + left) if self.fine else (self.one_way + left, 0)
+        return replace(self, cells=cells, bins=spent, one_way=one_way, fine=Fraction(fine))
+
+    @property
+    def starts(self) -> dict[str, tuple[float, ...]]:
+        """Where cells begin, of columns whose bins were split."""
+        usual = zip(self.schema.columns.values(), self.names, self.cells, strict=True)
+        return {
+            name: tuple(own.lowest.tolist())
+            for column, name, own in usual
+            if not np.array_equal(own.lowest, column_cells(column).lowest)
+        }
 
     @property
     def moments(self) -> Moments:
@@ -151,6 +173,12 @@ class TablesPlan:
     def rounds(self) -> list[Round]:
         """What would be measured, and with how much noise."""
         columns, found = len(self.names), []
+        if self.bins:
+            wide = with_bins(self.cells)
+            noise = look_scale(len(wide), self.rows_per_person, self.budget)
+            cells = max(len(self.cells[place]) for place in wide)
+            what = "looks at columns with bins, to split those with many rows"
+            found.append(Round(what, LOOKS, cells, float(self.bins), noise))
         if self.means:
             wanted = self.moments
             noise = moment_scale(wanted, self.rows_per_person, self.budget, self.means) / self.n
@@ -243,7 +271,7 @@ def _has_few(cells: Cells) -> bool:
     return len(cells) <= _FEW_CELLS and bool((cells.lowest == cells.highest).all())
 
 
-def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
+def plan_tables(schema: Schema, n: int, budget: Budget, *, bins: Bins = "adaptive") -> TablesPlan:
     """Return the rounds for a schema; refuse one that is too large."""
     columns = len(schema.columns)
     if columns > _MOST_COLUMNS:
@@ -253,9 +281,11 @@ def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
         )
     cells = schema_cells(schema)
     pairs, person = columns * (columns - 1) // 2, schema.rows_per_person
+    looks = bins == "adaptive" and are_seen(len(with_bins(cells)), n, person, budget)
+    looked = LOOKS * LOOK if looks else Fraction(0)
     few = pairs <= _FEW_PAIRS
     coarse = Fraction(0) if few else _COARSE
-    share = 1 - _ONE_WAY - _MEANS if few else coarse
+    share = 1 - _ONE_WAY - _MEANS - looked if few else coarse
     seen = pairs > 0 and n >= _SEEN * table_scale(pairs, 1, person, budget, share)
     wanted = wanted_moments(cells, more=True)
     noise = moment_scale(wanted, person, budget, _MORE_MEANS) / n if len(wanted) else math.inf
@@ -266,12 +296,10 @@ def plan_tables(schema: Schema, n: int, budget: Budget) -> TablesPlan:
         means = _MEANS_ALONE
     else:
         means = _MORE_MEANS if more else _MEANS
-    if not seen:
-        return TablesPlan(
-            schema, cells, n, budget, more, means, 1 - means, Fraction(0), Fraction(0)
-        )
-    fine = 1 - means - _ONE_WAY - coarse
-    return TablesPlan(schema, cells, n, budget, more, means, _ONE_WAY, coarse, fine)
+    rest = 1 - looked - means
+    shares = (_ONE_WAY, coarse, rest - _ONE_WAY - coarse)
+    shares = shares if seen else (rest, Fraction(0), Fraction(0))
+    return TablesPlan(schema, cells, n, budget, more, looked, means, *shares)
 
 
 def suits_tables(bounds: Bounds, x: object) -> bool:
@@ -286,7 +314,7 @@ def _suited(schema: Schema) -> bool:
 
 
 def tables_of(
-    x: object, bounds: Bounds, n_points: int | None, budget: Budget
+    x: object, bounds: Bounds, n_points: int | None, budget: Budget, bins: Bins = "adaptive"
 ) -> tuple[Sample, TablesPlan, int]:
     """Return the private rows, the rounds, and how many rows to release."""
     sample = encode_sample(x, bounds, units="own")
@@ -298,11 +326,11 @@ def tables_of(
     rows = min(n, _MOST_ROWS) if n_points is None else integer_at_least("n_points", n_points, 1)
     if rows > _MOST_RELEASED:
         reject("n_points", f"at most {_MOST_RELEASED:,}", rows)
-    return sample, plan_tables(sample.schema, n, budget), rows
+    return sample, plan_tables(sample.schema, n, budget, bins=bins), rows
 
 
 def foretell(
-    schema: Schema, rows: int, budget: Budget, method: str, given: Collection[str] = ()
+    schema: Schema, rows: int, budget: Budget, method: str, given: Mapping[str, Any] | None = None
 ) -> list[Round]:
     """Return the rounds of a release, before anything is spent; none if it is not by tables.
 
@@ -312,13 +340,16 @@ def foretell(
         What is public.
     method : str
         As in :func:`privatest.synthetic.release`.
-    given : collection of str
+    given : mapping, optional
         The options that are given.
     """
+    given = given or {}
     other = {"kernel", "bandwidth", "public_points"} & {*given}
     if method == "auto" and (other or not _suited(schema)):
         return []
-    return plan_tables(schema, rows, budget).rounds
+    bins: Any = given.get("bins", "adaptive")
+    one_of("bins", bins, get_args(Bins))
+    return plan_tables(schema, rows, budget, bins=bins).rounds
 
 
 def count_steps(schema: Schema, rows: int) -> int:

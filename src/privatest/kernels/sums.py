@@ -1,0 +1,85 @@
+"""Sums of rows over bins, a tile at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ROWS_PER_TILE", "pieces", "sum_rows", "tile_sums", "tiles"]
+
+Real = TypeVar("Real", np.float32, np.float64)
+
+ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
+_PRODUCT_ROWS = 32  # rows a bin, from which sums are matrix products
+
+
+def tiles(
+    edges: NDArray[np.intp], limit: int = ROWS_PER_TILE
+) -> Iterator[tuple[int, NDArray[np.intp]]]:
+    """Cut bins into tiles of about ``limit`` rows: (first bin, edges of the rows within it).
+
+    A tile holds several small bins whole, or a part of one large bin.
+    """
+    first, last_bin = 0, len(edges) - 1
+    while first < last_bin:
+        stop = first + 1
+        while stop < last_bin and edges[stop + 1] - edges[first] <= limit:
+            stop += 1
+        if edges[stop] - edges[first] <= limit:
+            yield first, edges[first : stop + 1]
+        else:
+            for piece in pieces(edges[first], edges[stop], limit):
+                yield first, np.array([piece.start, piece.stop])
+        first = stop
+
+
+def pieces(start: int, stop: int, limit: int) -> Iterator[slice]:
+    """Cut rows ``start`` to ``stop`` into pieces of about one size, at most ``limit``."""
+    count = max(1, -(-(stop - start) // limit))
+    for number in range(count):
+        yield slice(
+            start + number * (stop - start) // count, start + (number + 1) * (stop - start) // count
+        )
+
+
+def tile_sums(
+    raw: Callable[[NDArray[np.float64]], Iterator[NDArray[np.float64]]],
+    x: NDArray[np.float64],
+    edges: NDArray[np.intp],
+    weights: NDArray[np.float64] | None,
+) -> list[NDArray[np.float64]]:
+    """Sum each block of raw features over the rows between edges, a tile at a time."""
+    if edges[-1] - edges[0] <= ROWS_PER_TILE:
+        return [sum_rows(block, edges, weights) for block in raw(x)]
+    sums: list[NDArray[np.float64]] = []
+    for first, inner in tiles(edges):
+        part = slice(inner[0], inner[-1])
+        own = None if weights is None else weights[part]
+        found = [sum_rows(block, inner - inner[0], own) for block in raw(x[part])]
+        if not sums:
+            sums = [np.zeros((len(edges) - 1, each.shape[1])) for each in found]
+        for total, each in zip(sums, found, strict=True):
+            total[first : first + len(each)] += each
+    return sums
+
+
+def sum_rows(
+    matrix: NDArray[Real], edges: NDArray[np.intp], weights: NDArray[Real] | None = None
+) -> NDArray[Real]:
+    """Sum the (weighted) rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
+    if weights is None:
+        weights = np.ones(len(matrix), dtype=matrix.dtype)
+    if len(edges) == 2:
+        return weights[None, :] @ matrix
+    filled = np.flatnonzero(np.diff(edges))
+    sums = np.zeros((len(edges) - 1, matrix.shape[1]), dtype=matrix.dtype)
+    if len(matrix) > _PRODUCT_ROWS * len(filled):  # few long sums: products are quicker
+        for place in filled:
+            part = slice(edges[place], edges[place + 1])
+            np.matmul(weights[part], matrix[part], out=sums[place])
+    elif len(filled):
+        sums[filled] = np.add.reduceat(matrix * weights[:, None], edges[filled], axis=0)
+    return sums

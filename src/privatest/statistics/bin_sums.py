@@ -1,0 +1,174 @@
+"""Sums of features over secret bins of rows, in one pass: what a permutation test keeps of them.
+
+In a second job of the same pass a secret few rows are kept as they are, in pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.noise import NoiseSource
+from privatest.core.secret_order import SecretBins, secret_bins
+from privatest.data.samples import TwoSamples
+from privatest.data.stream import BLOCK_ROWS
+from privatest.engines.summaries import FixedPoint, summarise
+from privatest.kernels.features import FeatureMaps
+from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.statistics.bins import BinLayout, summation_depth
+from privatest.statistics.pooled import MOST_PAIRS
+
+__all__ = ["Pairs", "binned_samples", "block_additions", "in_secret_bins"]
+
+Floats = NDArray[np.float64]
+Pairs = tuple[Floats, Floats]
+"""Row i of the first makes a pair with row i of the second."""
+
+
+@dataclass(slots=True)
+class BinSums:
+    """Sums of raw features over the rows of each bin; exact, but for one rounding a block."""
+
+    maps: FeatureMaps
+    bins: SecretBins
+    total: int  # rows of the sample
+    sums: list[FixedPoint] = field(default_factory=list)
+
+    def update(self, rows: Floats, start: int) -> None:
+        """Put a block of rows in the order of their bins, and add it."""
+        bins = self.bins.of_rows(start, start + len(rows))
+        order = np.argsort(bins.astype(np.uint16), kind="stable")
+        edges = np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=self.bins.count))])
+        ordered = np.empty((rows.shape[1], len(rows)))
+        for column, values in zip(ordered, rows.T, strict=True):
+            np.take(values, order, out=column)
+        for index, part in enumerate(self.maps.binned(ordered.T, edges)):
+            if index == len(self.sums):
+                self.sums.append(FixedPoint(part.shape, self.total))
+            self.sums[index].add(part)
+
+    def merge(self, other: BinSums) -> None:
+        """Add the sums of other rows."""
+        if not self.sums:
+            self.sums = other.sums
+            return
+        for own, more in zip(self.sums, other.sums, strict=bool(other.sums)):
+            own.merge(more)
+
+
+@dataclass(slots=True)
+class ChosenRows:
+    """The rows with the lowest secret keys, and these keys."""
+
+    chosen: SecretBins  # bin 0
+    first: int  # number of the sample's first row among the rows of all samples
+    keys: list[NDArray[np.uint64]] = field(default_factory=list)
+    rows: list[Floats] = field(default_factory=list)
+
+    def update(self, rows: Floats, start: int) -> None:
+        """Keep what was chosen of a block."""
+        numbers = self.first + start, self.first + start + len(rows)
+        mine = np.flatnonzero(self.chosen.of_rows(*numbers) == 0)
+        self.keys.append(self.chosen.keys(*numbers)[mine])
+        self.rows.append(rows[mine])
+
+    def merge(self, other: ChosenRows) -> None:
+        """Add what was chosen of other rows."""
+        self.keys += other.keys
+        self.rows += other.rows
+
+
+@dataclass(slots=True)
+class _Both:
+    """Both of them, in one pass."""
+
+    sums: BinSums
+    chosen: ChosenRows | None
+
+    def update(self, rows: Floats, start: int) -> None:
+        """Add a block."""
+        self.sums.update(rows, start)
+        if self.chosen is not None:
+            self.chosen.update(rows, start)
+
+    def merge(self, other: _Both) -> None:
+        """Add other blocks."""
+        self.sums.merge(other.sums)
+        if self.chosen is not None and other.chosen is not None:
+            self.chosen.merge(other.chosen)
+
+
+def binned_samples(
+    samples: TwoSamples, layout: BinLayout, maps: FeatureMaps, noise: NoiseSource, *, pairs: bool
+) -> tuple[list[Floats], Pairs | None]:
+    """Go once through both samples, each in secret bins of its own.
+
+    Returns
+    -------
+    list of array
+        For each block of features, bins × features: bins of x, of y, leftovers of x, of y.
+    tuple of array, or None
+        Secret pairs of rows of both samples together, if ``pairs`` are asked for.
+    """
+    bins = [
+        secret_bins([layout.size] * count + [len(sample) - count * layout.size], noise)
+        for sample, count in zip(samples, layout.counts, strict=True)
+    ]
+    x, y, kept = in_secret_bins(samples, (bins[0], bins[1]), maps, noise, pairs=pairs)
+    sums = [np.vstack([a[:-1], b[:-1], a[-1:], b[-1:]]) for a, b in zip(x, y, strict=True)]
+    return sums, kept
+
+
+def in_secret_bins(
+    samples: TwoSamples,
+    bins: tuple[SecretBins, SecretBins],
+    maps: FeatureMaps,
+    noise: NoiseSource,
+    *,
+    pairs: bool,
+) -> tuple[list[Floats], list[Floats], Pairs | None]:
+    """Go once through both samples; return the sums of each, and secret pairs.
+
+    The pairs are drawn apart from the bins, so that permuting rows and pairs together changes
+    nothing (:func:`privatest.statistics.pooled.secret_pairs`).
+    """
+    n, m = map(len, samples)
+    count = min((n + m) // 2, MOST_PAIRS)
+    chosen = secret_bins([2 * count, n + m - 2 * count], noise) if pairs else None
+    x, y = summarise(
+        *(
+            (sample, partial(_empty, maps, own, len(sample), chosen, first))
+            for sample, own, first in zip(samples, bins, (0, n), strict=True)
+        )
+    )
+    sums = [[each.value for each in side.sums.sums] for side in (x, y)]
+    for side, other in ((0, 1), (1, 0)):
+        if not sums[side]:  # a private group may be empty
+            sums[side] = [np.zeros_like(each) for each in sums[other]]
+    if x.chosen is None or y.chosen is None:
+        return sums[0], sums[1], None
+    x.chosen.merge(y.chosen)
+    rows = np.concatenate(x.chosen.rows)[np.argsort(np.concatenate(x.chosen.keys))]
+    return sums[0], sums[1], (rows[:count], rows[count:])
+
+
+def _empty(
+    maps: FeatureMaps, bins: SecretBins, rows: int, chosen: SecretBins | None, first: int
+) -> _Both:
+    return _Both(BinSums(maps, bins, rows), None if chosen is None else ChosenRows(chosen, first))
+
+
+def block_additions(maps: FeatureMaps, rows: int, weight: float, bins: int) -> float:
+    """Bound the rounding of sums over blocks, as so many units of roundoff of a weighted mean.
+
+    Features that are exact have none. Else there are the additions within a block, and each bin
+    of each block is rounded to fixed point by half a step, where a row counts 1/``weight``.
+    """
+    if maps.exact:
+        return 0.0
+    blocks = -(-rows // BLOCK_ROWS) + 1
+    step = FixedPoint((), rows).step
+    return summation_depth(BLOCK_ROWS) + blocks * bins * step / (2 * weight * UNIT_ROUNDOFF)
