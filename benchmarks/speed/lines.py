@@ -80,8 +80,7 @@ def main() -> None:
             continue
         case = {"label": asked.label, "rows": asked.rows, "case": name}
         rows.append(case | {"processor seconds": seconds})
-        print(f"{name}: {seconds:.2f}", flush=True)
-    save("speed-lines", [*kept, *rows])
+        save("speed-lines", [*kept, *rows])  # after each: an old version may take very long
     table = [[row["case"], row["processor seconds"]] for row in rows]
     print_table(f"{asked.rows:,} rows, {asked.label}", ["case", "processor seconds"], table)
 

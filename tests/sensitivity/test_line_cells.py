@@ -90,6 +90,16 @@ def test_the_bounds_of_ranks_are_nearly_attained():
     assert permuted > 0.74  # at half of the ranks a label moves the sum by 1/2
 
 
+def test_a_rank_among_ties_moves_little():
+    """One of six zeros becomes a one: the rank between them falls among seven ones."""
+    rows, labels = np.repeat([[0.0], [1.0]], 6, axis=0), np.arange(12) < 6
+    value, moved = at_ranks(2, "kolmogorov"), rows.copy()
+    moved[0] = 1.0
+    movement = 12 * (value(rows, labels) - value(moved, labels))
+    assert movement == pytest.approx(3 - (2.5 - 2.5 / 7))
+    assert movement <= 1
+
+
 def test_between_two_ranks_the_observed_distance_moves_further():
     """The lowest row passes all others and changes its label: at both ends a row is exchanged."""
     rows, labels = np.arange(8.0)[:, None], np.array([0, 0, 1, 0, 1, 1, 0, 0], dtype=np.bool_)

@@ -208,7 +208,7 @@ def _walks(
 
     Steps are -1, 0 or 1, so that sums over few rows fit into a byte.
     """
-    own = np.round(swaps.weights[order] * len(order)).astype(np.int8)
+    own = swaps.weights[order].astype(np.int8)
     count = len(swaps.signs)
 
     def part(chosen: slice) -> NDArray[np.int64]:
@@ -239,10 +239,9 @@ def permuted_swaps_cells(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean over lines of T from cells (1 × permutations), and a bound on its error."""
     swaps, total = _Swaps.draw(labels, n_permutations, rng), len(labels)
-    whole = np.round(swaps.weights * total)  # -1, 0 or 1
     found, errors = [], []
     for line in lines:
-        heights = line.heights(swaps.signs @ bin_sums(line, swaps.edges, whole))
+        heights = line.heights(swaps.signs @ bin_sums(line, swaps.edges, swaps.weights))
         found.append(line.distance(heights / total))
         errors.append(line.rounding)
     return np.mean(found, axis=0)[None, :], np.array([max(errors)])
