@@ -261,7 +261,7 @@ def test_nothing_there(tmp_path):
     assert refused(scan, tmp_path / "no.parquet") == "no.parquet does not exist."
     (tmp_path / "empty").mkdir()
     assert "has no file that ends in" in refused(scan, tmp_path / "empty")
-    assert "has no file that ends in" in refused(scan, tmp_path / "*.parquet")
+    assert "no file fits the pattern" in refused(scan, tmp_path / "*.parquet")
     (tmp_path / "d.txt").write_text("1")
     assert "must end in one of" in refused(scan, tmp_path / "d.txt")
     assert "address that Arrow cannot open" in refused(scan, "nowhere://host/d.parquet")

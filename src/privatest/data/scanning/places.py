@@ -118,6 +118,8 @@ def files_at(place: str | os.PathLike[str], filesystem: Any = None) -> list[File
     else:
         raise DataError(f"{name} does not exist.")
     files = _numbered(sorted(infos, key=lambda info: info.path), system, base)
+    if not files and is_pattern(path):
+        raise DataError(f"no file fits the pattern {printable(text)}.")
     if not files:
         raise DataError(f"{name} has no file that ends in one of {', '.join(ENDINGS)}.")
     kinds = {_kind(file.path) for file in files}
