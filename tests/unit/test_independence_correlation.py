@@ -163,7 +163,7 @@ def test_rank_intervals(name):
 @pytest.mark.parametrize("name", RANKED)
 def test_drowned_rank_intervals_say_nothing(name):
     x, y = pairs(10)
-    found = RANKED[name](x, y, epsilon=1e-4)
+    found = RANKED[name](x, y, epsilon=1e-4, noise=SimulatedNoise(0))
     assert found.estimates["upper"] - found.estimates["lower"] >= 1
     assert -1 <= found.estimates["lower"] <= found.estimates["upper"] <= 1
 
@@ -269,7 +269,7 @@ def _rough_intervals(request, monkeypatch):
 
 def test_a_hidden_variance_gives_an_infinite_interval():
     x, y = pairs(50)
-    found = pt.linregress(x, y, **BOX, epsilon=0.05, rng=0)
+    found = pt.linregress(x, y, **BOX, epsilon=0.05, rng=0, noise=SimulatedNoise(0))
     assert (found.estimates["lower"], found.estimates["upper"]) == (-math.inf, math.inf)
     document = json.loads(found.to_json())
     assert document["estimates"]["lower"] is None
