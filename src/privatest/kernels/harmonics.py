@@ -113,10 +113,10 @@ class Harmonics:
     def sums(self, rows: Floats, edges: NDArray[np.intp], weights: Floats | None) -> Floats:
         """Return the (weighted) sums of features over rows between edges.
 
-        From counts of cells, where rows are more than bins × cells; exact either way.
+        From counts of cells, unless these are many more than rows; exact either way.
         """
         bins = len(edges) - 1
-        if bins * CELLS > 2 * len(rows):
+        if bins * CELLS > 8 * len(rows):
             return sum_rows(self(rows), edges, weights)
         bin_of_row = np.repeat(np.arange(bins), np.diff(edges))
         parts = []
