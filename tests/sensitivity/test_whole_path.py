@@ -49,8 +49,9 @@ class GivenBins:
     def of_rows(self, start, stop):
         return self.bins[start:stop]
 
-    def keys(self, start, stop):
-        return self.ranks[start:stop]
+    def lowest(self, start, stop):
+        mine = np.flatnonzero(self.bins[start:stop] == 0)
+        return mine, self.ranks[start:stop][mine]
 
 
 def bins_by_rank(order):

@@ -59,6 +59,12 @@ class SecretBins:
         bins[unsure] = np.searchsorted(self.cuts, keys[unsure], side="right")
         return bins
 
+    def lowest(self, start: int, stop: int) -> tuple[NDArray[np.intp], Keys]:
+        """Return which of these rows are in the first of two bins, and their keys."""
+        keys = self.keys(start, stop)
+        mine = np.flatnonzero(keys < self.cuts[0])
+        return mine, keys[mine]
+
 
 def secret_bins(sizes: Sequence[int], noise: NoiseSource) -> SecretBins:
     """Put sum(sizes) rows into bins of these sizes, each way with the same probability.

@@ -2,7 +2,7 @@
 
 Rows and landmarks are rounded to a public lattice. Squared distances are then integers, which a
 matrix product in single precision gets exactly, and a table holds the kernels of all bandwidths
-at each of them, as multiples of a power of two: sums of up to 256 rows are exact in single
+at each of them, as multiples of a power of two: sums of up to 512 rows are exact in single
 precision, sums of these in double. So a sum does not depend on the order of its rows, and what
 rounding does to a feature counts for the replaced row alone. Proof: docs/proofs/exact-sums.md.
 """
@@ -26,9 +26,9 @@ __all__ = ["TabulatedKernels", "tabulated_kernels"]
 
 Floats = NDArray[np.float64]
 
-_ENTRIES = 1 << 16  # of the table: what is used of it stays in the processor's cache
-_FINE = 2.0**15  # kernels, scaled to [-1, 1], are multiples of its inverse
-_EXACT_ROWS = 256  # of which so many add up exactly in 24 bits
+_ENTRIES = 1 << 14  # of the table: what is used of it stays in the processor's cache
+_FINE = 2.0**14  # kernels, scaled to [-1, 1], are multiples of its inverse
+_EXACT_ROWS = 512  # of which so many add up exactly in 24 bits
 _MOST_CODES = 4096
 # Directions of the landmarks' span with less than this share of the largest eigenvalue are
 # dropped: they hold hardly any signal and would magnify what rounding to the table does.

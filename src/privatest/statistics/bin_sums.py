@@ -70,9 +70,9 @@ class ChosenRows:
 
     def update(self, rows: Floats, start: int) -> None:
         """Keep what was chosen of a block."""
-        numbers = self.first + start, self.first + start + len(rows)
-        mine = np.flatnonzero(self.chosen.of_rows(*numbers) == 0)
-        self.keys.append(self.chosen.keys(*numbers)[mine])
+        begin = self.first + start
+        mine, keys = self.chosen.lowest(begin, begin + len(rows))
+        self.keys.append(keys)
         self.rows.append(rows[mine])
 
     def merge(self, other: ChosenRows) -> None:
