@@ -12,15 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privatest import ks_2samp
 from privatest.core.errors import DataError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import row_coins, secret_bins, secret_pair_bins
+from privatest.core.steady import steady
+from privatest.data.grouping import Grouping
 from privatest.data.samples import encode_sample
 from privatest.data.scanning import scan
 from privatest.data.source import Source, Workers
+from privatest.data.source_groups import split_source
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.progress import watching
 from privatest.engines.summaries import FixedPoint, summarise
+from privatest.statistics.bins import bin_order
 
 
 class Total:
@@ -189,3 +194,41 @@ def test_coins_of_rows_are_fair_and_their_own():
     assert abs(agree - BLOCK_ROWS / 2) < 5 * np.sqrt(BLOCK_ROWS) / 2
     np.testing.assert_array_equal(row_coins(b"a secret", 65_000, 66_000), coins[65_000:66_000])
     assert (row_coins(b"another", 0, 100) != coins[:100]).any()
+
+
+def test_more_bins_than_short_integers_have():
+    bins = np.random.default_rng(0).integers(80_000, size=200_000)
+    for count in (80_000, 1 << 16):
+        found = bins % count
+        np.testing.assert_array_equal(bin_order(found, count), np.argsort(found, kind="stable"))
+
+
+def test_what_is_said_of_chosen_rows_does_not_depend_on_how_many_they_are(monkeypatch):
+    """A private group of one row or of all but one: the same words, the same refusal."""
+    monkeypatch.setattr("privatest.data.stream._MOST_LOADED", 30)
+    words = set()
+    for members in (1, 39):
+        arm = np.repeat(["a", "b"], [members, 40 - members])
+        frame = scan(pa.table({"arm": arm, "v": np.arange(40.0)}))
+        groups = split_source(frame, Grouping("arm", ("a", "b"), False, "private"))
+        sample = encode_sample(groups[0], (0, 40))
+        with pytest.raises(DataError, match="40 rows of 1 columns") as refused:
+            sample.rows  # noqa: B018
+        words.add((repr(groups[0]), str(refused.value)))
+    assert len(words) == 1
+
+
+def test_a_curator_takes_the_steady_way(monkeypatch):
+    """Exact KS of many rows is quicker for some values; within a curator it is not tried."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=40), rng.normal(size=50)
+    monkeypatch.setattr("privatest.two_sample.ks.LABELLED_ROWS", 10)
+    taken: list[int] = []
+    monkeypatch.setattr(
+        "privatest.two_sample.ks.two_sample_sorted", lambda *_: taken.append(1) or 0
+    )
+    with steady():
+        ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0))
+    assert not taken
+    ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0))
+    assert taken

@@ -59,7 +59,7 @@ WITHOUT = {
     *("hsic_test", "ipm_test", "kruskal", "ks_1samp", "ks_2samp", "ks_family", "mannwhitneyu"),
     *("me_permutation_test", "me_test", "median_test", "mmd_test", "optimise_frequencies"),
     *("optimise_locations", "permutation_test", "plan_share", "private_covariance", "release"),
-    *("sarrm_test", "scf_permutation_test", "scf_test", "share", "sign_test"),
+    *("sarrm_test", "scan", "scan_sql", "scf_permutation_test", "scf_test", "share", "sign_test"),
     *("speaking_features", "symmetry_test", "test_of_tests", "wilcoxon"),
 }
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privatest.core.errors import DataError, PrivacyError
+from privatest.core.errors import DataError, EngineError, PrivacyError
 from privatest.core.noise import SecureNoise
+from privatest.core.steady import steady
 from privatest.curator.contents import stamp
 from privatest.curator.registration import Registration
 from privatest.data.place import Place
@@ -20,13 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = ["look", "quietly", "ready"]
 
+_MOST_HELD = 1 << 28  # numbers of rows in private groups, 2 GiB
+
 
 def ready(prepared: Prepared, place: Place, rows: int) -> None:
     """Refuse what public sizes say: workers who cannot be reached, more rows than a test holds."""
     from privatest.engines.cluster import check  # noqa: PLC0415
 
     if place.workers is not None:
-        check(place.workers)
+        try:
+            check(place.workers)
+        except EngineError:  # its words tell an analyst where the workers are
+            raise EngineError("the curator's workers do not answer; tell the custodian.") from None
     if place.passes(prepared.reads):
         groups = 1 if prepared.grouping is None else len(prepared.grouping.labels)
         rehearse_sizes(prepared, [rows // groups] * groups)
@@ -40,7 +46,16 @@ def look(
     table = place.read(prepared.reads, categories, registered=True)
     if len(table) != registered.rows or stamp(dataset) != registered.stamp:
         raise DataError("the file changed since it was validated.")
+    if isinstance(table, Source) and _holds(prepared, table):
+        table = table.load()  # how far a source is read again would tell where a group's rows are
     return quietly(prepared, table)
+
+
+def _holds(prepared: Prepared, source: Source) -> bool:
+    """Whether rows of private groups are held, by public numbers."""
+    grouping = prepared.grouping
+    private = grouping is not None and grouping.membership == "private"
+    return private and len(source) * len(source.names) <= _MOST_HELD
 
 
 def quietly(prepared: Prepared, table: pa.Table | Source) -> Result:
@@ -48,7 +63,7 @@ def quietly(prepared: Prepared, table: pa.Table | Source) -> Result:
 
     The table is private, or it is made up: both take the same way.
     """
-    with quiet():
+    with quiet(), steady():
         result = prepared.run(table, noise=SecureNoise())
     spent, price = result.spent, prepared.request.budget
     if result.simulated or spent.epsilon > price.epsilon or spent.delta > price.delta:

@@ -88,12 +88,15 @@ class Source:
         Who reads them.
     named : bool
         Whether the columns have names of their own; those of an array are x1, x2, ...
+    some_of : int or None
+        Of how many rows these were chosen, if they were: that number is public, theirs may not be.
     """
 
     names: tuple[str, ...]
     parts: tuple[Part, ...]
     workers: Workers = field(default_factory=Workers)
     named: bool = True
+    some_of: int | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -101,7 +104,15 @@ class Source:
 
     def __repr__(self) -> str:
         """Say what is public."""
-        return f"<{len(self):,} rows of {len(self.names)} columns in {len(self.parts):,} parts>"
+        columns = f"{len(self.names)} columns"
+        if self.some_of is not None:
+            return f"<some of {self.some_of:,} rows of {columns}>"
+        return f"<{len(self):,} rows of {columns} in {len(self.parts):,} parts>"
+
+    @property
+    def public_rows(self) -> int:
+        """A number of rows that is public, and no less than there are."""
+        return len(self) if self.some_of is None else self.some_of
 
     def select(self, names: Sequence[str]) -> Source:
         """Return the same rows with these columns only."""

@@ -102,7 +102,7 @@ def _chosen(
         for part, rows in zip(read.parts, counts, strict=True)
         if rows
     )
-    return replace(read.select(names), parts=parts)
+    return replace(read.select(names), parts=parts, some_of=source.public_rows)
 
 
 def _counted(

@@ -109,9 +109,12 @@ Held = NDArray[np.float64] | Stream | Joined
 
 
 def _loaded(held: Stream | Joined) -> NDArray[np.float64]:
-    if len(held) * held.width > _MOST_LOADED:
+    source = source_of(held)
+    # the size of a group may be private
+    public = len(held) if source is None else source.public_rows
+    if public * held.width > _MOST_LOADED:
         raise DataError(
-            f"this test holds its rows in memory, and {len(held):,} rows of {held.width} "
+            f"this test holds its rows in memory, and {public:,} rows of {held.width} "
             "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
         )
     rows = np.empty((len(held), held.width))

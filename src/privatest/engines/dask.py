@@ -188,17 +188,24 @@ def _summary(work: _Work, start: int, stop: int) -> Summary:
         return Job(work.held, work.empty, start, stop).run()
     except PrivatestError:
         raise
-    except Exception as error:  # its words may hold values, and workers log them
-        raise EngineError(
-            f"a worker failed with {type(error).__name__}; engine='local' shows where."
-        ) from None
+    except Exception as error:
+        raise _failed(error) from None
 
 
 def _merged(work: _Work, *summaries: Summary) -> Summary:
     total = work.empty()
-    for summary in summaries:
-        total.merge(deepcopy(summary))  # its own may be asked for again, and must not have changed
+    try:
+        for summary in summaries:
+            # its own may be asked for again, and must not have changed
+            total.merge(deepcopy(summary))
+    except Exception as error:
+        raise _failed(error) from None
     return total
+
+
+def _failed(error: Exception) -> EngineError:
+    """Name the kind of an error: its words may hold values, and workers log them."""
+    return EngineError(f"a worker failed with {type(error).__name__}; engine='local' shows where.")
 
 
 @cache

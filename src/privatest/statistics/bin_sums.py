@@ -18,7 +18,7 @@ from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.summaries import FixedPoint, summarise
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
-from privatest.statistics.bins import BinLayout, summation_depth
+from privatest.statistics.bins import BinLayout, bin_order, summation_depth
 from privatest.statistics.pooled import MOST_PAIRS
 
 __all__ = ["Pairs", "binned_samples", "block_additions", "in_secret_bins"]
@@ -40,7 +40,7 @@ class BinSums:
     def update(self, rows: Floats, start: int) -> None:
         """Put a block of rows in the order of their bins, and add it."""
         bins = self.bins.of_rows(start, start + len(rows))
-        order = np.argsort(bins.astype(np.uint16), kind="stable")
+        order = bin_order(bins, self.bins.count)
         edges = np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=self.bins.count))])
         ordered = np.empty((rows.shape[1], len(rows)))
         for column, values in zip(ordered, rows.T, strict=True):
@@ -59,7 +59,7 @@ class BinSums:
             own.merge(more)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)  # a repr would show rows
 class ChosenRows:
     """The rows with the lowest secret keys, and these keys."""
 
@@ -81,7 +81,7 @@ class ChosenRows:
         self.rows += other.rows
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Both:
     """Both of them, in one pass."""
 

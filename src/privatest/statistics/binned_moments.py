@@ -14,6 +14,7 @@ from privatest.core.secret_order import SecretBins
 from privatest.engines.summaries import FixedPoint, fixed_rounding
 from privatest.engines.sums import PIECE, UNIT_ROUNDOFF, Terms, pieces, square_sums
 from privatest.kernels.sums import sum_rows
+from privatest.statistics.bins import bin_order
 from privatest.statistics.moments import moments_rounding
 
 __all__ = ["BinnedMoments", "binned_rounding"]
@@ -51,7 +52,7 @@ class BinnedMoments:
     def update(self, rows: Floats, start: int) -> None:
         """Put a block in the order of its bins, and add it."""
         bins = self.bins.of_rows(start, start + len(rows))
-        order = np.argsort(bins.astype(np.uint16), kind="stable")
+        order = bin_order(bins, self.bins.count)
         edges = np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=self.bins.count))])
         sums, second = np.zeros(self.sums.units.shape), np.zeros(self.second.units.shape)
         first = 0

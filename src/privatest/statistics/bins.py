@@ -22,6 +22,7 @@ from privatest.kernels.sums import ROWS_PER_TILE, tiles
 __all__ = [
     "BinLayout",
     "TwoSampleBins",
+    "bin_order",
     "feature_rounding",
     "feature_sums",
     "one_below_other",
@@ -130,6 +131,12 @@ def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
     if size is None:
         size = max(1, min(n, m) // _BINS_PER_SAMPLE, -(-(n + m) // max_bins))
     return min(size, n, m)
+
+
+def bin_order(bins: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Return rows in the order of their bins, of which there are ``count``."""
+    # short integers are sorted digit by digit
+    return np.argsort(bins.astype(np.uint16) if count <= 1 << 16 else bins, kind="stable")
 
 
 def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.float64]]:
