@@ -25,6 +25,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import SimulatedNoise
 from privatest.data.samples import encode_sample
 from privatest.data.scanning import scan, scan_sql
+from privatest.data.scanning.drivers import patient
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.source import Source
 
@@ -488,3 +489,26 @@ def test_groups_do_not_depend_on_cuts(tmp_path_factory, size, threads):
         ALL, group="plan", columns=["visits"], bounds=SCHEMA, epsilon=1, noise=SimulatedNoise(1)
     )
     assert found.statistic == held.statistic
+
+
+def test_selected_columns_must_be_there(tmp_path):
+    """A database takes an unknown name in quotes for a text."""
+    pq.write_table(pa.table({"age": [1.0, 2.0]}), tmp_path / "d.parquet")
+    source = scan(tmp_path / "d.parquet")
+    assert source.select("age").names == ("age",)
+    assert "column 'nope' is missing; the columns are: age" in refused(source.select, ["nope"])
+
+
+def test_data_sets_of_several_row_groups_are_counted_once(tmp_path):
+    from pyarrow import dataset
+
+    pq.write_table(pa.table({"v": np.arange(10.0)}), tmp_path / "d.parquet", row_group_size=3)
+    source = scan(dataset.dataset(tmp_path / "d.parquet"))
+    assert len(source) == 10
+    assert source.load().column(0).to_pylist() == list(range(10))
+
+
+def test_a_database_that_does_not_answer_is_given_up():
+    assert patient("postgresql://h/d") == "postgresql://h/d?connect_timeout=10"
+    assert patient("postgresql://h/d?sslmode=require").endswith("&connect_timeout=10")
+    assert patient("postgresql://h/d?connect_timeout=3") == "postgresql://h/d?connect_timeout=3"

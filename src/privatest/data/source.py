@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from privatest.core.errors import DataError, PrivatestError
-from privatest.core.validation import integer_at_least, one_of, reject
+from privatest.core.validation import integer_at_least, listed, one_of, reject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +116,13 @@ class Source:
 
     def select(self, names: Sequence[str]) -> Source:
         """Return the same rows with these columns only."""
-        return replace(self, names=tuple(names))
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        for name in wanted:
+            if name not in self.names:  # a database may take an unknown name for a text
+                raise DataError(
+                    f"column {name!r} is missing; the columns are: {listed(self.names)}."
+                )
+        return replace(self, names=wanted)
 
     def as_text(self, names: Collection[str]) -> Source:
         """Read these columns as they are written, where values have no types: "01" is not 1."""

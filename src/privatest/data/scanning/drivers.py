@@ -7,7 +7,9 @@ from typing import Any
 
 from privatest.core.errors import ParameterError
 
-__all__ = ["driver", "quoted_name"]
+__all__ = ["driver", "patient", "quoted_name"]
+
+_PATIENCE = 10  # seconds until a database that does not answer is given up
 
 
 def quoted_name(name: str) -> str:
@@ -24,3 +26,10 @@ def driver(kind: str) -> Any:
         raise ParameterError(
             f'scan_sql needs a driver for {kind}: pip install "privatest[{extra}]".'
         ) from None
+
+
+def patient(url: str) -> str:
+    """Have a connection to PostgreSQL given up after ten seconds, unless the address says else."""
+    if "connect_timeout" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}connect_timeout={_PATIENCE}"

@@ -254,13 +254,19 @@ def _dataset_parts(data: Any) -> tuple[tuple[str, ...], list[Part]]:
                 each.split_by_row_group() if hasattr(each, "split_by_row_group") else [each]
             )
         ]
-        counts = [int(piece.count_rows()) for piece in pieces]
+        counts = [_fragment_rows(piece) for piece in pieces]
     parts: list[Part] = [
         FragmentRows(piece, data.schema, number, rows)
         for number, (piece, rows) in enumerate(zip(pieces, counts, strict=True))
         if rows
     ]
     return tuple(data.schema.names), parts
+
+
+def _fragment_rows(piece: Any) -> int:
+    """Return the rows of a fragment; one of several row groups would count those of its file."""
+    groups = getattr(piece, "row_groups", None)
+    return int(piece.count_rows()) if groups is None else sum(own.num_rows for own in groups)
 
 
 def _array_batches(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import printable
-from privatest.data.scanning.drivers import driver, quoted_name
+from privatest.data.scanning.drivers import driver, patient, quoted_name
 from privatest.data.scanning.frames import frame_parts
 from privatest.data.source import Part
 
@@ -45,7 +45,10 @@ class PostgreSQL:
     @contextmanager
     def connected(self) -> Iterator[Any]:
         """Give a cursor in a transaction that writes nothing."""
-        with driver("postgresql").connect(self.url) as connection, connection.cursor() as cursor:
+        with (
+            driver("postgresql").connect(patient(self.url)) as connection,
+            connection.cursor() as cursor,
+        ):
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield cursor
 
@@ -120,7 +123,7 @@ class Snapshot:
     @classmethod
     def taken(cls, database: PostgreSQL) -> Snapshot:
         """Begin the transaction."""
-        connection = driver("postgresql").connect(database.url)
+        connection = driver("postgresql").connect(patient(database.url))
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
