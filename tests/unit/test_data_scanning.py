@@ -496,7 +496,10 @@ def test_selected_columns_must_be_there(tmp_path):
     pq.write_table(pa.table({"age": [1.0, 2.0]}), tmp_path / "d.parquet")
     source = scan(tmp_path / "d.parquet")
     assert source.select("age").names == ("age",)
-    assert "column 'nope' is missing; the columns are: age" in refused(source.select, ["nope"])
+    assert "column 'nope' is missing; the columns are: age" in refused(
+        source.select, ["age", "nope"]
+    )
+    assert refused(source.select, ["nope"]) == "column 'nope' is missing."
 
 
 def test_data_sets_of_several_row_groups_are_counted_once(tmp_path):

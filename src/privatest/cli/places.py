@@ -84,7 +84,7 @@ Threads = Annotated[
         "--threads",
         metavar="NUMBER",
         min=1,
-        help="Threads of the local engine, or Dask workers of one thread each that are started here.",
+        help="Threads of the local engine, or Dask workers that are started here.",
         rich_help_panel="Large data",
         show_default="one for each processor",
     ),

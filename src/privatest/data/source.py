@@ -117,11 +117,11 @@ class Source:
     def select(self, names: Sequence[str]) -> Source:
         """Return the same rows with these columns only."""
         wanted = (names,) if isinstance(names, str) else tuple(names)
-        for name in wanted:
-            if name not in self.names:  # a database may take an unknown name for a text
-                raise DataError(
-                    f"column {name!r} is missing; the columns are: {listed(self.names)}."
-                )
+        missing = next((name for name in wanted if name not in self.names), None)
+        if missing is not None:  # a database may take an unknown name for a text
+            # names of which none was asked for may be somebody's row, read as a header
+            known = f"; the columns are: {listed(self.names)}" if {*wanted} & {*self.names} else ""
+            raise DataError(f"column {missing!r} is missing{known}.")
         return replace(self, names=wanted)
 
     def as_text(self, names: Collection[str]) -> Source:

@@ -45,10 +45,8 @@ class PostgreSQL:
     @contextmanager
     def connected(self) -> Iterator[Any]:
         """Give a cursor in a transaction that writes nothing."""
-        with (
-            driver("postgresql").connect(patient(self.url)) as connection,
-            connection.cursor() as cursor,
-        ):
+        address = patient(self.url)
+        with driver("postgresql").connect(address) as connection, connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield cursor
 
