@@ -28,6 +28,7 @@ from privatest.data.schema import Schema
 from privatest.data.sources import read_table
 from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
 from privatest.goodness_of_fit.reference_cdf import read_cdf
+from privatest.independence import linear
 from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.noise import SimulatedNoise
 from privatest.quantiles.curve import Curve
@@ -194,6 +195,8 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     monkeypatch.setattr(PrivateShares, "pvalue", at_the_fit)
     monkeypatch.setattr(proportions, "equivalence", at_the_fit)
     monkeypatch.setattr(Curve, "interval", at_the_fit)
+    for interval in ("CorrelationInterval", "SlopeInterval"):
+        monkeypatch.setattr(linear, interval, at_the_fit)
     monkeypatch.setattr(contingency, "association_ends", at_the_fit)
     for module in (contingency, tables_fit):
         monkeypatch.setattr(module, "cell_intervals", at_the_fit)

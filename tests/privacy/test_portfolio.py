@@ -26,6 +26,7 @@ from tests.privacy.exact import Statistics
 from tests.privacy.harness import audit
 from tests.sensitivity import harness
 from tests.sensitivity.harness import Space
+from tests.sensitivity.test_whole_path import bins_by_rank
 
 MMD = sys.modules[mmd_test.__module__]
 SCHEMA = Schema(
@@ -59,6 +60,16 @@ class BeforeNoise:
         self.order: Any = None
         monkeypatch.setattr(MMD, "permutation_result", self._keep)
         monkeypatch.setattr(SimulatedNoise, "permutation", self._order)
+        if scheme == "swap":  # one pass: bins by secret keys
+            place = "privatest.statistics"
+            monkeypatch.setattr(f"{place}.bin_sums.secret_bins", self._bins(0))
+            monkeypatch.setattr(f"{place}.pair_swaps.secret_pair_bins", self._bins(1))
+
+    def _bins(self, which: int) -> Any:
+        def bins(*sizes: Any) -> Any:
+            return bins_by_rank(self.order)[which](*sizes)  # of the present order
+
+        return bins
 
     def _keep(self, statistics: Any, *, sensitivity: PermutationSensitivity, **_: Any) -> None:
         self.found.append((statistics, sensitivity))

@@ -53,6 +53,8 @@ class Stream:
         """
         held = np.empty((min(BLOCK_ROWS, max(stop - start, 0)), self.width))
         filled = 0
+        if not len(held):  # a private group may be empty, and has a block as others have
+            yield start, held
         for label, batch in self.source.pieces(start, stop, self.source.names):
             taken = 0
             while taken < len(batch):
@@ -124,8 +126,11 @@ def _loaded(held: Stream | Joined) -> NDArray[np.float64]:
 
 
 def array_blocks(rows: NDArray[np.float64], start: int, stop: int) -> Blocks:
-    """Yield the blocks of rows that are in memory, laid out as those of a stream."""
-    for first in range(start, stop, BLOCK_ROWS):
+    """Yield the blocks of rows that are in memory, laid out as those of a stream.
+
+    No rows are one block: that a private group is empty is not to be seen.
+    """
+    for first in range(start, stop, BLOCK_ROWS) or [start]:
         yield first, np.ascontiguousarray(rows[first : min(first + BLOCK_ROWS, stop)])
 
 

@@ -11,8 +11,11 @@ from threading import Lock
 from typing import Any
 
 from privatest.data.source import Workers
+from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.progress import told
 from privatest.engines.summaries import Job, Summary
+
+_FEW = 4 * BLOCK_ROWS  # rows of all samples together that one thread adds up at once
 
 __all__ = ["one_blas_thread", "run", "size"]
 
@@ -57,7 +60,7 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
         with lock:
             found[place].merge(summary)
 
-    threads = min(size(workers), len(jobs))
+    threads = min(size(workers), len(jobs)) if total > _FEW else 1
     with one_blas_thread():
         if threads <= 1:
             for asked in jobs:

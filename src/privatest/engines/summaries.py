@@ -109,7 +109,7 @@ def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> l
     step = min(max(blocks, _LEAST), _MOST) * BLOCK_ROWS
     source = source_of(held)
     if source is None:
-        cuts = [*range(0, total, step), total]
+        cuts = [*(range(0, total, step) or [0]), total]
     else:
         cuts = [0]
         for start in source.starts[1:-1]:
@@ -117,7 +117,8 @@ def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> l
             if aligned - cuts[-1] >= step and aligned < total:
                 cuts.append(aligned)
         cuts.append(total)
-    return [Job(held, empty, a, b) for a, b in pairwise(cuts) if a < b]
+    # an empty sample has a job too: that a private group is empty is not to be seen
+    return [Job(held, empty, a, b) for a, b in pairwise(cuts) if a < b or total == 0]
 
 
 def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
