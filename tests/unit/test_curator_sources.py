@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.curator import Curator
+from privatest.curator import Curator, admission, answering
 from privatest.curator.answers import RequestFailed
 from privatest.curator.config import CuratorConfig
-from privatest.data import place
+from privatest.data import place, source_groups
 from tests.curators import CONFIG, PRIVATE, SCHEMA, table
 
 ASKED = {
@@ -111,6 +111,27 @@ def test_a_private_group_may_be_empty(tmp_path):
     with curator(tmp_path, "streamed", schema) as asked:
         asked.register("people")
         asked.run(ASKED | {"groups": ["none", "rest"]}, analyst="ada")
+
+
+@pytest.mark.parametrize(("most", "streamed"), [(1 << 28, 0), (1, 2)])
+def test_rows_of_private_groups_are_held(most, streamed, tmp_path, monkeypatch):
+    """A source is read again for each group, and time would tell where a group's rows are."""
+    monkeypatch.setattr(answering, "_MOST_HELD", most)
+    split: list[int] = []
+    whole = source_groups.split_source
+
+    def counted(source, grouping):
+        found = whole(source, grouping)
+        split.append(len(found))
+        return found
+
+    monkeypatch.setattr(admission, "split_source", counted)
+    monkeypatch.setattr(source_groups, "split_source", counted)
+    with curator(tmp_path, "streamed") as asked:
+        asked.register("people")
+        split.clear()
+        asked.run(ASKED, analyst="ada")
+    assert sum(split) == streamed
 
 
 def test_more_rows_than_a_test_can_hold_cost_nothing(tmp_path, monkeypatch):

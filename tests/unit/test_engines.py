@@ -200,7 +200,9 @@ def test_more_bins_than_short_integers_have():
     bins = np.random.default_rng(0).integers(80_000, size=200_000)
     for count in (80_000, 1 << 16):
         found = bins % count
-        np.testing.assert_array_equal(bin_order(found, count), np.argsort(found, kind="stable"))
+        order, edges = bin_order(found, count)
+        np.testing.assert_array_equal(order, np.argsort(found, kind="stable"))
+        np.testing.assert_array_equal(edges, np.searchsorted(found[order], np.arange(count + 1)))
 
 
 def test_what_is_said_of_chosen_rows_does_not_depend_on_how_many_they_are(monkeypatch):

@@ -47,7 +47,8 @@ def look(
     if len(table) != registered.rows or stamp(dataset) != registered.stamp:
         raise DataError("the file changed since it was validated.")
     if isinstance(table, Source) and _holds(prepared, table):
-        table = table.load()  # how far a source is read again would tell where a group's rows are
+        # how far a source is read again would tell where a group's rows are; so would pieces
+        table = table.load().combine_chunks()
     return quietly(prepared, table)
 
 

@@ -40,8 +40,7 @@ class BinSums:
     def update(self, rows: Floats, start: int) -> None:
         """Put a block of rows in the order of their bins, and add it."""
         bins = self.bins.of_rows(start, start + len(rows))
-        order = bin_order(bins, self.bins.count)
-        edges = np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=self.bins.count))])
+        order, edges = bin_order(bins, self.bins.count)
         ordered = np.empty((rows.shape[1], len(rows)))
         for column, values in zip(ordered, rows.T, strict=True):
             np.take(values, order, out=column)

@@ -52,8 +52,7 @@ class BinnedMoments:
     def update(self, rows: Floats, start: int) -> None:
         """Put a block in the order of its bins, and add it."""
         bins = self.bins.of_rows(start, start + len(rows))
-        order = bin_order(bins, self.bins.count)
-        edges = np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=self.bins.count))])
+        order, edges = bin_order(bins, self.bins.count)
         sums, second = np.zeros(self.sums.units.shape), np.zeros(self.second.units.shape)
         first = 0
         for piece in pieces(rows[order]):

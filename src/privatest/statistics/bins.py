@@ -133,10 +133,11 @@ def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
     return min(size, n, m)
 
 
-def bin_order(bins: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Return rows in the order of their bins, of which there are ``count``."""
+def bin_order(bins: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows in the order of their bins, and where each of ``count`` bins starts and ends."""
     # short integers are sorted digit by digit
-    return np.argsort(bins.astype(np.uint16) if count <= 1 << 16 else bins, kind="stable")
+    order = np.argsort(bins.astype(np.uint16) if count <= 1 << 16 else bins, kind="stable")
+    return order, np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=count))])
 
 
 def feature_sums(bins: TwoSampleBins, maps: FeatureMaps) -> list[NDArray[np.float64]]:
