@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage oldest mutate bench bench-scale docs clean help postgresql
+.PHONY: demo test quick check fix coverage oldest mutate bench bench-scale docs clean help postgresql chromium
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -21,7 +21,7 @@ endif
 demo: $(VENV)/.core ## compare two groups of real people privately (installs the core only)
 	@$(BIN)/privatest demo
 
-test: check postgresql ## everything: the checks, then all tests
+test: check postgresql chromium ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
@@ -38,6 +38,13 @@ postgresql:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y postgresql >/dev/null; \
 	else echo "PostgreSQL is not installed: its tests will be skipped." >&2; fi
+
+# The tests drive a real browser; without one its tests are skipped (in CI they fail).
+chromium:
+	@command -v chromedriver >/dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium chromium-driver >/dev/null; \
+	else echo "Chromium is not installed: tests of the page will be skipped." >&2; fi
 
 # No --quiet for mkdocs: it hides warnings before --strict can count them.
 check: $(VENV)/.installed ## style, types, architecture, and whether the docs build
