@@ -38,6 +38,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
     ("plots", "reproduce"),
+    ("service",),
     ("cli", "datasets", "noise"),
 ]
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
@@ -48,6 +49,7 @@ DRAWS = ("below", "discrete_laplace", "gaussian", "laplace", "uniforms")
 SIMULATORS = ("reproduce",)  # packages that may create SimulatedNoise
 SLOW_TO_IMPORT = (
     "dp_accounting",
+    "fastapi",
     "matplotlib",
     "opendp",
     "pandas",

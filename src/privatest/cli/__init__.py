@@ -28,6 +28,7 @@ from privatest.cli.places import reading
 from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.schema import schema
+from privatest.cli.serve import serve
 from privatest.cli.shares import compare, plan_share, share
 from privatest.cli.two_sample import two_sample
 from privatest.core.errors import PrivatestError
@@ -52,6 +53,7 @@ app.command("share")(reading(share))
 app.command("compare")(compare)
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(curator_app, name="curator")
+app.command("serve")(serve)
 app.command("schema")(reading(schema))
 app.command("check")(reading(check))
 app.command("demo")(demo)

@@ -12,6 +12,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.output import Page, paid, print_error, print_json, print_result, working
+from privatest.cli.tokens import list_tokens, make_token, revoke_token
 from privatest.core.errors import LedgerMissing, ParameterError
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ curator = typer.Typer(
     pretty_exceptions_enable=False,  # rich would print local variables, which hold data
     help="Let others test data that they may not see, within a budget.",
 )
+curator.command("token")(make_token)
+curator.command("tokens")(list_tokens)
+curator.command("revoke-token")(revoke_token)
 
 ConfigFile = Annotated[
     Path,

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import JSON_FORMAT, Page, print_json, print_note
+from privatest.cli.output import Page, print_json, print_note
 from privatest.cli.spending import LedgerOption, existing_ledger
-from privatest.core.documents import write_text
+from privatest.core.documents import JSON_FORMAT, write_text
 from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:

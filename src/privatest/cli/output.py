@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
+from privatest.core.documents import JSON_FORMAT
 from privatest.core.errors import PrivatestError
 from privatest.core.validation import printable
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from privatest.questions import Result
 
 __all__ = [
-    "JSON_FORMAT",
     "OutputError",
     "Page",
     "flush",
@@ -39,7 +39,6 @@ __all__ = [
     "working",
 ]
 
-JSON_FORMAT = 1  # grows when a key changes its meaning or goes, not when one is added
 _READABLE = 88  # columns; longer lines are hard to read
 
 

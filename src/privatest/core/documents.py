@@ -16,8 +16,19 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-__all__ = ["canonical", "check_writable", "digest", "fingerprint", "replacing", "write_text"]
+__all__ = [
+    "JSON_FORMAT",
+    "canonical",
+    "check_writable",
+    "digest",
+    "fingerprint",
+    "replacing",
+    "write_text",
+]
 
+# Of what commands print and a service answers: grows when a key changes its meaning or goes, not
+# when one is added.
+JSON_FORMAT = 1
 _DRAFTS = count()
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.curator.service_config import ServiceConfig
 from privatest.data.place import Place
 from privatest.data.schema import Schema
 from privatest.data.source import Workers
@@ -106,11 +107,14 @@ class AnalystConfig:
         What they may ask about.
     budget : Budget or None
         The most that their answers may cost on each of them; None is the data set's own.
+    subject : str
+        What the issuer of their sign-in calls them.
     """
 
     name: str
     datasets: tuple[str, ...]
     budget: Budget | None = None
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,8 @@ class CuratorConfig:
         The custodian's log.
     state : Path
         What was registered, so that data is validated once.
+    service : ServiceConfig
+        How it is served to others.
     datasets, analysts : mapping
         By their names.
     """
@@ -147,6 +153,7 @@ class CuratorConfig:
     ledger: str
     log: Path
     state: Path
+    service: ServiceConfig
     datasets: Mapping[str, DatasetConfig] = field(default_factory=dict)
     analysts: Mapping[str, AnalystConfig] = field(default_factory=dict)
 
@@ -194,4 +201,7 @@ largest_points = 500            # rows of a release: they cost time, and space i
 datasets = ["visits"]
 epsilon = 1                     # her share of each of them; leave it out for no limit of her own
 delta = 5e-7
+
+# [service]                     # privatest serve: see the how-to "serve"
+# url = "https://tests.example.org"
 """

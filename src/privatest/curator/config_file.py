@@ -27,6 +27,7 @@ from privatest.curator.config import (
     Problem,
 )
 from privatest.curator.contents import identity
+from privatest.curator.service_config import read_service
 from privatest.curator.toml_lines import Key, line_of, lines_of_keys, syntax_error_line
 from privatest.data.place import Place
 from privatest.data.scanning.places import is_pattern
@@ -39,7 +40,7 @@ __all__ = ["read_config"]
 
 T = TypeVar("T")
 
-_TOP = ("ledger", "log", "state", "datasets", "analysts")
+_TOP = ("ledger", "log", "state", "datasets", "analysts", "service")
 _DATASET = (
     *("source", "schema", "epsilon", "delta", "composition", "each_epsilon", "each_delta"),
     *("partition", "policy", "table", "engine", "scheduler", "threads"),
@@ -50,7 +51,7 @@ _MOST = {
     "largest_work": MOST_WORK,
 }
 _POLICY = ("tests", "largest_epsilon", "largest_delta", *_MOST)
-_ANALYST = ("datasets", "epsilon", "delta")
+_ANALYST = ("datasets", "epsilon", "delta", "subject")
 _LONGEST_NAME = 200
 
 
@@ -155,7 +156,8 @@ class _Reader:
             if not place.parent.is_dir():
                 self.note((name,), f"{name} must be in a folder that exists.")
         ledger = ledger if "://" in ledger else str(self.path(ledger))
-        return CuratorConfig(self.file, ledger, log, state, datasets, analysts)
+        service = read_service(self)
+        return CuratorConfig(self.file, ledger, log, state, service, datasets, analysts)
 
     def dataset(self, name: str) -> DatasetConfig | None:
         key = ("datasets", name)
@@ -318,4 +320,5 @@ class _Reader:
         ]
         if tight and budget is not None and not budget.delta:
             self.note(key, f'delta must be given: {tight[0]!r} has composition "tight".')
-        return AnalystConfig(name, tuple(listed), budget)
+        subject = self.text((*key, "subject"), values) if "subject" in values else name
+        return AnalystConfig(name, tuple(listed), budget, subject)

@@ -107,6 +107,15 @@ class Curator:
         """Close it at the end of the block."""
         self.close()
 
+    @property
+    def ledger(self) -> Ledger:
+        """Budgets, and the record of all requests: for those who may see it."""
+        return self._ledger
+
+    def registration(self, name: str) -> Registration | None:
+        """Return the public facts of a data set, if it can be asked about."""
+        return None if self.not_ready(name) is not None else self._registrations.get(name)
+
     def register(self, name: str) -> Registration:
         """Validate a data set against its schema, and enter it and its analysts in the ledger.
 
@@ -144,17 +153,26 @@ class Curator:
             known = self._registrations.get(name)
         return not_ready(self._ledger, dataset, self.config.analysts.values(), known)
 
-    def price(self, request: Request | Mapping[str, Any], *, analyst: str) -> Price:
-        """Return what a request would cost; data is not touched, nothing is spent."""
+    def price(
+        self, request: Request | Mapping[str, Any], *, analyst: str, afford: bool = False
+    ) -> Price:
+        """Return what a request would cost; data is not touched, nothing is spent.
+
+        With ``afford`` a request that the budget is too small for is a BudgetError, as in
+        :meth:`run`.
+        """
         case = self._admitted(request, analyst)
         name = case.dataset.name
-        return Price(
+        price = Price(
             dataset=name,
             budget=case.budget,
             part=case.event.part,
             affordable=self._affords(case),
             recorded=self._ledger.recall(name, case.digest) is not None,
         )
+        if afford and not price.affordable and not price.recorded:
+            raise self._too_dear(case)
+        return price
 
     def run(self, request: Request | Mapping[str, Any], *, analyst: str) -> Answer:
         """Answer a request, and charge it.

@@ -1,0 +1,129 @@
+"""What every answer carries, and what every failure looks like."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from privatest.core.documents import JSON_FORMAT
+from privatest.core.errors import (
+    BudgetError,
+    DataError,
+    EngineError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+    PrivatestError,
+)
+from privatest.core.validation import printable
+from privatest.service.house import NotFound
+from privatest.service.people import Forbidden, SignInNeeded, TooMany
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["Headers", "describe_error", "handle_errors"]
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (SignInNeeded, 401),
+    (Forbidden, 403),
+    (NotFound, 404),
+    (TooMany, 429),
+    (BudgetError, 409),
+    (ParameterError, 422),
+    (PrivacyError, 422),
+    (DataError, 422),
+    (EngineError, 503),
+    (LedgerError, 503),
+)
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Headers:
+    """Adds to every answer what browsers have to know."""
+
+    __slots__ = ("_app", "_headers")
+
+    def __init__(self, app: ASGIApp, *, secure: bool) -> None:
+        self._app = app
+        more = {"strict-transport-security": "max-age=31536000"} if secure else {}
+        self._headers = [(k.encode(), v.encode()) for k, v in (_HEADERS | more).items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand on, with headers."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in own}
+                if b"cache-control" not in named:  # answers are for one person
+                    own.append((b"cache-control", b"no-store"))
+                message = {**message, "headers": [*own, *self._headers]}
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
+def describe_error(error: Exception) -> tuple[int, dict[str, Any]]:
+    """Return the status and the document of an error; words of other errors are not told."""
+    if not isinstance(error, PrivatestError):
+        words = "The service failed; nothing was released."
+        return 500, {"format": JSON_FORMAT, "error": "Fault", "message": words}
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    document: dict[str, Any] = {
+        "format": JSON_FORMAT,
+        "error": type(error).__name__,
+        "message": printable(str(error)),
+    }
+    if isinstance(error, BudgetError):
+        for name in ("asked", "left"):
+            document[name] = {key: float(value) for key, value in getattr(error, name).items()}
+    return status, document
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Answer errors with one shape."""
+
+    @app.exception_handler(PrivatestError)
+    async def own(_: Request, error: PrivatestError) -> JSONResponse:
+        status, document = describe_error(error)
+        headers = {"www-authenticate": "Bearer"} if status == 401 else {}
+        if isinstance(error, TooMany):
+            headers["retry-after"] = str(error.seconds)
+        return JSONResponse(document, status, headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def shape(_: Request, error: RequestValidationError) -> JSONResponse:
+        places = [".".join(map(str, each["loc"])) for each in error.errors()]
+        words = f"the request has a wrong shape at {printable(', '.join(places)[:500])}."
+        return _refusal(422, "ParameterError", words)
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
+        words = {404: "There is no such place.", 405: "This place does not take that method."}
+        message = words.get(error.status_code, "The request cannot be read.")
+        return _refusal(error.status_code, "HTTPError", message, error.headers)
+
+    @app.exception_handler(Exception)
+    async def fault(_: Request, error: Exception) -> JSONResponse:
+        status, document = describe_error(error)
+        return JSONResponse(document, status)
+
+
+def _refusal(status: int, name: str, message: str, headers: Any = None) -> JSONResponse:
+    document = {"format": JSON_FORMAT, "error": name, "message": message}
+    return JSONResponse(document, status, headers)

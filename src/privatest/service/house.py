@@ -1,0 +1,82 @@
+"""All that a running service holds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from privatest.core.errors import PrivatestError
+from privatest.curator import Curator
+from privatest.curator.config import CuratorConfig
+from privatest.service.jobs import Jobs
+from privatest.service.limits import RateLimit
+from privatest.service.people import Person
+from privatest.service.store import Job, Store
+
+__all__ = ["House", "NotFound"]
+
+
+class NotFound(PrivatestError):
+    """There is no such thing, or it is not this person's to see: they cannot tell which."""
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The curator and what serves it.
+
+    Attributes
+    ----------
+    curator : Curator
+        Checks and prices requests; rows are looked at by workers only.
+    store : Store
+        Tokens and jobs.
+    jobs : Jobs
+        Requests on their way.
+    rate : RateLimit
+        How often a person may ask.
+    """
+
+    curator: Curator
+    store: Store
+    jobs: Jobs
+    rate: RateLimit
+
+    @classmethod
+    def open(cls, config: str | os.PathLike[str]) -> Self:
+        """Open everything; rows are not read."""
+        from privatest.curator.workers import Workers  # noqa: PLC0415 - it starts processes
+
+        curator = Curator.open(config)
+        settings = curator.config.service
+        store = Store(settings.database)
+        jobs = Jobs(store, Workers(Path(config), count=settings.workers), settings.workers)
+        return cls(curator, store, jobs, RateLimit(settings.requests_per_minute))
+
+    @property
+    def config(self) -> CuratorConfig:
+        """What the custodian wrote."""
+        return self.curator.config
+
+    def close(self, *, wait: float = 30.0) -> None:
+        """Let requests end, then close everything."""
+        self.jobs.close(wait=wait)
+        self.store.close()
+        self.curator.close()
+
+    def job(self, number: str, person: Person) -> Job:
+        """Return a job that this person may see."""
+        found = self.store.job(number)
+        if found is None or not self._shows(found, person):
+            raise NotFound("There is no such job.")
+        return found
+
+    def jobs_of(self, person: Person, last: int) -> list[Job]:
+        """Return the jobs that this person may see, newest first."""
+        everything = person.sees_all or self.config.service.open_history
+        return self.store.jobs(analyst=None if everything else person.name, last=last)
+
+    def _shows(self, job: Job, person: Person) -> bool:
+        everything = person.sees_all or self.config.service.open_history
+        return everything or job.analyst == person.name

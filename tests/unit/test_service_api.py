@@ -1,0 +1,237 @@
+"""The service's API: who may do what, and what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privatest.service.limits import RateLimit
+from privatest.service.people import TooMany
+from privatest.service.store import Token
+from privatest.service.tokens import find_token, new_token
+from tests.curators import CONFIG, request
+from tests.services import Service, serving
+
+GUARDED = [
+    ("GET", "/me"),
+    ("GET", "/questions"),
+    ("GET", "/datasets"),
+    ("GET", "/datasets/people"),
+    ("POST", "/price"),
+    ("POST", "/run"),
+    ("GET", "/jobs"),
+    ("GET", "/jobs/abc"),
+    ("GET", "/jobs/abc/events"),
+    ("GET", "/history?dataset=people"),
+    ("GET", "/budgets"),
+    ("GET", "/tokens"),
+    ("POST", "/tokens"),
+    ("DELETE", "/tokens/abc"),
+]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+def call(service: Service, method: str, place: str, who: str | None, body: Any = None) -> Any:
+    sent = request() if body is None else body
+    return service.client.request(
+        method, f"/api/v1{place}", headers=service.headers(who), json=sent
+    )
+
+
+def test_every_place_is_listed(service):
+    paths = service.client.get("/api/v1/openapi.json").json()["paths"]
+    offered = {(m.upper(), p.removeprefix("/api/v1")) for p, ways in paths.items() for m in ways}
+    tried = {(m, p.partition("?")[0].replace("abc", "{number}")) for m, p in GUARDED}
+    tried = {(m, p.replace("/datasets/people", "/datasets/{name}")) for m, p in tried}
+    assert offered - tried == {("GET", "/health")}
+
+
+@pytest.mark.parametrize(("method", "place"), GUARDED)
+def test_no_wrong_expired_or_revoked_token_opens_anything(service, method, place):
+    revoked = new_token(service.house.store, "ada")
+    found = find_token(service.house.store, revoked)
+    assert found is not None
+    service.house.store.revoke(found.id)
+    expired = Token("e" + method[:3] + str(abs(hash(place)))[:8], "ada", ("ask",), "2020", "2021")
+    service.house.store.add_token(expired, "0" * 51 + expired.id)
+    for token in (None, "pt_wrong", "", revoked, "x" * 5000):
+        answer = call(service, method, place, token)
+        assert answer.status_code == 401
+        assert answer.json()["error"] == "SignInNeeded"
+    assert not expired.is_valid
+
+
+@pytest.mark.parametrize(
+    ("who", "method", "place", "status"),
+    [
+        ("ada", "GET", "/tokens", 403),
+        ("ada", "POST", "/tokens", 403),
+        ("ada", "DELETE", "/tokens/abc", 403),
+        ("ada", "GET", "/budgets", 403),
+        ("ada", "GET", "/history?dataset=people", 403),
+        ("otto", "GET", "/tokens", 403),
+        ("otto", "POST", "/run", 403),
+        ("otto", "POST", "/price", 403),
+        ("carol", "POST", "/run", 403),
+        ("otto", "GET", "/budgets", 200),
+        ("carol", "GET", "/tokens", 200),
+    ],
+)
+def test_scopes(service, who, method, place, status):
+    body = {"name": "ada"} if place == "/tokens" else None
+    assert call(service, method, place, who, body).status_code == status
+
+
+def test_a_request_from_price_to_answer(service):
+    document = request(epsilon=0.125)
+    price = service.post("/price", document).json()
+    assert (price["epsilon"], price["affordable"], price["recorded"]) == (0.125, True, False)
+    before = service.get("/datasets/people").json()["budget"]["own"]["spent"]["epsilon"]
+    job = service.answered(document)
+    assert job["state"] == "answered"
+    assert job["document"]["epsilon"] == 0.125
+    again = service.answered(document)
+    assert again["document"]["recorded"] is True
+    after = service.get("/datasets/people").json()["budget"]["own"]["spent"]["epsilon"]
+    assert float(after) == pytest.approx(float(before) + 0.125)
+    assert service.get("/jobs").json()["items"][0]["id"] == again["id"]
+
+
+def test_events_end_with_the_job(service):
+    job = service.answered(request(epsilon=0.0625))
+    lines = service.get(f"/jobs/{job['id']}/events").text.splitlines()
+    assert [line for line in lines if line.startswith("event")] == ["event: state", "event: done"]
+
+
+def test_nobody_sees_the_requests_of_others(service):
+    job = service.answered(request(epsilon=0.03125))
+    place = f"/jobs/{job['id']}"
+    assert service.get(place, "bob").status_code == 404
+    assert service.get(f"{place}/events", "bob").status_code == 404
+    assert service.get(place, "bob").json() == service.get("/jobs/abc", "bob").json()
+    assert job["id"] not in service.get("/jobs", "bob").text
+    assert service.get(place, "carol").json()["analyst"] == "ada"
+    assert service.get(place, "otto").status_code == 200
+
+
+def test_others_are_seen_where_the_custodian_says_so(tmp_path):
+    with serving(tmp_path, CONFIG + "\n[service]\nopen_history = true\n") as service:
+        job = service.answered(request(epsilon=0.03125))
+        assert service.get(f"/jobs/{job['id']}", "bob").status_code == 200
+
+
+def test_refusals_have_one_shape(service):
+    wrong: list[tuple[dict[str, Any], int]] = [
+        (request(epsilon=-1), 422),
+        (request(epsilon=5), 422),
+        (request(dataset="other"), 422),
+        (request(method="none"), 422),
+        ({}, 422),
+    ]
+    for document, status in wrong:
+        answer = service.post("/run", document)
+        assert answer.status_code == status
+        assert set(answer.json()) >= {"format", "error", "message"}
+
+
+def test_a_used_up_budget_is_told(tmp_path):
+    config = CONFIG.replace("epsilon = 2\n", "epsilon = 0.1\n")
+    with serving(tmp_path, config) as service:
+        assert service.answered(request(epsilon=0.1))["state"] == "answered"
+        refused = service.post("/run", request(epsilon=0.05))
+        assert refused.status_code == 409
+        assert refused.json()["asked"] == {"epsilon": 0.05, "delta": 0.0}
+        assert float(refused.json()["left"]["epsilon"]) == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{" * 100_000,
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"epsilon": NaN}',
+        b'{"epsilon": ' + b"9" * 5000 + b"}",
+        b"\xff\xfe",
+        b"null",
+        b'{"a": "' + b"x" * 190_000 + b'"}',
+    ],
+)
+def test_bodies_that_cannot_be_read(service, body):
+    headers = service.headers("ada") | {"content-type": "application/json"}
+    for place in ("/price", "/run", "/tokens"):
+        answer = service.client.post(f"/api/v1{place}", content=body, headers=headers)
+        assert 400 <= answer.status_code < 500
+        assert len(answer.text) < 2000
+
+
+def test_large_bodies_are_refused_before_they_are_read(service):
+    headers = service.headers("ada") | {"content-type": "application/json"}
+    answer = service.client.post("/api/v1/run", content=b" " * 10_000_000, headers=headers)
+    assert answer.status_code == 413
+
+
+def test_headers(service):
+    headers = service.get("/me").headers
+    assert headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    wrong = service.client.get("/api/v1/health", headers={"host": "evil.example"})
+    assert wrong.status_code == 400
+
+
+def test_tokens_are_made_and_revoked(service):
+    made = service.post("/tokens", {"name": "bob", "days": 1}, "carol")
+    assert made.status_code == 201
+    text = made.json()["token"]
+    assert service.get("/me", text).json()["name"] == "bob"
+    assert text not in service.get("/tokens", "carol").text
+    place = f"/api/v1/tokens/{made.json()['id']}"
+    assert service.client.delete(place, headers=service.headers("carol")).status_code == 200
+    assert service.get("/me", text).status_code == 401
+    assert service.client.delete(place, headers=service.headers("carol")).status_code == 404
+    assert service.post("/tokens", {"name": "nobody"}, "carol").status_code == 422
+    assert service.post("/tokens", {"name": "bob", "scopes": ["all"]}, "carol").status_code == 422
+
+
+def test_a_person_cannot_ask_without_end(tmp_path):
+    with serving(tmp_path, per_minute=5) as service:
+        codes = [service.get("/me").status_code for _ in range(6)]
+        assert codes == [200] * 5 + [429]
+        assert service.get("/me", "bob").status_code == 200
+        assert int(service.get("/me").headers["retry-after"]) >= 1
+
+
+def test_a_bucket_fills_again():
+    moment = [0.0]
+    rate = RateLimit(60, clock=lambda: moment[0])
+    for _ in range(60):
+        rate.take("ada")
+    with pytest.raises(TooMany):
+        rate.take("ada")
+    moment[0] = 1.01
+    rate.take("ada")
+
+
+def test_a_stopped_service_marks_what_it_left(tmp_path: Path):
+    with serving(tmp_path) as service:
+        job = service.answered(request(epsilon=0.03125))
+        service.house.store.change_job(job["id"], "running")
+        database = service.house.config.service.database
+    from privatest.service.jobs import Jobs
+    from privatest.service.store import Store
+    from tests.services import WorkersHere
+
+    store = Store(database)
+    Jobs(store, WorkersHere(service.house.curator), 1)
+    found = store.job(job["id"])
+    assert found is not None
+    assert found.state == "failed"
+    store.close()
