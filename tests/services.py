@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,6 +58,7 @@ class Service:
     house: House
     tokens: dict[str, str]
     folder: Path
+    log: StringIO
 
     def get(self, place: str, who: str | None = "ada", **more: Any) -> Any:
         return self.client.get(f"/api/v1{place}", headers=self.headers(who), **more)
@@ -91,9 +93,10 @@ def serving(folder: Path, config: str = CONFIG, *, per_minute: int = 100_000) ->
         store = Store(curator.config.service.database)
         return House(curator, store, Jobs(store, WorkersHere(curator), 1), RateLimit(per_minute))
 
-    app = create_app(path, opening=opening)
+    log = StringIO()
+    app = create_app(path, opening=opening, log=log)
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:
         house: House = app.state.house
         scopes = {"ada": "ask", "bob": "ask", "carol": "custodian", "otto": "auditor"}
         tokens = {who: new_token(house.store, who, scopes=[s]) for who, s in scopes.items()}
-        yield Service(client, house, tokens, folder)
+        yield Service(client, house, tokens, folder, log)

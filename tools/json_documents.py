@@ -408,7 +408,49 @@ LEDGER = {
         {"file": _text("The file that was written."), "entries": _count("How many.")},
     ),
 }
-DOCUMENTS = TESTS | ESTIMATES | LEDGER
+_TOKEN = {
+    "id": _text("What it is called when it is revoked."),
+    "name": _text("Whose it is."),
+    "scopes": _list("What it opens."),
+    "created": _text("UTC."),
+    "expires": _text("UTC."),
+    "revoked": _of(["string", "null"], "When it was revoked; null if it was not."),
+}
+SERVICE = {
+    "curator-token": _document(
+        "Of `curator token`.", {"token": _text("The token, shown this once."), **_TOKEN}
+    ),
+    "curator-tokens": _document(
+        "Of `curator tokens`.", {"items": _list("Tokens.", _part("token"))}
+    ),
+    "curator-revoked": _document(
+        "Of `curator revoke-token`.",
+        {"id": _text("Of the token."), "revoked": _true("That it opens nothing any more.")},
+    ),
+    "curator-facts": _document(
+        "Of `curator facts`, in the terms of NIST SP 800-226.",
+        {
+            "dataset": _text("Its name."),
+            "unit_of_privacy": _text("What one person can change."),
+            "rows_per_person": _count("The most rows of one person."),
+            "model": _text("Who is trusted."),
+            "epsilon": _decimal("What all answers together may cost"),
+            "delta": _decimal("What all answers together may cost"),
+            "period": _text("How long that holds."),
+            "composition": _text("How costs add up."),
+            "share_spent": _number("Share of the budget that is spent."),
+            "largest_epsilon_of_one_answer": _decimal("By the policy"),
+            "mechanisms": _table("Kinds of noise, by question."),
+            "methods": _list("What is offered."),
+            "public": _list("What is treated as public."),
+            "noise": _text("Where it comes from."),
+            "side_channels": _text("What is done about time."),
+            "record": _text("What is kept."),
+            "not_covered": _text("What no such guarantee says."),
+        },
+    ),
+}
+DOCUMENTS = TESTS | ESTIMATES | LEDGER | SERVICE
 PARTS = {
     "checked": _object(
         "A column.",
@@ -445,6 +487,7 @@ PARTS = {
     "pair": _object("Two shares.", {**_RESULT, "shares": _list("The two files.")}, _OUTCOME),
     "published": _object("A release.", _PUBLISHED),
     "totals": _object("All budgets of a data set.", _TOTALS),
+    "token": _object("A token as it is kept.", _TOKEN),
     "head": _object(
         "The end of a chain.", {"sequence": _count("Entries."), "hash": _text("Last hash.")}
     ),

@@ -177,7 +177,8 @@ def test_every_document_is_as_documented(cli):
     documented = {name for name in DEFS if "format" in DEFS[name]["properties"]}
     kinds = ("answer", "tests", "mean", "quantile", "release")
     curated = {"price", *(f"curator-{kind}" for kind in kinds)}
-    assert documented == {*seen, *curated, "ledger-answer"}
+    kept = {f"curator-{kind}" for kind in KEPT}
+    assert documented == {*seen, *curated, *kept, "ledger-answer"}
 
 
 def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
@@ -225,9 +226,30 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
     assert "9 synthetic rows for 40 private ones" in printed
 
 
+KEPT = {"token": "token", "tokens": "tokens", "revoked": "revoke-token", "facts": "facts"}
+
+
+def test_documents_of_a_curators_keeper(cli, tmp_path):
+    curators.write(tmp_path)
+    assert cli("curator", "register").code == 0
+    made = json.loads(cli("curator", "token", "ada", "--json").out)
+    words = {"token": ["ada"], "tokens": [], "revoked": [made["id"]], "facts": ["people"]}
+    for kind, command in KEPT.items():
+        run = cli("curator", command, *words[kind], "--json")
+        assert run.code == 0, run.err
+        assert list(faults(json.loads(run.out), DEFS[f"curator-{kind}"])) == []
+    assert made["token"] not in cli("curator", "tokens").out
+    assert "revoked" in cli("curator", "tokens").out
+    assert cli("curator", "facts", "people", "-o", "facts.html").code == 0
+    assert "one row, replaced by any other" in (tmp_path / "facts.html").read_text("utf-8")
+    for refused in (["token", "eve"], ["token", "ada", "--days", "0"], ["revoke-token", "abc"]):
+        assert cli("curator", *refused).code == 2
+
+
 def test_every_command_with_a_document_is_tested():
     tested = {" ".join(c[:2]) if c[0] == "ledger" else c[0] for _, c in RUNS}
     tested |= {"ledger answer", "curator run", "curator price"}
+    tested |= {f"curator {command}" for command in KEPT.values()}
     assert set(_with_json(get_command(app), "")) == tested
 
 

@@ -138,6 +138,46 @@ def register(
             page.line("All data sets are registered.")
 
 
+@curator.command("facts")
+def facts(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.", show_default=False)],
+    config: ConfigFile = _DEFAULT,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.html", help="Write a page.", show_default=False
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say how a data set is protected, for the public: no row, no answer, no name.
+
+    The terms are those of NIST SP 800-226.
+
+    \b
+    Example:
+      privatest curator facts visits -o visits-facts.html
+    """
+    from privatest.core.documents import write_text  # noqa: PLC0415
+    from privatest.curator import Curator  # noqa: PLC0415
+    from privatest.curator.facts import facts_page  # noqa: PLC0415
+
+    with Curator.open(config) as opened:
+        found = opened.facts(name)
+    if output is not None:
+        try:
+            write_text(output, facts_page(found))
+        except OSError as error:
+            raise ParameterError(f"{output} cannot be written: {error.strerror}.") from None
+    if as_json:
+        print_json(found)
+        return
+    page = Page()
+    for word, value in found.items():
+        shown = ", ".join(value) if isinstance(value, (list, dict)) else value
+        page.line(f"{word.replace('_', ' ')}: {shown}")
+
+
 @curator.command("run")
 def run(
     place: Place = "-",

@@ -19,6 +19,7 @@ from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
 from privatest.curator.contents import fingerprinting
+from privatest.curator.facts import deployment_facts
 from privatest.curator.registration import (
     Registration,
     load_registrations,
@@ -115,6 +116,14 @@ class Curator:
     def registration(self, name: str) -> Registration | None:
         """Return the public facts of a data set, if it can be asked about."""
         return None if self.not_ready(name) is not None else self._registrations.get(name)
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """Return what the public may be told of how a data set is protected."""
+        dataset = self._dataset(name)
+        reason = self.not_ready(name)
+        if reason is not None:
+            raise ParameterError(reason)
+        return deployment_facts(dataset, self._ledger.totals(name))
 
     def register(self, name: str) -> Registration:
         """Validate a data set against its schema, and enter it and its analysts in the ledger.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TextIO
 
 from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -15,6 +16,7 @@ from privatest.service.guard import Headers, handle_errors
 from privatest.service.house import House
 from privatest.service.limits import BodyLimit
 from privatest.service.models import VERSION
+from privatest.service.watching import Metrics, Watching
 
 __all__ = ["create_app"]
 
@@ -28,6 +30,7 @@ def create_app(
     config: str | os.PathLike[str],
     *,
     opening: Callable[[str | os.PathLike[str]], House] = House.open,
+    log: TextIO | None = None,
 ) -> FastAPI:
     """Return the service of a curator's file.
 
@@ -37,6 +40,8 @@ def create_app(
         ``curator.toml``.
     opening : callable
         How it is opened; tests have another way.
+    log : text file, optional
+        Where a line is written for each request; by default standard error.
     """
     settings = CuratorConfig.load(config).service
 
@@ -60,8 +65,11 @@ def create_app(
     )
     app.include_router(api)
     handle_errors(app)
+    metrics = Metrics()
+    app.state.metrics = metrics
     hosts = [settings.host, "127.0.0.1", "localhost", "[::1]"]
     app.add_middleware(BodyLimit)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     app.add_middleware(Headers, secure=settings.is_secure)
+    app.add_middleware(Watching, metrics=metrics, stream=log)
     return app
