@@ -157,6 +157,11 @@ class CuratorConfig:
     datasets: Mapping[str, DatasetConfig] = field(default_factory=dict)
     analysts: Mapping[str, AnalystConfig] = field(default_factory=dict)
 
+    @property
+    def times(self) -> Path:
+        """Response times that the custodian measured, beside the state file."""
+        return self.state.with_name(f"{self.path.stem}.times.json")
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CuratorConfig:
         """Read the file; ParameterError with the first mistake and its line."""

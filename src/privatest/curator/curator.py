@@ -20,6 +20,7 @@ from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
 from privatest.curator.contents import fingerprinting
 from privatest.curator.facts import deployment_facts
+from privatest.curator.pace import AT_ONCE, Pace
 from privatest.curator.registration import (
     Registration,
     load_registrations,
@@ -183,7 +184,13 @@ class Curator:
             raise self._too_dear(case)
         return price
 
-    def run(self, request: Request | Mapping[str, Any], *, analyst: str) -> Answer:
+    def run(
+        self,
+        request: Request | Mapping[str, Any],
+        *,
+        analyst: str,
+        pace: Pace = AT_ONCE,
+    ) -> Answer:
         """Answer a request, and charge it.
 
         Parameters
@@ -192,6 +199,8 @@ class Curator:
             What is asked, such as ``{"dataset": "visits", "question": "two-sample", ...}``.
         analyst : str
             Who asks.
+        pace : Pace
+            When to go on; a worker waits for public times, since others may hold a watch.
 
         Raises
         ------
@@ -208,20 +217,18 @@ class Curator:
         to pass another.
         """
         case = self._admitted(request, analyst)
-        place = case.dataset.place
+        recorded = self._recorded(case)
+        if recorded is not None:
+            return recorded
+        if not self._affords(case):
+            raise self._too_dear(case)
+        pace.admitted(case.prepared, case.dataset, case.registration)
+        place = case.dataset.place  # up to here no file was opened
         with fingerprinting(case.dataset, place, case.registration.key) as contents:
-            recorded = self._ledger.recall(case.dataset.name, case.digest)
-            if recorded is None and not self._affords(case):
-                raise self._too_dear(case)
-            if recorded is None:
-                self._rehearse(case, place)
+            self._rehearse(case, place)
             if contents() != case.registration.contents:
                 raise ParameterError(changed(case.dataset.name))
-        if recorded is not None:
-            found = result_from_dict(recorded, case.budget)
-            if found is None:
-                raise LedgerError("The recorded answer cannot be read.")
-            return _answer(case, found, None)
+        pace.reserving()
         reservation = self._ledger.reserve(
             case.dataset.name,
             case.event,
@@ -229,15 +236,29 @@ class Curator:
             request=case.digest,
             budget=case.budget,
             asked=case.prepared.asked,
+            number=pace.number,
         )
         try:
             result = look(case.prepared, case.dataset, place, case.registration)
-            self._ledger.commit(reservation, released=result.to_dict())
+            released = result.to_dict()
+            pace.ending()
+            self._ledger.commit(reservation, released=released)
             return _answer(case, result, reservation.id)
         except Exception as error:
+            pace.ending()
             self._failed(case, reservation.id, error)
         # outside of the except block: there the failure itself would be this one's context
         raise RequestFailed(reservation.id, spent=True)
+
+    def _recorded(self, case: _Admitted) -> Answer | None:
+        """Return what was released before. It is about the contents that are registered."""
+        recorded = self._ledger.recall(case.dataset.name, case.digest)
+        if recorded is None:
+            return None
+        found = result_from_dict(recorded, case.budget)
+        if found is None:
+            raise LedgerError("The recorded answer cannot be read.")
+        return _answer(case, found, None)
 
     def _dataset(self, name: str) -> DatasetConfig:
         if name not in self.config.datasets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -174,6 +175,7 @@ class Ledger:
         request: str | None = None,
         budget: Budget | None = None,
         asked: Mapping[str, Any] | None = None,
+        number: str | None = None,
     ) -> Reservation:
         """Spend budget on a release, before its data is read.
 
@@ -191,6 +193,9 @@ class Ledger:
             Price of the event under plain addition, if not its own; required for Gaussian noise.
         asked : mapping, optional
             A public description of the request (JSON), for the history.
+        number : str, optional
+            The id, 32 new hexadecimal digits, for those who must know it even if the process that
+            reserves dies; None makes one.
 
         Raises
         ------
@@ -208,9 +213,12 @@ class Ledger:
         """
         if request is not None:
             name_of("request", request, 64)
+        number = uuid.uuid4().hex if number is None else name_of("number", number, 32)
         cost, public = charged(event, budget), words(asked)
         with self._database.writing() as connection:
-            return transactions.reserve(connection, dataset, event, cost, analyst, request, public)
+            return transactions.reserve(
+                connection, dataset, event, cost, analyst, request, public, number
+            )
 
     def affords(
         self,
@@ -251,6 +259,11 @@ class Ledger:
             reject("reason", f"a string of at most {LONGEST_NAME} characters", reason)
         with self._database.writing(flush=False) as connection:
             transactions.close(connection, _id(reservation), "failed", {"reason": reason})
+
+    def holds(self, reservation: Reservation | str) -> bool:
+        """Return whether there is such a reservation, open or closed."""
+        with self._database.reading() as connection:
+            return history.holds(connection, _id(reservation))
 
     def recall(self, dataset: str, request: str) -> Any:
         """Return what was released for an identical request, at no cost; None if nothing was."""

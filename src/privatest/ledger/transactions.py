@@ -5,7 +5,6 @@ Each change runs inside one transaction that holds the data set's lock.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -196,6 +195,7 @@ def reserve(
     analyst: str | None,
     request: str | None,
     asked: Mapping[str, Any] | None,
+    number: str,
 ) -> Reservation:
     """Charge the data set and the analyst, or refuse and change nothing."""
     dataset = locked(connection, name)
@@ -210,7 +210,7 @@ def reserve(
         own_sums = _granted(f"analyst {analyst!r} on data set {name!r}", own, event, spent)
         whose["new_sums"] = canonical(own_sums.to_dict())
         connection.execute(statements(connection.dialect.name).spend_of_analyst, whose)
-    reservation = Reservation(uuid.uuid4().hex, name, analyst, dataset.sequence + 1)
+    reservation = Reservation(number, name, analyst, dataset.sequence + 1)
     fields = {
         "event": event_to_dict(event),
         "epsilon": f"{budget.epsilon:f}",
