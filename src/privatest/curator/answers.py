@@ -18,6 +18,7 @@ from typing import Any
 from privatest.core.errors import PrivatestError
 from privatest.core.privacy import Budget
 from privatest.questions import Result
+from privatest.questions.results import result_document
 
 __all__ = ["Answer", "Price", "RequestFailed", "log_failure"]
 
@@ -90,9 +91,9 @@ class Answer:
     recorded: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the document that the command line prints."""
         facts = {"dataset": self.dataset, "id": self.id, "recorded": self.recorded}
-        return self.result.to_dict() | facts
+        return result_document(self.result, self.words, self.label) | facts
 
 
 class RequestFailed(PrivatestError):
