@@ -115,8 +115,8 @@ class Curator:
         return self._ledger
 
     def registration(self, name: str) -> Registration | None:
-        """Return the public facts of a data set, if it can be asked about."""
-        return None if self.not_ready(name) is not None else self._registrations.get(name)
+        """Return the public facts of a data set as it was registered last, if it was."""
+        return self._registrations.get(name)
 
     def facts(self, name: str) -> dict[str, Any]:
         """Return what the public may be told of how a data set is protected."""
