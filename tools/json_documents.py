@@ -450,7 +450,10 @@ SERVICE = {
         },
     ),
 }
-DOCUMENTS = TESTS | ESTIMATES | LEDGER | SERVICE
+AUDIT = {
+    "audit": _document("Of `audit`.", {"audited": _list("Tests.", _part("audited"))}),
+}
+DOCUMENTS = TESTS | ESTIMATES | LEDGER | SERVICE | AUDIT
 PARTS = {
     "checked": _object(
         "A column.",
@@ -488,6 +491,23 @@ PARTS = {
     "published": _object("A release.", _PUBLISHED),
     "totals": _object("All budgets of a data set.", _TOTALS),
     "token": _object("A token as it is kept.", _TOKEN),
+    "audited": _object(
+        "What attacks found on a test.",
+        {
+            "test": _text("Question, method, and which groups."),
+            "epsilon": _number("What it claims."),
+            "delta": _number("What it claims."),
+            "holds": _true("Whether nothing was found."),
+            "caught_by": _text("Which attack found something."),
+            "pairs": _count("Neighbours that were compared before noise."),
+            "worst_ratio": _number("The furthest movement, in declared sensitivities."),
+            "mechanism": _text("Which noise it met."),
+            "path": _text("How the paths of neighbours differed."),
+            "runs": _count("Runs with secret noise on each neighbour."),
+            "epsilon_at_least": _number("Lower bound on epsilon, with confidence 1 - 1e-6."),
+            "event": _text("What was counted for it."),
+        },
+    ),
     "head": _object(
         "The end of a chain.", {"sequence": _count("Entries."), "hash": _text("Last hash.")}
     ),

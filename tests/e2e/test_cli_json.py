@@ -100,6 +100,7 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-budget", ["ledger", "init", "a", "--epsilon", "1000", "--delta", "0.1"]),
     ("ledger-budget", ["ledger", "set", "a", "--epsilon", "2000"]),
     ("check", ["check", "a.csv", *GROUP]),
+    ("audit", ["audit", "paired/sign", "--pairs", "2", "--runs", "2"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--release", "decision"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--no-ledger"]),

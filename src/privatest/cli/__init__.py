@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from privatest import __version__
+from privatest.cli.audit import audit
 from privatest.cli.check import check
 from privatest.cli.curator import curator as curator_app
 from privatest.cli.demo import demo
@@ -56,6 +57,7 @@ app.add_typer(curator_app, name="curator")
 app.command("serve")(serve)
 app.command("schema")(reading(schema))
 app.command("check")(reading(check))
+app.command("audit")(audit)
 app.command("demo")(demo)
 
 
