@@ -157,6 +157,10 @@ class Curator:
             recorded=self._ledger.recall(name, case.digest) is not None,
         )
 
+    def prepared(self, request: Request | Mapping[str, Any], *, analyst: str) -> Prepared:
+        """Return a request as it would be answered, checked against all that is public."""
+        return self._admitted(request, analyst).prepared
+
     def run(
         self,
         request: Request | Mapping[str, Any],

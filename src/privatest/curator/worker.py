@@ -55,6 +55,9 @@ def nursery(control: socket.socket) -> None:
     gc.collect()
     gc.freeze()  # workers share these pages
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their silence is enough
+    for stop in (signal.SIGINT, signal.SIGTERM):  # it is for whoever started this to end it
+        signal.signal(stop, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     control.sendall(b"1")
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 1, 1)

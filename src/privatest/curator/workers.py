@@ -117,7 +117,12 @@ class Workers:
         -----
         **Sensitivity**, **Privacy**: as ``Curator.run``.
         """
-        tell = progress or (lambda _: None)
+
+        def tell(words: str) -> None:
+            if progress is not None:
+                with suppress(Exception):  # whoever listens must not change what happens
+                    progress(words)
+
         try:
             document = json.loads(json.dumps(dict(request)))
         except (TypeError, ValueError, RecursionError):
