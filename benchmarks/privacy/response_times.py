@@ -11,7 +11,7 @@ judged on the second: their accuracy, with an exact interval of 95%. And the tim
 swapped at random 1999 times, as in oracles.py: p-values of all methods, by Holm's correction. The
 same without public times shows that the attackers can see.
 
-200 requests each: --runs 200 --streams 2, about twelve hours; the first part alone (--parts 1) five.
+200 requests each: --runs 200 --streams 2, about twelve hours on a quiet machine.
 """
 
 from __future__ import annotations
