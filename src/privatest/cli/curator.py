@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
+from privatest.cli.calibrate import calibrate
 from privatest.cli.output import Page, paid, print_error, print_json, print_result, working
 from privatest.core.errors import LedgerMissing, ParameterError
 
@@ -132,6 +133,9 @@ def register(
                 )
         if not wanted:
             page.line("All data sets are registered.")
+
+
+curator.command("calibrate")(calibrate)
 
 
 @curator.command("run")

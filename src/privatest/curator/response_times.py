@@ -126,6 +126,11 @@ class Measured:
     seconds: float
     sizes: Sizes
 
+    @property
+    def response_time(self) -> float:
+        """Of a request with these sizes."""
+        return _period(self.seconds)
+
     def scaled(self, sizes: Sizes) -> float:
         """Return about how long a request of other sizes takes; never less than measured."""
         own = self.sizes
@@ -197,9 +202,13 @@ def allowance(
         seconds = tests * _ANY + _NUMBER * numbers + _STEP * sizes.steps
     else:
         seconds = measured.scaled(sizes)
-    period = on_the_grid(SAFETY * seconds + 2 * RECORDING)
+    period = _period(seconds)
     memory = _MEMORY + _BYTES * sizes.rows * sizes.columns
     return Allowance(period, (MOST_MULTIPLES - 0.5) * period, memory)
+
+
+def _period(seconds: float) -> float:
+    return on_the_grid(SAFETY * seconds + 2 * RECORDING)
 
 
 def on_the_grid(seconds: float) -> float:
