@@ -37,7 +37,7 @@ from privatest.ledger import Ledger
 from tests import worker_faults as faults
 from tests.curators import CONFIG, opened, request
 
-PERIOD = on_the_grid(2 * 0.34 + 2 * RECORDING)  # of KS, as measured below: 0.8 s
+PERIOD = on_the_grid(2 * 0.7 + 2 * RECORDING)  # of KS, as measured below: 1.6 s
 
 
 class Faulty(Workers):
@@ -52,8 +52,8 @@ def ready(folder: Path, config: str = CONFIG) -> CuratorConfig:
         found = curator.config
     sizes = Sizes(rows=40, columns=2, steps=40_000)
     measured = {
-        "two-sample/ks": Measured(0.34, sizes),
-        "two-sample/tot": Measured(0.34, Sizes(rows=40, columns=2, extent=999)),
+        "two-sample/ks": Measured(0.7, sizes),
+        "two-sample/tot": Measured(0.7, Sizes(rows=40, columns=2, extent=999)),
     }
     Times("2026-01-01", {}, {"people": measured}).save(found.times)
     return found
@@ -350,7 +350,7 @@ def pace(monkeypatch, config):
     clock = Clock()
     monkeypatch.setattr(worker, "time", clock)
     monkeypatch.setattr(worker, "limit", lambda allowed: None)
-    monkeypatch.setattr(worker.signal, "setitimer", lambda *_: None)
+    monkeypatch.setattr("privatest.curator.worker.signal.setitimer", lambda *_: None)
     clock.now = 50.1
     job = {"number": "1", "start": 50.0, "public_times": True}
     found = worker.WorkerPace(Silence(), job)  # type: ignore[arg-type]
