@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -88,7 +89,7 @@ def history(config: CuratorConfig) -> dict[str, str]:
 
 def test_an_answer_its_record_and_its_time(faulty, config):
     told: list[str] = []
-    start = time.monotonic()
+    start, begun = time.monotonic(), datetime.now(UTC)
     reply = faulty.run(request(), analyst="bob", progress=told.append)
     assert time.monotonic() - start >= PERIOD
     assert reply.kind == "answer"
@@ -96,11 +97,24 @@ def test_an_answer_its_record_and_its_time(faulty, config):
     assert "plan" in reply.document["words"]
     assert reply.document["label"]
     assert history(config)[reply.document["id"]] == "committed"
+    # the record has public times, too
+    since = {kind: (when - begun).total_seconds() for kind, when in _times(config, reply)}
+    assert since["reserved"] >= PERIOD / 4
+    assert since["committed"] >= PERIOD - RECORDING
     assert told == ["running", "until the public time"]
     again = faulty.run(request(), analyst="bob", progress=told.append)
     assert again.document["recorded"]
     assert again.document["pvalue"] == reply.document["pvalue"]
     assert told[2:] == ["running"]  # nothing to wait for: no file was opened
+
+
+def _times(config: CuratorConfig, reply: Reply) -> list[tuple[str, datetime]]:
+    with Ledger.open(config.ledger) as ledger:
+        entries = ledger.history("people", last=1000)
+    own = [
+        e for e in entries if reply.document["id"] in (e.body.get("opens"), e.body.get("closes"))
+    ]
+    return [(e.kind, datetime.fromisoformat(e.time)) for e in own]
 
 
 @pytest.mark.parametrize("fault", [faults.KILLED, faults.CRASHED, faults.HUNGRY, faults.RAISES])

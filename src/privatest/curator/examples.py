@@ -77,7 +77,7 @@ def _parts(question: str, method: str, schema: Schema, kind: str) -> Iterator[Do
         half = max(len(numeric) // 2, 1)
         sides = [(numeric[:half], numeric[half:]), (numeric[:1], numeric[1:2])]
         sides += [(categorical[:1], categorical[1:2]), (everything[:1], everything[1:])]
-        if method == "gcm":
+        if METHODS[question][method].part:
             yield {"x": everything[:1], "y": everything[1:2], "given": everything[2:]}
             return
         yield from ({"x": x, "y": y} for x, y in sides if x and y)
@@ -116,6 +116,7 @@ def _fit(
         assert isinstance(column, NumericColumn)
         width = column.upper - column.lower
         dist = {"dist": f"uniform({column.lower}, {width})"}
-        yield {"column": name, **(dist if method == "distribution" else {"family": "norm"})}
+        family = METHODS["fit"][method].part == "family"
+        yield {"column": name, **({"family": "norm"} if family else dist)}
     for name in categorical:
         yield {"column": name, "shares": "equal"}
