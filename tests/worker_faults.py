@@ -25,7 +25,7 @@ if __name__ == "__main__":
         if fault == CRASHED:
             ctypes.string_at(0)
         if fault == HUNGRY:
-            np.empty(6 << 30, dtype=np.uint8)  # 6 GiB, never touched
+            np.empty(8 << 30, dtype=np.uint8)  # 8 GiB, never touched
         if fault == SLOW:
             time.sleep(40)
         if fault == RAISES:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "nursery"]
 
 NOT_OPEN = "The curator cannot be opened; tell the custodian."
-_PROGRAM = 1 << 30  # bytes of the program itself, with all that it imports
+_PROGRAM = 2 << 30  # bytes of the program itself, with all that it imports
 # What functions import when they are called; a request should not pay for it.
 _LATER = (
     *("opendp.measurements", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"),
