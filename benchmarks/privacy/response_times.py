@@ -102,7 +102,7 @@ def files(folder: Path, rows: pa.Table) -> CuratorConfig:
         return curator.config
 
 
-def cases(config: CuratorConfig) -> Iterator[Case]:
+def cases(config: CuratorConfig, only: list[str]) -> Iterator[Case]:
     """Find a request that suits for each method: for private groups, where it has them."""
     times = Times.load(config.times)
     with (
@@ -110,6 +110,8 @@ def cases(config: CuratorConfig) -> Iterator[Case]:
         Workers(config.path, count=1, public_times=False) as workers,
     ):
         for name, series in examples(config.datasets["people"], oracles.ROWS).items():
+            if only and name not in only:
+                continue
             for document in (each for alternatives in series[::-1] for each in alternatives):
                 first = priced(document, 1)
                 if workers.run(first, analyst="custodian").kind == "answer":
@@ -218,6 +220,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--streams", type=int, default=1, help="requests at the same time")
     parser.add_argument("--parts", type=int, nargs="+", default=[1, 2, 3, 4], help="of the four")
+    parser.add_argument("--only", nargs="+", metavar="QUESTION/METHOD", default=[])
+    parser.add_argument("--times", type=Path, help="a calibration that was made before")
     options = parser.parse_args()
     oracles.SWAPS = 1999
     result: dict[str, Any] = {"rows": oracles.ROWS, "left_out": sorted(LEFT_OUT), "parts": []}
@@ -231,11 +235,14 @@ def main() -> None:
             for pair, tables in pairs.items()
         }
         first = configs["one row"][0]
-        calibrate(first, runs=CALIBRATION)
+        if options.times is None:
+            calibrate(first, runs=CALIBRATION)
+        else:
+            first.times.write_text(options.times.read_text())
         for config in (config for both in configs.values() for config in both):
             if config != first:
                 config.times.write_text(first.times.read_text())
-        known = list(cases(first))
+        known = list(cases(first, options.only))
         for pair, public, share in (PARTS[part - 1] for part in options.parts):
             runs = max(4, math.ceil(options.runs * share))
             with ExitStack() as stack:
