@@ -257,6 +257,17 @@ TESTS = {
             "recorded": _true("Whether the answer is recorded already, so that it is free."),
         },
     ),
+    "calibration": _document(
+        "Of `curator calibrate`.",
+        {
+            "date": _text("When it was measured."),
+            "machine": _table("Where: processors, and the version of Python."),
+            "datasets": _table(
+                "By data set and question/method: the longest `seconds` of a request on made-up "
+                "rows, and its `response_time`."
+            ),
+        },
+    ),
 }
 ESTIMATES = {
     "mean": _document(

@@ -13,6 +13,7 @@ import pytest
 from typer.main import get_command
 
 from privatest.cli import app
+from privatest.ledger import Ledger
 from tests import curators
 from tests.e2e.command_line import table, write
 from tools import json_reference
@@ -177,7 +178,7 @@ def test_every_document_is_as_documented(cli):
     assert list(faults(again, DEFS["ledger-answer"])) == []
     documented = {name for name in DEFS if "format" in DEFS[name]["properties"]}
     kinds = ("answer", "tests", "mean", "quantile", "release")
-    curated = {"price", *(f"curator-{kind}" for kind in kinds)}
+    curated = {"price", "calibration", *(f"curator-{kind}" for kind in kinds)}
     kept = {f"curator-{kind}" for kind in KEPT}
     assert documented == {*seen, *curated, *kept, "ledger-answer"}
 
@@ -247,9 +248,25 @@ def test_documents_of_a_curators_keeper(cli, tmp_path):
         assert cli("curator", *refused).code == 2
 
 
+def test_the_document_of_a_calibration(cli, tmp_path):
+    tests = 'tests = ["paired/sign"]'
+    curators.write(tmp_path, curators.CONFIG.replace("largest_epsilon = 1", tests))
+    assert cli("curator", "register").code == 0
+    (tmp_path / "people.csv").write_text("it is not opened\n")
+    run = cli("curator", "calibrate", "--runs", "1", "--json")
+    document = json.loads(run.out)
+    assert list(faults(document, DEFS["calibration"])) == []
+    (row,) = document["datasets"]["people"].values()
+    assert row["response_time"] > 2 * row["seconds"] > 0
+    kept = json.loads((tmp_path / "curator.times.json").read_text())
+    assert kept["datasets"]["people"]["paired/sign"]["seconds"] == row["seconds"]
+    with Ledger.open(tmp_path / "ledger.db") as ledger:  # nothing was spent
+        assert [e.kind for e in ledger.history("people")].count("reserved") == 0
+
+
 def test_every_command_with_a_document_is_tested():
     tested = {" ".join(c[:2]) if c[0] == "ledger" else c[0] for _, c in RUNS}
-    tested |= {"ledger answer", "curator run", "curator price"}
+    tested |= {"ledger answer", "curator run", "curator price", "curator calibrate"}
     tested |= {f"curator {command}" for command in KEPT.values()}
     assert set(_with_json(get_command(app), "")) == tested
 

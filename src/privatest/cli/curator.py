@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
+from privatest.cli.calibrate import calibrate
 from privatest.cli.output import Page, paid, print_error, print_json, print_result, working
 from privatest.cli.tokens import list_tokens, make_token, revoke_token
 from privatest.core.errors import LedgerMissing, ParameterError
@@ -176,6 +177,9 @@ def facts(
     for word, value in found.items():
         shown = ", ".join(value) if isinstance(value, (list, dict)) else value
         page.line(f"{word.replace('_', ' ')}: {shown}")
+
+
+curator.command("calibrate")(calibrate)
 
 
 @curator.command("run")

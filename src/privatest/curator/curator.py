@@ -184,6 +184,10 @@ class Curator:
             raise self._too_dear(case)
         return price
 
+    def prepared(self, request: Request | Mapping[str, Any], *, analyst: str) -> Prepared:
+        """Return a request as it would be answered, checked against all that is public."""
+        return self._admitted(request, analyst).prepared
+
     def run(
         self,
         request: Request | Mapping[str, Any],

@@ -38,10 +38,10 @@ class Nursery:
         self._start()
 
     def worker(self) -> socket.socket:
-        """Return the channel to a new worker; OSError if there is none."""
+        """Return the channel to a new worker; EngineError if there is none."""
         with self._lock:
             if self.ended.is_set():
-                raise OSError
+                raise EngineError("the workers have ended.")
             try:
                 return self._worker()
             except OSError:  # somebody killed it

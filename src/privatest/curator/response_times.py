@@ -45,7 +45,10 @@ SAFETY = 2  # times the longest measurement
 _SHORTEST = 0.1
 # Careful guesses, in seconds, where nobody has measured: of any request, of a number that is read,
 # of a step as counted in work.py.
-_ANY, _NUMBER, _STEP = 1.0, 2e-6, 4e-9
+_ANY, _NUMBER, _STEP = 1.0, 2e-6, 4e-10
+_SLOWER = 10  # times as long is a step with all pairs of rows
+# Sizes that a request may name, and what they are where it does not.
+_USUAL = {"permutations": 999, "points": 500, "locations": 1, "cells": 1024, "degree": 3}
 _MEMORY, _BYTES = 2 << 30, 512  # of any request, and for each number that is read
 
 
@@ -99,10 +102,12 @@ class Sizes:
     def of(cls, prepared: Prepared, registration: Registration) -> Sizes:
         """Read them off an admitted request."""
         chosen = rows_of(registration, prepared.filters)
-        extent = 1
-        for name in ("permutations", "locations", "points", "q", "cells", "degree"):
-            extent *= _extent(prepared.request.options.get(name))
-        steps = count_steps(prepared, chosen)
+        given, steps = prepared.request.options, count_steps(prepared, chosen)
+        if given.get("estimator") == "u":
+            steps *= _SLOWER
+        takes = prepared.request.entry.options
+        own = {name: usual for name, usual in _USUAL.items() if name in takes}
+        extent = math.prod(_extent(given.get(name, usual)) for name, usual in own.items())
         return cls(registration.rows, len(prepared.reads), steps, 1 if steps else extent)
 
 
@@ -120,6 +125,11 @@ class Measured:
 
     seconds: float
     sizes: Sizes
+
+    @property
+    def response_time(self) -> float:
+        """Of a request with these sizes."""
+        return _period(self.seconds)
 
     def scaled(self, sizes: Sizes) -> float:
         """Return about how long a request of other sizes takes; never less than measured."""
@@ -192,9 +202,13 @@ def allowance(
         seconds = tests * _ANY + _NUMBER * numbers + _STEP * sizes.steps
     else:
         seconds = measured.scaled(sizes)
-    period = on_the_grid(SAFETY * seconds + 2 * RECORDING)
+    period = _period(seconds)
     memory = _MEMORY + _BYTES * sizes.rows * sizes.columns
     return Allowance(period, (MOST_MULTIPLES - 0.5) * period, memory)
+
+
+def _period(seconds: float) -> float:
+    return on_the_grid(SAFETY * seconds + 2 * RECORDING)
 
 
 def on_the_grid(seconds: float) -> float:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["main", "nursery"]
 
 NOT_OPEN = "The curator cannot be opened; tell the custodian."
-_PROGRAM = 1 << 30  # bytes of the program itself, with all that it imports
+_PROGRAM = 2 << 30  # bytes of the program itself, with all that it imports
 # What functions import when they are called; a request should not pay for it.
 _LATER = (
     *("opendp.measurements", "pandas", "pyarrow.csv", "pyarrow.dataset", "pyarrow.parquet"),
@@ -56,6 +56,9 @@ def nursery(control: socket.socket) -> None:
     gc.collect()
     gc.freeze()  # workers share these pages
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their silence is enough
+    for stop in (signal.SIGINT, signal.SIGTERM):  # it is for whoever started this to end it
+        signal.signal(stop, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     control.sendall(b"1")
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 1, 1)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from socket import socket
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -117,7 +118,12 @@ class Workers:
         -----
         **Sensitivity**, **Privacy**: as ``Curator.run``.
         """
-        tell = progress or (lambda _: None)
+
+        def tell(words: str) -> None:
+            if progress is not None:
+                with suppress(Exception):  # whoever listens must not change what happens
+                    progress(words)
+
         try:
             document = json.loads(json.dumps(dict(request)))
         except (TypeError, ValueError, RecursionError):
@@ -126,7 +132,12 @@ class Workers:
             if not free:
                 return _refused(EngineError(_CLOSING))
             tell("running")
-            return self._in_worker(_Run(analyst), document, tell)
+            try:
+                channel = self._nursery.worker()
+            except EngineError as error:
+                return _refused(error)
+            with closing(channel):
+                return self._in_worker(channel, _Run(analyst), document, tell)
 
     def close(self, *, wait: float = 30.0) -> None:
         """Refuse new requests, let running ones end for ``wait`` seconds, then end them.
@@ -139,7 +150,11 @@ class Workers:
         self._places.idle(_MARKING)
 
     def _in_worker(
-        self, run: _Run, document: Mapping[str, Any], tell: Callable[[str], None]
+        self,
+        channel: socket,
+        run: _Run,
+        document: Mapping[str, Any],
+        tell: Callable[[str], None],
     ) -> Reply:
         job = {
             "config": str(self._config),
@@ -149,16 +164,17 @@ class Workers:
             "start": run.start,
             "public_times": self._public_times,
         }
-        with suppress(OSError), closing(self._nursery.worker()) as channel:
+        with suppress(OSError), channel.makefile("r", encoding="utf-8") as lines:
             channel.sendall(json.dumps(job).encode() + b"\n")
-            with channel.makefile("r", encoding="utf-8") as lines:
-                for line in lines:
-                    told = json.loads(line)
-                    if "kind" in told:
-                        self._wait_until(run, told["due"])
-                        return Reply(told["kind"], told["document"])
-                    run = replace(run, period=told["period"], dataset=told["dataset"])
-                    tell("until the public time")
+            for line in lines:
+                if not line.endswith("\n"):  # it died while it spoke
+                    break
+                told = json.loads(line)
+                if "kind" in told:
+                    self._wait_until(run, told["due"])
+                    return Reply(told["kind"], told["document"])
+                run = replace(run, period=told["period"], dataset=told["dataset"])
+                tell("until the public time")
         return self._died(run)
 
     def _died(self, run: _Run) -> Reply:
