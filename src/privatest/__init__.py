@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privatest.independence.linear import linregress, pearsonr
     from privatest.independence.randomisation import conditional_randomisation_test
     from privatest.independence.rank_correlation import kendalltau, spearmanr
+    from privatest.ledger.blocks import BudgetBlock, budget
     from privatest.means import (
         CovarianceEstimate,
         MeanEstimate,
@@ -82,6 +83,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Adjacency",
     "Budget",
+    "BudgetBlock",
     "BudgetError",
     "CovarianceEstimate",
     "DataError",
@@ -106,6 +108,7 @@ __all__ = [
     "SyntheticData",
     "adjust",
     "binom_test",
+    "budget",
     "chi2_contingency",
     "chisquare",
     "compare",
@@ -191,6 +194,7 @@ _HOMES = {
         "independence.linear": ("linregress", "pearsonr"),
         "independence.randomisation": ("conditional_randomisation_test",),
         "independence.rank_correlation": ("kendalltau", "spearmanr"),
+        "ledger.blocks": ("BudgetBlock", "budget"),
         "means": (
             "CovarianceEstimate",
             "MeanEstimate",
@@ -240,6 +244,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if "noise" in (getattr(value, "__kwdefaults__", None) or ()):  # it spends
+        value = import_module(f"{__name__}.core.charging").charged(value)
     globals()[name] = value  # found at once from here on
     return value
 
