@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privatest.any_test import sarrm_test, test_of_tests
+    from privatest.client import Client, connect
     from privatest.core.adjusting import adjust
     from privatest.core.errors import (
         BudgetError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         ParameterError,
         PrivacyError,
         PrivatestError,
+        ServiceError,
     )
     from privatest.core.intervals import Interval
     from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
@@ -85,6 +87,7 @@ __all__ = [
     "Budget",
     "BudgetBlock",
     "BudgetError",
+    "Client",
     "CovarianceEstimate",
     "DataError",
     "Decision",
@@ -102,6 +105,7 @@ __all__ = [
     "PrivatestError",
     "QuantileEstimate",
     "Schema",
+    "ServiceError",
     "Share",
     "SharePlan",
     "StatisticRelease",
@@ -116,6 +120,7 @@ __all__ = [
     "compare_releases",
     "conditional_independence_test",
     "conditional_randomisation_test",
+    "connect",
     "distinguishing_features",
     "f_oneway",
     "hodges_lehmann",
@@ -171,6 +176,7 @@ _HOMES = {
     name: module
     for module, names in {
         "any_test": ("sarrm_test", "test_of_tests"),
+        "client": ("Client", "connect"),
         "core.adjusting": ("adjust",),
         "core.errors": (
             "BudgetError",
@@ -180,6 +186,7 @@ _HOMES = {
             "ParameterError",
             "PrivacyError",
             "PrivatestError",
+            "ServiceError",
         ),
         "core.intervals": ("Interval",),
         "core.privacy": ("Adjacency", "Budget", "PermutationSensitivity"),
