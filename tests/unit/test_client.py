@@ -28,6 +28,7 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.questions import METHODS, Request, prepare
 from privatest.synthetic import SyntheticData
 from tests.curators import CONFIG, request, table
+from tests.e2e.test_tutorials import run
 from tests.services import Service, serving
 from tests.unit.test_curator import ENTRIES, asked
 
@@ -186,7 +187,7 @@ def test_the_request_runs_the_same_function_with_the_same_arguments(client):
     )
     prepared = prepare(Request.from_dict(made), PEOPLE)
     entry = prepared.request.entry
-    assert entry.load() is pt.ks_2samp.__wrapped__
+    assert entry.load() is inspect.unwrap(pt.ks_2samp)
     arguments = dict(entry.preset) | dict(prepared.arguments)
     assert (arguments["statistic"], arguments["n_permutations"]) == ("kuiper", 99)
 
@@ -298,13 +299,13 @@ class Script:
 
 def test_what_may_pass_is_tried_again_and_only_that():
     pauses: list[float] = []
-    good = (200, {}, b'{"name": "ada"}')
+    good: tuple[Any, ...] = (200, {}, b'{"name": "ada"}')
     script = Script([Lost("x"), (502, {}, b"<html>"), (429, {"Retry-After": "7"}, b"{}"), good])
     assert Client(Talk(script, sleep=pauses.append)).me() == {"name": "ada"}
     assert pauses == [0.2, 0.4, 7]
     with pytest.raises(Lost):
         Client(Talk(Script([Lost("x")] * 5), sleep=pauses.append)).me()
-    said = (503, {}, b'{"error": "LedgerError", "message": "No ledger."}')
+    said: tuple[Any, ...] = (503, {}, b'{"error": "LedgerError", "message": "No ledger."}')
     with pytest.raises(pt.LedgerError, match="No ledger"):
         Client(Talk(Script([said]), sleep=pauses.append)).me()
     for odd in (b"", b"[]", b"\xff", b"<html>"):
@@ -409,6 +410,7 @@ def test_tokens_are_one_word(token, monkeypatch):
 def test_the_token_is_in_the_environment_and_never_shown(monkeypatch):
     monkeypatch.setenv("PRIVATEST_TOKEN", "pt_secret")
     client = pt.connect("https://curator.example/folder/")
+    assert isinstance(client.talk.transport, Http)
     assert client.talk.transport.token == "pt_secret"
     shown = repr(client) + repr(client.talk) + repr(client.talk.transport)
     assert "pt_secret" not in shown
@@ -449,3 +451,20 @@ def test_nobody_answers():
     with pytest.raises(Lost, match="does not answer"):
         silent.send("GET", "/me", None)
     assert issubclass(Lost, PrivatestError)
+
+
+# --- what the page says -------------------------------------------------------------------------
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    config = OPEN.replace("datasets.people", "datasets.visits").replace('["people"]', '["visits"]')
+    with serving(tmp_path, config) as service:
+        monkeypatch.setattr(Http, "send", Adapter(service).send)
+        monkeypatch.setenv("PRIVATEST_TOKEN", "pt_x")
+        names, comparisons = run("how-to/client.md")
+    assert names["result"].spent == pt.Budget("0.5")
+    assert isinstance(names["made"], SyntheticData)
+    assert len(comparisons) == 2
+    for expected, printed in comparisons:
+        start, _, _ = expected.strip().partition("…")
+        assert printed.strip().startswith(start)

@@ -25,6 +25,7 @@ from privatest.ledger import Ledger
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.two_sample import ks_2samp
 from tests.curators import opened, request
+from tests.e2e.test_tutorials import blocks
 from tests.unit.test_public_bounds import ONE, SEVERAL
 
 X = np.random.default_rng(0).uniform(15, 45, 60)
@@ -361,3 +362,11 @@ def test_a_curator_keeps_its_own_account(place, tmp_path):
     with opened(tmp_path) as curator, pt.budget("visits", epsilon=3, ledger=place) as block:
         curator.run(request(), analyst="ada")
     assert not block.spent["epsilon"]
+
+
+def test_the_page_runs(place, monkeypatch, capsys):
+    monkeypatch.setenv("PRIVATEST_LEDGER", str(place))
+    found = blocks("how-to/keep-a-budget.md")
+    code = next(i for i, (language, _) in enumerate(found) if language == "python")
+    exec(found[code][1], {"x": X, "y": X + 1})
+    assert capsys.readouterr().out == found[code + 1][1]

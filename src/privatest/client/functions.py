@@ -117,7 +117,7 @@ class Function:
         entry, given = self._choose(question, given)
         names = {parameter: option for option, parameter in entry.method.options.items()}
         names = {**names, **_ROLES[question]}
-        document = {"dataset": dataset, "question": question, "method": entry.name}
+        document: dict[str, Any] = {"dataset": dataset, "question": question, "method": entry.name}
         for name, value in given.items():
             asked = names.get(name, name)
             document[asked] = translated(asked, value)

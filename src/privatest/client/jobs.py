@@ -49,7 +49,7 @@ class Job:
     def read(cls, document: Mapping[str, Any], talk: Talk) -> Job:
         """Read what the service says of it."""
         names = ("id", "state", "request", "asked", "ended", "document")
-        return cls(*(document[name] for name in names), talk)
+        return cls(**{name: document[name] for name in names}, talk=talk)
 
     @property
     def is_done(self) -> bool:
