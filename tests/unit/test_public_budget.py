@@ -358,6 +358,15 @@ def test_an_answer_that_cannot_be_recorded_is_not_lost(place, monkeypatch):
     assert block.spent["epsilon"] == 1
 
 
+def test_a_release_can_be_read_again(place):
+    with pt.budget("visits", epsilon=3, delta=1e-6, ledger=place):
+        made = pt.release(X, bounds=(0, 80), epsilon=1, delta=1e-6, n_points=5)
+    with Ledger.open(place) as ledger:
+        committed, *_ = ledger.history("visits")
+    again = pt.SyntheticData.from_dict(committed.body["released"])
+    np.testing.assert_array_equal(again.weights, made.weights)
+
+
 def test_a_curator_keeps_its_own_account(place, tmp_path):
     with opened(tmp_path) as curator, pt.budget("visits", epsilon=3, ledger=place) as block:
         curator.run(request(), analyst="ada")

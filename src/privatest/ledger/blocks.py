@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from privatest.accounting import event_of
 from privatest.core.charging import Ticket, close_payer, open_payer
-from privatest.core.errors import LedgerError, ParameterError, PrivacyError, PrivatestError
+from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.folders import default_ledger
 from privatest.core.privacy import Amount, Budget
 from privatest.ledger.accounts import Account
@@ -25,6 +25,7 @@ from privatest.ledger.store import Ledger
 
 __all__ = ["BudgetBlock", "budget"]
 
+_MOST_ROWS = 10_000
 _WHY = "whether a call fails may depend on people's values, so the failure tells of them"
 
 
@@ -231,7 +232,7 @@ class _Reserved:
         """Record what was released; a result that cannot be recorded is not lost."""
         try:
             self.ledger.commit(self.reservation, released=_released(result))
-        except LedgerError as error:
+        except Exception as error:
             words = f"The answer could not be recorded: {error} Its cost, {self.cost}, is spent."
             warnings.warn(words, stacklevel=4)
 
@@ -243,10 +244,10 @@ class _Reserved:
 
 
 def _released(result: Any) -> Any:
-    """Return what the ledger keeps of a result: rows and moments have files of their own."""
-    from privatest.core.results import Released  # noqa: PLC0415
-
-    return result.to_dict() if isinstance(result, Released) else None
+    """Return what the ledger keeps of a result; many synthetic rows belong in a file."""
+    if hasattr(result, "__len__") and len(result) > _MOST_ROWS:
+        return None
+    return result.to_dict() if hasattr(result, "to_dict") else None
 
 
 def _text(value: Decimal | int) -> str:
