@@ -88,11 +88,7 @@ class Http:
             f"{self.url.rstrip('/')}/api/v1{path}", body, headers, method=method
         )
         try:
-            with self._opener().open(request, timeout=self.timeout) as answer:
-                return Reply(answer.status, dict(answer.headers), _read(answer))
-        except urllib.error.HTTPError as error:
-            with error:
-                return Reply(error.code, dict(error.headers), _read(error))
+            return self._reply(request)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             if isinstance(reason, ssl.SSLCertVerificationError):
@@ -100,6 +96,14 @@ class Http:
                     f"The certificate of {self.url} cannot be verified: {reason.verify_message}."
                 ) from None
             raise Lost(f"{self.url} does not answer ({type(reason).__name__}).") from None
+
+    def _reply(self, request: urllib.request.Request) -> Reply:
+        try:
+            with self._opener().open(request, timeout=self.timeout) as answer:
+                return Reply(answer.status, dict(answer.headers), _read(answer))
+        except urllib.error.HTTPError as refused:  # an answer as well
+            with refused:
+                return Reply(refused.code, dict(refused.headers), _read(refused))
 
     def _opener(self) -> urllib.request.OpenerDirector:
         handlers: list[Any] = [_Stay()]
@@ -113,4 +117,7 @@ def _read(answer: Any) -> bytes:
     body: bytes = answer.read(_LARGEST + 1)
     if len(body) > _LARGEST:
         raise ServiceError("The answer is too large.")
+    promised = answer.headers.get("Content-Length", "")
+    if promised.isdigit() and len(body) < int(promised):  # a limited read does not say so
+        raise http.client.IncompleteRead(body)
     return body
