@@ -38,7 +38,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
     ("audit", "plots", "reproduce"),
-    ("service",),
+    ("client", "service"),
     ("cli", "datasets", "noise"),
 ]
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}

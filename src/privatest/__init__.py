@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privatest.any_test import sarrm_test, test_of_tests
+    from privatest.client import Client, connect
     from privatest.core.adjusting import adjust
     from privatest.core.errors import (
         BudgetError,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         ParameterError,
         PrivacyError,
         PrivatestError,
+        ServiceError,
     )
     from privatest.core.intervals import Interval
     from privatest.core.privacy import Adjacency, Budget, PermutationSensitivity
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from privatest.independence.linear import linregress, pearsonr
     from privatest.independence.randomisation import conditional_randomisation_test
     from privatest.independence.rank_correlation import kendalltau, spearmanr
+    from privatest.ledger.blocks import BudgetBlock, budget
     from privatest.means import (
         CovarianceEstimate,
         MeanEstimate,
@@ -82,7 +85,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Adjacency",
     "Budget",
+    "BudgetBlock",
     "BudgetError",
+    "Client",
     "CovarianceEstimate",
     "DataError",
     "Decision",
@@ -100,12 +105,14 @@ __all__ = [
     "PrivatestError",
     "QuantileEstimate",
     "Schema",
+    "ServiceError",
     "Share",
     "SharePlan",
     "StatisticRelease",
     "SyntheticData",
     "adjust",
     "binom_test",
+    "budget",
     "chi2_contingency",
     "chisquare",
     "compare",
@@ -113,6 +120,7 @@ __all__ = [
     "compare_releases",
     "conditional_independence_test",
     "conditional_randomisation_test",
+    "connect",
     "distinguishing_features",
     "f_oneway",
     "hodges_lehmann",
@@ -168,6 +176,7 @@ _HOMES = {
     name: module
     for module, names in {
         "any_test": ("sarrm_test", "test_of_tests"),
+        "client": ("Client", "connect"),
         "core.adjusting": ("adjust",),
         "core.errors": (
             "BudgetError",
@@ -177,6 +186,7 @@ _HOMES = {
             "ParameterError",
             "PrivacyError",
             "PrivatestError",
+            "ServiceError",
         ),
         "core.intervals": ("Interval",),
         "core.privacy": ("Adjacency", "Budget", "PermutationSensitivity"),
@@ -191,6 +201,7 @@ _HOMES = {
         "independence.linear": ("linregress", "pearsonr"),
         "independence.randomisation": ("conditional_randomisation_test",),
         "independence.rank_correlation": ("kendalltau", "spearmanr"),
+        "ledger.blocks": ("BudgetBlock", "budget"),
         "means": (
             "CovarianceEstimate",
             "MeanEstimate",
@@ -240,6 +251,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if "noise" in (getattr(value, "__kwdefaults__", None) or ()):  # it spends
+        value = import_module(f"{__name__}.core.charging").charged(value)
     globals()[name] = value  # found at once from here on
     return value
 

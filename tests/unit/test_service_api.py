@@ -27,6 +27,7 @@ GUARDED = [
     ("GET", "/jobs"),
     ("GET", "/jobs/abc"),
     ("GET", "/jobs/abc/events"),
+    ("POST", "/jobs/abc/query"),
     ("GET", "/history?dataset=people"),
     ("GET", "/budgets"),
     ("GET", "/tokens"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,17 +13,16 @@ from privatest.cli import options
 from privatest.cli.files import PICTURES, check_new, check_picture, save_picture
 from privatest.cli.output import progress, working
 from privatest.cli.query_output import (
-    Asked,
-    Found,
     print_about,
     print_answer,
     print_answer_json,
     print_written,
 )
-from privatest.core.errors import DataError, ParameterError
+from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from privatest.synthetic import Estimate, SyntheticData
+    from privatest.synthetic.answering.words import Asked, Found
 
 __all__ = ["query"]
 
@@ -43,7 +41,6 @@ Question = Literal[
     "report",
 ]
 
-_SHARES = ("probability", "quantile")  # signed weights serve these badly
 _FORMS = {
     "about": "",
     "mean": "COLUMN",
@@ -164,24 +161,20 @@ def query(
     _check_options(question, where, by, weights, number)
     if question in _ENDINGS:
         _check_output(question, output, force)
+    asked = _asked(question, given, where, by)
 
     from privatest.synthetic import SyntheticData  # noqa: PLC0415
 
     with working("Reading the release ..."):
         made = SyntheticData.load(file)
-    _check(made, question, given, where, by)
-    if question == "about":
-        print_about(made, as_json=as_json)
+    if asked is not None:
+        show = print_answer_json if as_json else print_answer
+        show(asked, _found(made, asked, weights), made)
     elif output is not None:
         _write(made, question, output, number)
         print_written(question, output, made, as_json=as_json)
     else:
-        asked = Asked(question, tuple(given), where, by)
-        found = _asked(made, asked, weights)
-        if as_json:
-            print_answer_json(asked, found, made)
-        else:
-            print_answer(asked, found, made)
+        print_about(made, as_json=as_json)
 
 
 def _words(question: Question, words: Sequence[str], output: Path | None) -> list[str]:
@@ -195,8 +188,6 @@ def _words(question: Question, words: Sequence[str], output: Path | None) -> lis
         raise ParameterError(
             f"write it as: privatest query FILE {question} {form}".rstrip(" .") + "."
         )
-    if question == "quantile":
-        _share(words[1])
     return list(words)
 
 
@@ -204,13 +195,17 @@ def _check_options(
     question: Question, where: str | None, by: str | None, weights: str | None, number: int | None
 ) -> None:
     """Refuse options that do not go with the question."""
-    if weights is not None and (question in ("about", *_ENDINGS) or where or by):
-        other = question if question in ("about", *_ENDINGS) else "--where and --by"
-        raise ParameterError(f"--weights does not go with {other}.")
-    if where is not None and question in _NO_WHERE:
-        raise ParameterError(f"--where does not go with {question}.")
-    if by is not None and question not in ("mean", "probability"):
-        raise ParameterError("--by is for mean and probability only.")
+    from privatest.synthetic.answering.words import refuse_options  # noqa: PLC0415
+
+    refuse_options(
+        question,
+        where,
+        by,
+        weights,
+        conditional=question not in _NO_WHERE,
+        weighted=question not in ("about", *_ENDINGS),
+        mark="--",
+    )
     if number is not None and question != "rows":
         raise ParameterError("--number is for rows only.")
 
@@ -228,86 +223,28 @@ def _check_output(question: Question, output: Path | None, force: bool) -> None:
     check_new(output, "--output", force)
 
 
-def _check(
-    made: SyntheticData, question: Question, words: Sequence[str], where: str | None, by: str | None
-) -> None:
-    """Refuse what cannot be answered before anything is computed."""
-    from privatest.data.sources import check_columns  # noqa: PLC0415
-    from privatest.synthetic.answering.conditions import (  # noqa: PLC0415
-        column_values,
-        number_column,
-        selected,
-    )
+def _asked(
+    question: Question, words: Sequence[str], where: str | None, by: str | None
+) -> Asked | None:
+    """Return the question, if it is one that a release answers alone or beside a public file."""
+    from privatest.synthetic.answering.words import FORMS, Asked  # noqa: PLC0415
 
-    if question in ("mean", "quantile"):
-        number_column(words[0], made.columns)
-    elif question == "probability":
-        selected(words[0], made.columns)
-    elif question == "correlation":
-        for name in words:
-            number_column(name, made.columns)
-    elif question == "regression":
-        number_column(words[0], made.columns)
-        for name in words[1:]:
-            column_values(name, made.columns)
-    elif question == "compare":
-        check_columns(words[0], list(made.columns))
-    if where is not None:
-        selected(where, made.columns)
-    if by is not None:
-        made.groups(by)
+    if question == "compare":
+        return Asked(question, tuple(words))
+    return Asked.read(question, words, where, by) if question in FORMS else None
 
 
-def _asked(made: SyntheticData, asked: Asked, weights: str | None) -> Found:
+def _found(made: SyntheticData, asked: Asked, weights: str | None) -> Found:
     """Return the estimates, and what they were made from."""
+    from privatest.data.sources import check_columns  # noqa: PLC0415
+    from privatest.synthetic.answering.words import Found, ask  # noqa: PLC0415
+
     if asked.question == "compare":
+        check_columns(asked.words[0], list(made.columns))
         fitted = made.nonnegative() if weights == "nonnegative" else made
-        found = {"": _compare(fitted, asked.words[0])}
-        return Found(found, weights or "released")
-    source = made.source
-    if source is not None or asked.where is not None or asked.by is not None:
-        return Found(_answer(made, asked), "released" if source is None else "measured")
-    chosen = weights or ("nonnegative" if asked.question in _SHARES else "released")
-    if chosen == "nonnegative":
-        with working("Looking for weights that are not negative ..."):
-            fitted = made.nonnegative()
-        return Found(_answer(fitted, asked), "released" if fitted is made else chosen)
-    try:
-        return Found(_answer(made, asked), chosen)
-    except DataError:  # the weights nearly cancel; the message speaks of functions
-        if weights is not None:
-            raise DataError(
-                "the weights nearly cancel: there is more noise than signal; try --weights "
-                "nonnegative."
-            ) from None
-    return _asked(made, asked, "nonnegative")
-
-
-def _answer(made: SyntheticData, asked: Asked) -> dict[str, Estimate]:
-    """Answer with one estimate (without a name), or one for each group or predictor."""
-    words, where = asked.words, asked.where
-    if asked.by is not None:
-        return made.by(asked.by, words[0], where=where)
-    if asked.question == "regression":
-        return made.regression(words[0], words[1:], where=where)
-    answers: dict[str, Callable[[], Estimate]] = {
-        "mean": lambda: made.mean(words[0], where=where),
-        "probability": lambda: made.probability(words[0], where=where),
-        "quantile": lambda: made.quantile(words[0], _share(words[1]), where=where),
-        "correlation": lambda: made.correlation(words[0], words[1], where=where),
-    }
-    return {"": answers[asked.question]()}
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = math.nan
-    if not 0 <= share <= 1:  # also NaN
-        hint = f": {share / 100:g} is the {share:g}% quantile" if 1 < share <= 100 else ""
-        raise ParameterError(f"Q must be a number between 0 and 1{hint}.")
-    return share
+        return Found({"": _compare(fitted, asked.words[0])}, weights or "released")
+    asked.check(made)
+    return ask(made, asked, weights, mark="--", working=working)
 
 
 def _compare(made: SyntheticData, path: str) -> Estimate:

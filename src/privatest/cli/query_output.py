@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import Page, print_json
 
 if TYPE_CHECKING:
-    from privatest.synthetic import Estimate, SyntheticData
+    from privatest.synthetic import SyntheticData
+    from privatest.synthetic.answering.words import Asked, Found
 
 __all__ = [
-    "Asked",
-    "Found",
     "print_about",
     "print_answer",
     "print_answer_json",
@@ -43,41 +40,6 @@ _DISTANCE_BAR = (
     "the privacy noise: it moves the distance by no more than about that."
 )
 _FREE = "This query cost nothing."
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question in words."""
-
-    question: str
-    words: tuple[str, ...]
-    where: str | None = None
-    by: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The question as a phrase."""
-        words = self.words
-        forms = {
-            "mean": "mean of {0}",
-            "probability": "probability of {0}",
-            "quantile": "{1} quantile of {0}",
-            "correlation": "correlation of {0} and {1}",
-            "regression": "regression of {0}",
-            "compare": "distance to {0}",
-        }
-        text = forms[self.question].format(*words)
-        if self.where is not None:
-            text += f" where {self.where}"
-        return text if self.by is None else f"{text}, by {self.by}"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Estimates by their names (\"\" for a single one), and what they were made from."""
-
-    estimates: Mapping[str, Estimate]
-    source: str
 
 
 def print_answer(asked: Asked, found: Found, made: SyntheticData) -> None:
@@ -117,15 +79,9 @@ def _bar(asked: Asked, found: Found) -> str:
 
 def print_answer_json(asked: Asked, found: Found, made: SyntheticData) -> None:
     """Print the same as JSON."""
-    document: dict[str, Any] = {"question": asked.question, "words": list(asked.words)}
-    if list(found.estimates) == [""]:
-        document |= found.estimates[""].to_dict()
-    else:
-        document["estimates"] = [
-            {"name": name, **estimate.to_dict()} for name, estimate in found.estimates.items()
-        ]
-    document |= {"where": asked.where, "by": asked.by, "weights": found.source}
-    print_json(document | {"release": _facts(made)})
+    from privatest.synthetic.answering.words import describe_answer  # noqa: PLC0415
+
+    print_json(describe_answer(asked, found, made))
 
 
 def print_about(made: SyntheticData, *, as_json: bool) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from privatest.core.errors import (
     ParameterError,
     PrivatestError,
 )
+from privatest.core.folders import default_ledger
 from privatest.core.privacy import Budget
 
 if TYPE_CHECKING:
@@ -91,21 +90,6 @@ class Purse:
         if not all(names):
             raise ParameterError("--dataset must be given: the name of the data in the ledger.")
         return names
-
-
-def default_ledger() -> str:
-    """Return where the ledger is if nobody says: PRIVATEST_LEDGER, or the state folder."""
-    given = os.environ.get("PRIVATEST_LEDGER")
-    if given:
-        return given
-    home = Path.home()
-    if sys.platform == "win32":
-        folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        folder = home / "Library" / "Application Support"
-    else:
-        folder = Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state")
-    return str(folder / "privatest" / "ledger.db")
 
 
 def open_ledger(

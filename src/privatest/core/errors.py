@@ -8,6 +8,7 @@
     ├── PrivacyError                         continuing would break the guarantee
     ├── BudgetError                          a request costs more than what is left
     ├── EngineError                          workers cannot be reached, or do not fit
+    ├── ServiceError                         a service cannot be reached or understood
     └── LedgerError                          the ledger cannot be used, or was changed
         └── LedgerMissing                    there is no ledger yet
 
@@ -27,6 +28,7 @@ __all__ = [
     "ParameterError",
     "PrivacyError",
     "PrivatestError",
+    "ServiceError",
 ]
 
 
@@ -97,3 +99,19 @@ class LedgerError(PrivatestError):
 
 class LedgerMissing(LedgerError):
     """There is no ledger yet, and nothing else is wrong: whoever may can make one."""
+
+
+class ServiceError(PrivatestError):
+    """A curator's service cannot be reached, does not know the asker, or cannot be understood.
+
+    Attributes
+    ----------
+    status : int
+        The status of its answer; 0 if there was none.
+    name : str
+        What it calls the problem.
+    """
+
+    def __init__(self, message: str = "", *, status: int = 0, name: str = "") -> None:
+        super().__init__(message)
+        self.status, self.name = status, name

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.charging import pay_for_noise
 from privatest.core.errors import ParameterError
 
 _NOISE_BRANCH = 0x6E6F6973
@@ -166,12 +167,16 @@ class SimulatedNoise:
 
 
 def noise_source(noise: NoiseSource | None) -> NoiseSource:
-    """Return the given source, or :class:`SecureNoise` for None."""
-    if noise is None:
-        return SecureNoise()
+    """Return the given source, or :class:`SecureNoise` for None.
+
+    Where a budget is open (``with privatest.budget(...)``), secret noise is paid for first.
+    """
+    noise = SecureNoise() if noise is None else noise
     # not isinstance: a subclass could claim that it is not simulated
     if type(noise) not in (SecureNoise, SimulatedNoise):
         raise ParameterError("noise must be None, SecureNoise() or SimulatedNoise(seed).")
+    if type(noise) is SecureNoise:
+        pay_for_noise()
     return noise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from privatest.core.charging import charged_elsewhere
 from privatest.core.errors import DataError, EngineError, PrivacyError
 from privatest.core.noise import SecureNoise
 from privatest.core.steady import steady
@@ -64,7 +65,7 @@ def quietly(prepared: Prepared, table: pa.Table | Source) -> Result:
 
     The table is private, or it is made up: both take the same way.
     """
-    with quiet(), steady():
+    with quiet(), steady(), charged_elsewhere():
         result = prepared.run(table, noise=SecureNoise())
     spent, price = result.spent, prepared.request.budget
     if result.simulated or spent.epsilon > price.epsilon or spent.delta > price.delta:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.charging import pay_for_data
 from privatest.core.errors import DataError
 from privatest.core.validation import listed
 from privatest.data.columns import refuse_missing
@@ -52,6 +53,7 @@ class Table:
 
 def read_data(data: Any, name: str) -> Table:
     """Find the columns of whatever was passed."""
+    pay_for_data()
     pandas = sys.modules.get("pandas")  # not imported: whoever passes a frame has done so
     if pandas is not None and isinstance(data, pandas.Series):
         return Table(None, 1, lambda _: data, title=_title(data))

@@ -18,6 +18,7 @@ from privatest.service.events import events
 from privatest.service.house import House, NotFound
 from privatest.service.models import refusals
 from privatest.service.people import Person, SignInNeeded, by_token
+from privatest.service.queries import ask_release
 from privatest.service.tokens import find_token, new_token
 from privatest.service.watching import Metrics
 
@@ -170,6 +171,14 @@ def watch(number: Number, house: TheHouse, person: Known) -> StreamingResponse:
     """Watch a job: server-sent events with its state, and at its end the whole job."""
     house.job(number, person)
     return StreamingResponse(events(house, number, person), media_type="text/event-stream")
+
+
+@_guarded.post("/jobs/{number}/query", tags=["asking"], responses=refusals(404, 413))
+def query(
+    number: Number, asked: models.NewQuery, house: TheHouse, person: Known
+) -> models.Document:
+    """Ask a release that was answered: means, shares, quantiles and more, at no cost."""
+    return models.Document(**ask_release(house.job(number, person), asked))
 
 
 @_guarded.get("/history", tags=["looking back"], responses=refusals(404))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -20,6 +20,7 @@ __all__ = [
     "JobDocument",
     "Jobs",
     "Me",
+    "NewQuery",
     "NewToken",
     "TokenDocument",
     "Tokens",
@@ -132,6 +133,20 @@ class Jobs(BaseModel):
 
     format: int = JSON_FORMAT
     items: list[JobDocument]
+
+
+Word = Annotated[str, Field(max_length=1000)]
+
+
+class NewQuery(BaseModel):
+    """A question to a release, in the words of ``privatest query``."""
+
+    question: str = Field(max_length=20, examples=["mean"])
+    words: list[Word] = Field(default=[], max_length=50, examples=[["visits"]])
+    where: str | None = Field(default=None, max_length=1000, examples=["age < 50"])
+    by: str | None = Field(default=None, max_length=200, examples=["plan"])
+    weights: str | None = Field(default=None, max_length=20, examples=[None])
+    model_config = {"extra": "forbid"}
 
 
 class NewToken(BaseModel):

@@ -227,7 +227,7 @@ def _value(node: ast.expr, columns: Columns) -> Any:
         return column_values(node.id, columns)
     if isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str)):
         if isinstance(node.value, int) and abs(node.value) > 1 << 53:
-            return float(node.value)
+            return _float(node.value)
         return node.value
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_number(node.operand, columns)
@@ -244,6 +244,13 @@ def _value(node: ast.expr, columns: Columns) -> Any:
     ):
         return column_values(str(node.args[0].value), columns)
     raise _unknown(node)
+
+
+def _float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ParameterError("the condition has a number that is too large.") from None
 
 
 def _number(node: ast.expr, columns: Columns) -> NDArray[np.float64]:

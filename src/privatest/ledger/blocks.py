@@ -1,0 +1,254 @@
+"""A budget for calls of the library: ``with privatest.budget("visits", epsilon=3): ...``."""
+
+from __future__ import annotations
+
+import html
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from privatest.accounting import event_of
+from privatest.core.charging import Ticket, close_payer, open_payer
+from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
+from privatest.core.folders import default_ledger
+from privatest.core.privacy import Amount, Budget
+from privatest.ledger.accounts import Account
+from privatest.ledger.history import Reservation
+from privatest.ledger.store import Ledger
+
+__all__ = ["BudgetBlock", "budget"]
+
+_MOST_ROWS = 10_000
+_WHY = "whether a call fails may depend on people's values, so the failure tells of them"
+
+
+def budget(
+    dataset: str,
+    *,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+) -> BudgetBlock:
+    """Charge the library's calls in a ``with`` block to the budget of a data set.
+
+    Parameters
+    ----------
+    dataset : str
+        The name of the data in the ledger: the same people, the same name.
+    epsilon, delta : float, int, str or Decimal, optional
+        What all releases together may cost, ever. They enter a data set that the ledger does
+        not have yet; for one that it has they must be the same, and may be left out.
+    ledger : str or path, optional
+        A file, or ``postgresql://user@host/database``. By default ``PRIVATEST_LEDGER``, else
+        one in the user's state folder: the one that commands use.
+
+    Returns
+    -------
+    BudgetBlock
+        With ``left`` and ``spent``, in the block and after it.
+
+    Notes
+    -----
+    **Privacy** Epsilons and deltas add up (basic composition, which holds for calls chosen after
+    reading earlier answers): all releases of all blocks of a data set together are
+    (epsilon, delta)-private, if its rows are looked at in such blocks only. A call is charged
+    before it looks at data, and what is charged stays spent, whatever happens. Simulated noise is
+    not charged. See docs/how-to/keep-a-budget.md.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, privatest as pt
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> visits = np.random.default_rng(0).uniform(0, 80, size=500)
+    >>> with pt.budget("visits", epsilon=3, ledger=f"{folder.name}/ledger.db") as left:
+    ...     found = pt.private_median(visits, bounds=(0, 80), epsilon=1)
+    ...     print(left)
+    Budget of visits: epsilon 1 of 3 spent, 2 left.
+    >>> folder.cleanup()
+    """
+    return BudgetBlock(dataset, epsilon, delta, default_ledger() if ledger is None else ledger)
+
+
+class BudgetBlock:
+    """The budget of a data set, which pays for calls of the library in a ``with`` block.
+
+    Use :func:`budget`. It can be entered again, and inside of another one: then both pay.
+    """
+
+    __slots__ = ("_depth", "_ledger", "_lock", "_place", "_process", "dataset")
+
+    def __init__(
+        self,
+        dataset: str,
+        epsilon: Amount | None,
+        delta: Amount | None,
+        ledger: str | os.PathLike[str],
+    ) -> None:
+        self.dataset = dataset
+        place = os.fspath(ledger)
+        self._place = place if "://" in place else str(Path(place).absolute())
+        self._ledger: Ledger | None = None
+        self._depth, self._process, self._lock = 0, os.getpid(), Lock()
+        if epsilon is None and delta is not None:
+            raise ParameterError("epsilon must be given with delta.")
+        self._enter(None if epsilon is None else Budget(epsilon, delta or 0), delta is not None)
+
+    def _enter(self, wanted: Budget | None, with_delta: bool) -> None:
+        """Give the data set its budget, or see that it has this one."""
+        here = "://" in self._place or Path(self._place).exists()
+        if wanted is None and not here:
+            raise ParameterError("epsilon must be given: there is no ledger yet.")
+        if not here:
+            Path(self._place).parent.mkdir(parents=True, exist_ok=True)
+        with Ledger.open(self._place, create=wanted is not None) as ledger:
+            if self.dataset not in ledger.datasets():
+                if wanted is None:
+                    raise ParameterError(
+                        f"epsilon must be given: data set {self.dataset!r} is not in the ledger."
+                    )
+                ledger.create_dataset(self.dataset, wanted, exist_ok=True)
+                return
+            known = ledger.totals(self.dataset).account.budget
+        if wanted is None:
+            return
+        if known.epsilon != wanted.epsilon or (with_delta and known.delta != wanted.delta):
+            raise ParameterError(
+                f"the budget of {self.dataset!r} is {known}, and was promised to people. Leave "
+                "epsilon and delta out, or change it with `privatest ledger set`."
+            )
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which account it is."""
+        return self._place, self.dataset
+
+    @property
+    def account(self) -> Account:
+        """The whole budget, its limits, and what was spent."""
+        with self._opened() as ledger:
+            return ledger.totals(self.dataset).account
+
+    @property
+    def spent(self) -> dict[str, Decimal]:
+        """Sums of epsilons and deltas."""
+        spent = self.account.spent
+        return {"epsilon": spent.epsilon, "delta": spent.delta}
+
+    @property
+    def left(self) -> dict[str, Decimal | int]:
+        """What is left, by the names of the sums that decide: epsilon and delta as a rule."""
+        return self.account.left
+
+    def __enter__(self) -> Self:
+        """Let it pay."""
+        with self._lock:
+            if self._depth == 0:
+                self._ledger, self._process = Ledger.open(self._place), os.getpid()
+            self._depth += 1
+        open_payer(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let it pay no more."""
+        close_payer(self)
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._ledger is not None:
+                self._ledger.close()
+                self._ledger = None
+
+    def __str__(self) -> str:
+        """Say what is spent and what is left."""
+        account = self.account
+        total, spent = account.budget, account.spent
+        words = f"epsilon {_text(spent.epsilon)} of {_text(total.epsilon)} spent"
+        if total.delta:
+            words += f", delta {_text(spent.delta)} of {_text(total.delta)}"
+        named = [f"{_text(value)} {_LEFT.get(name, name)}" for name, value in account.left.items()]
+        if not total.delta and "epsilon" in account.left:
+            named = [_text(account.left["epsilon"])]
+        return f"Budget of {self.dataset}: {words}, {' and '.join(named)} left."
+
+    def __repr__(self) -> str:
+        """Show the same: notebooks print it."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        share = float(self.account.used)
+        return f'<p>{html.escape(str(self))} <progress value="{share:.4f}"></progress></p>'
+
+    def affords(self, cost: Budget) -> bool:
+        """Return whether a call of this cost would be granted now."""
+        return self._here().affords(self.dataset, event_of(cost), budget=cost)
+
+    def reserve(self, cost: Budget, asked: Mapping[str, Any]) -> Ticket:
+        """Spend, before data is looked at."""
+        ledger = self._here()
+        found = ledger.reserve(self.dataset, event_of(cost), budget=cost, asked=asked)
+        return _Reserved(ledger, found, cost)
+
+    def _here(self) -> Ledger:
+        """Return the open ledger; a connection must not be shared with another process."""
+        if self._ledger is None or self._process != os.getpid():
+            raise PrivacyError(
+                f"the budget of {self.dataset!r} was opened in a block that has ended, or in "
+                "another process: open it here, with privatest.budget."
+            )
+        return self._ledger
+
+    @contextmanager
+    def _opened(self) -> Iterator[Ledger]:
+        if self._ledger is not None and self._process == os.getpid():
+            yield self._ledger
+            return
+        with Ledger.open(self._place) as ledger:
+            yield ledger
+
+
+_LEFT = {"rho": "of rho", "rho_delta": "of delta", "events": "requests"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reserved:
+    """A call that is paid for."""
+
+    ledger: Ledger
+    reservation: Reservation
+    cost: Budget
+
+    def commit(self, result: Any) -> None:
+        """Record what was released; a result that cannot be recorded is not lost."""
+        try:
+            self.ledger.commit(self.reservation, released=_released(result))
+        except Exception as error:
+            words = f"The answer could not be recorded: {error} Its cost, {self.cost}, is spent."
+            warnings.warn(words, stacklevel=4)
+
+    def fail(self, error: BaseException) -> None:
+        """Record the failure, and say that it cost something."""
+        with suppress(PrivatestError):
+            self.ledger.fail(self.reservation, reason=type(error).__name__)
+        error.add_note(f"{str(self.cost).capitalize()} was spent and cannot be refunded: {_WHY}.")
+
+
+def _released(result: Any) -> Any:
+    """Return what the ledger keeps of a result; many synthetic rows belong in a file."""
+    if hasattr(result, "__len__") and len(result) > _MOST_ROWS:
+        return None
+    return result.to_dict() if hasattr(result, "to_dict") else None
+
+
+def _text(value: Decimal | int) -> str:
+    return f"{float(value):g}"

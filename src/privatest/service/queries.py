@@ -1,0 +1,33 @@
+"""Questions to what was released: post-processing, so they cost nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privatest.core.errors import ParameterError
+from privatest.core.validation import one_of
+from privatest.service.models import NewQuery
+from privatest.service.store import Job
+from privatest.synthetic import SyntheticData
+from privatest.synthetic.answering.words import (
+    WEIGHTS,
+    Asked,
+    ask,
+    describe_answer,
+    refuse_options,
+)
+
+__all__ = ["ask_release"]
+
+
+def ask_release(job: Job, query: NewQuery) -> dict[str, Any]:
+    """Return the document of ``privatest query --json`` for the release of a job."""
+    if job.state != "answered" or job.document is None or "parquet" not in job.document:
+        raise ParameterError("the job must be a release that was answered: only rows can be asked.")
+    if query.weights is not None:
+        one_of("weights", query.weights, WEIGHTS)
+    refuse_options(query.question, query.where, query.by, query.weights)
+    asked = Asked.read(query.question, query.words, query.where, query.by)
+    made = SyntheticData.from_dict(job.document)
+    asked.check(made)
+    return describe_answer(asked, ask(made, asked, query.weights), made)
