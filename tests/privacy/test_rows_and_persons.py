@@ -84,7 +84,9 @@ LATTICE: dict[str, Run] = {
     "symmetry": lambda x, _, z, bounds, **o: pt.symmetry_test(x, z, bounds=bounds, **o),
     "tests": two(pt.test_of_tests, pvalue="mannwhitneyu", n_subsets=7),
 }
-KEYED = ("ipm mean", "me", "scf")  # rows are put in bins as they pass
+# rows are put in bins as they pass, or in the order of their keys
+HSIC = ("hsic", "hsic family", "hsic pairs", "hsic trend")
+KEYED = ("ipm mean", "me", "scf", *HSIC)
 ORDERED = PERMUTED | {
     "own": lambda x, y, _, bounds, **o: pt.permutation_test(
         (x, y), by_position, sensitivity=0.2, check_sensitivity=False, bounds=bounds, **FEW, **o
@@ -118,7 +120,8 @@ def test_rows_are_put_in_bins_by_secret_keys(name, monkeypatch):
     given = run(PERMUTED[name]).pvalue
     order_by({size: np.arange(size) for size in shuffled})
     assert run(PERMUTED[name]).pvalue != given
-    assert run(PERMUTED[name], X[shuffled[N]], Y[shuffled[M]]).pvalue == given
+    rows = X[shuffled[N]], Y[shuffled[M]], PARTNER[shuffled[N]]
+    assert run(PERMUTED[name], *rows).pvalue == given
 
 
 @pytest.mark.parametrize("name", [name for name in ORDERED if name not in KEYED])

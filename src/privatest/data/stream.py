@@ -14,9 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
+from privatest.core.secret_order import SecretBins
 from privatest.data.source import Source
 
-__all__ = ["BLOCK_ROWS", "Held", "Joined", "Stream", "array_blocks", "blocks_of", "source_of"]
+__all__ = [
+    "BLOCK_ROWS",
+    "Held",
+    "Joined",
+    "Shuffled",
+    "Stream",
+    "array_blocks",
+    "blocks_of",
+    "source_of",
+]
 
 BLOCK_ROWS = 1 << 16  # rows of a block; the last one may be shorter
 _MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
@@ -106,11 +116,64 @@ class Joined:
         return _loaded(self)
 
 
-Held = NDArray[np.float64] | Stream | Joined
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Shuffled:
+    """Rows in a secret order, a slice at a time: all rows are read, and those of a slice are kept.
+
+    Parameters
+    ----------
+    held : Stream or Joined
+        The rows as they are stored.
+    slices : SecretBins
+        Which slice each row is in; within it rows stand in the order of their keys.
+    edges : tuple of int
+        Where slices begin in the secret order, and the number of rows.
+    """
+
+    held: Stream | Joined
+    slices: SecretBins
+    edges: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.held)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.width
+
+    @property
+    def sides(self) -> tuple[Held, ...]:
+        """What the rows are made of."""
+        return (self.held,)
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the place of its first row, and each block, of the slices from start to stop."""
+        wanted = range(self.edges.index(start), self.edges.index(stop))
+        rows = np.empty((stop - start, self.width))
+        keys = np.empty(stop - start, dtype=np.uint64)
+        numbers = np.empty(stop - start, dtype=np.intp)
+        filled = 0
+        for first, block in self.held.blocks(0, len(self)):
+            mine, own = self.slices.between(first, first + len(block), wanted)
+            place = slice(filled, filled + len(mine))
+            rows[place], keys[place], numbers[place] = block[mine], own, first + mine
+            filled += len(mine)
+        order = self.slices.order(keys, numbers)
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, rows[order[first - start : min(first + BLOCK_ROWS, stop) - start]]
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows, for tests that need them together."""
+        return _loaded(self)
+
+
+Held = NDArray[np.float64] | Stream | Joined | Shuffled
 """Rows in memory, or a way to read them."""
 
 
-def _loaded(held: Stream | Joined) -> NDArray[np.float64]:
+def _loaded(held: Stream | Joined | Shuffled) -> NDArray[np.float64]:
     source = source_of(held)
     # the size of a group may be private
     public = len(held) if source is None else source.public_rows
@@ -143,6 +206,6 @@ def blocks_of(held: Held, start: int, stop: int) -> Blocks:
 
 def source_of(held: Held) -> Source | None:
     """Return where rows are read from, the first place if there are several; None in memory."""
-    if isinstance(held, Joined):
+    if isinstance(held, (Joined, Shuffled)):
         return next(filter(None, map(source_of, held.sides)), None)
     return held.source if isinstance(held, Stream) else None

@@ -1,0 +1,54 @@
+"""Rows in a secret order, for tests that look at rows together which a file has far apart.
+
+In memory they are put in that order. Rows of a source are read again for each slice of it: a slice
+is what fits in memory, and threads or workers have one each. Proof: docs/proofs/secret-order.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from privatest.core.noise import NoiseSource
+from privatest.core.secret_order import secret_bins, secret_order
+from privatest.data.samples import Sample
+from privatest.data.stream import BLOCK_ROWS, Held, Joined, Shuffled, source_of
+from privatest.engines.summaries import engine_of
+
+__all__ = ["SLICE_NUMBERS", "in_secret_order", "in_slices"]
+
+SLICE_NUMBERS = 1 << 25  # held by a worker at a time, 256 MiB
+_LEAST = 4 * BLOCK_ROWS  # rows of a slice that are worth reading everything for
+
+
+def in_secret_order(sample: Sample, noise: NoiseSource) -> Sample:
+    """Return the same rows in a secret order, the same from memory and from a source."""
+    source = source_of(sample.held)
+    if source is None:
+        return replace(sample, held=_ordered(sample.held, secret_order(len(sample), noise)))
+    engine, workers = engine_of([sample])
+    at_once = engine.size(workers)
+    # threads share the memory of this process
+    numbers = SLICE_NUMBERS if workers.engine == "dask" else 2 * SLICE_NUMBERS // at_once
+    most = max(numbers // max(sample.width, 1), BLOCK_ROWS)
+    rows = min(most, max(-(-len(sample) // at_once), _LEAST))
+    size = -(-rows // BLOCK_ROWS) * BLOCK_ROWS
+    return in_slices(sample, [*range(size, len(sample), size), len(sample)], noise)
+
+
+def in_slices(sample: Sample, ends: list[int], noise: NoiseSource) -> Sample:
+    """Return the rows of a source in a secret order, to be read in slices that end there."""
+    held: Any = sample.held
+    edges = (0, *ends)
+    sizes = [stop - start for start, stop in pairwise(edges)]
+    return replace(sample, held=Shuffled(held, secret_bins(sizes, noise), edges))
+
+
+def _ordered(held: Held, order: Any) -> Held:
+    if isinstance(held, np.ndarray):
+        return held[order]
+    assert isinstance(held, Joined)
+    return replace(held, sides=tuple(_ordered(side, order) for side in held.sides))
