@@ -86,7 +86,7 @@ LATTICE: dict[str, Run] = {
 }
 # rows are put in bins as they pass, or in the order of their keys
 HSIC = ("hsic", "hsic family", "hsic pairs", "hsic trend")
-KEYED = ("ipm mean", "me", "scf", *HSIC)
+KEYED = ("ipm mean", "me", "scf", "tests", *HSIC)
 ORDERED = PERMUTED | {
     "own": lambda x, y, _, bounds, **o: pt.permutation_test(
         (x, y), by_position, sensitivity=0.2, check_sensitivity=False, bounds=bounds, **FEW, **o
@@ -117,11 +117,11 @@ def test_rows_are_put_in_bins_by_secret_keys(name, monkeypatch):
         monkeypatch.setattr(secret_order, "_keys", keys)
 
     order_by(shuffled)
-    given = run(PERMUTED[name]).pvalue
+    given = run(ORDERED[name]).pvalue
     order_by({size: np.arange(size) for size in shuffled})
-    assert run(PERMUTED[name]).pvalue != given
+    assert run(ORDERED[name]).pvalue != given
     rows = X[shuffled[N]], Y[shuffled[M]], PARTNER[shuffled[N]]
-    assert run(PERMUTED[name], *rows).pvalue == given
+    assert run(ORDERED[name], *rows).pvalue == given
 
 
 @pytest.mark.parametrize("name", [name for name in ORDERED if name not in KEYED])

@@ -150,6 +150,13 @@ class Shuffled:
 
     def blocks(self, start: int, stop: int) -> Blocks:
         """Yield the place of its first row, and each block, of the slices from start to stop."""
+        rows, order = self.slice(start, stop)
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, rows[order[first - start : min(first + BLOCK_ROWS, stop) - start]]
+
+    def slice(self, start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Read the slices from start to stop; return their rows, and the order of these."""
+        _check_room(stop - start, self.width)
         wanted = range(self.edges.index(start), self.edges.index(stop))
         rows = np.empty((stop - start, self.width))
         keys = np.empty(stop - start, dtype=np.uint64)
@@ -160,9 +167,7 @@ class Shuffled:
             place = slice(filled, filled + len(mine))
             rows[place], keys[place], numbers[place] = block[mine], own, first + mine
             filled += len(mine)
-        order = self.slices.order(keys, numbers)
-        for first in range(start, stop, BLOCK_ROWS):
-            yield first, rows[order[first - start : min(first + BLOCK_ROWS, stop) - start]]
+        return rows, self.slices.order(keys, numbers)
 
     def load(self) -> NDArray[np.float64]:
         """Return all rows, for tests that need them together."""
@@ -177,15 +182,20 @@ def _loaded(held: Stream | Joined | Shuffled) -> NDArray[np.float64]:
     source = source_of(held)
     # the size of a group may be private
     public = len(held) if source is None else source.public_rows
-    if public * held.width > _MOST_LOADED:
-        raise DataError(
-            f"this test holds its rows in memory, and {public:,} rows of {held.width} "
-            "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
-        )
+    _check_room(public, held.width)
     rows = np.empty((len(held), held.width))
     for start, block in held.blocks(0, len(held)):
         rows[start : start + len(block)] = block
     return rows
+
+
+def _check_room(rows: int, width: int) -> None:
+    """Refuse to hold too much; the numbers are public."""
+    if rows * width > _MOST_LOADED:
+        raise DataError(
+            f"this test holds its rows in memory, and {rows:,} rows of {width} "
+            "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
+        )
 
 
 def array_blocks(rows: NDArray[np.float64], start: int, stop: int) -> Blocks:

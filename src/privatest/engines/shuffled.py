@@ -6,11 +6,13 @@ is what fits in memory, and threads or workers have one each. Proof: docs/proofs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.secret_order import secret_bins, secret_order
@@ -18,7 +20,7 @@ from privatest.data.samples import Sample
 from privatest.data.stream import BLOCK_ROWS, Held, Joined, Shuffled, source_of
 from privatest.engines.summaries import engine_of
 
-__all__ = ["SLICE_NUMBERS", "in_secret_order", "in_slices"]
+__all__ = ["SLICE_NUMBERS", "in_secret_order", "in_slices", "secret_subsets"]
 
 SLICE_NUMBERS = 1 << 25  # held by a worker at a time, 256 MiB
 _LEAST = 4 * BLOCK_ROWS  # rows of a slice that are worth reading everything for
@@ -37,6 +39,32 @@ def in_secret_order(sample: Sample, noise: NoiseSource) -> Sample:
     rows = min(most, max(-(-len(sample) // at_once), _LEAST))
     size = -(-rows // BLOCK_ROWS) * BLOCK_ROWS
     return in_slices(sample, [*range(size, len(sample), size), len(sample)], noise)
+
+
+def secret_subsets(sample: Sample, count: int, noise: NoiseSource) -> Iterator[NDArray[np.float64]]:
+    """Cut rows, in a secret order, into subsets of nearly equal sizes; yield a copy of each.
+
+    Those of a source are read as many at a time as there is room for.
+    """
+    total = len(sample)
+    ends = [total // count * number + min(total % count, number) for number in range(count + 1)]
+    if source_of(sample.held) is None:
+        order = secret_order(total, noise)
+        for start, stop in pairwise(ends):
+            yield replace(sample, held=_ordered(sample.held, order[start:stop])).rows
+        return
+    engine, workers = engine_of([sample])
+    engine.size(workers)  # refuses workers that are not there
+    edges, most = [0], max(SLICE_NUMBERS // sample.width, 1)
+    for end, after in pairwise([*ends[1:], 2 * total + most]):
+        if after - edges[-1] > most:
+            edges.append(end)
+    held = in_slices(sample, edges[1:], noise).held
+    assert isinstance(held, Shuffled)
+    for first, last in pairwise(edges):
+        rows, order = held.slice(first, last)
+        for start, stop in pairwise(end for end in ends if first <= end <= last):
+            yield rows[order[start - first : stop - first]]
 
 
 def in_slices(sample: Sample, ends: list[int], noise: NoiseSource) -> Sample:
