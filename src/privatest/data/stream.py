@@ -19,6 +19,7 @@ from privatest.data.source import Source
 
 __all__ = [
     "BLOCK_ROWS",
+    "Arranged",
     "Held",
     "Joined",
     "Shuffled",
@@ -174,7 +175,51 @@ class Shuffled:
         return _loaded(self)
 
 
-Held = NDArray[np.float64] | Stream | Joined | Shuffled
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Arranged:
+    """Rows in memory in another order.
+
+    Parameters
+    ----------
+    held : array or Joined
+        The rows, all of them in memory.
+    order : array of int
+        The numbers of those that there are, in their order.
+    """
+
+    held: NDArray[np.float64] | Joined
+    order: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.order)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.shape[1] if isinstance(self.held, np.ndarray) else self.held.width
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the place of its first row, and each block."""
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, _taken(self.held, self.order[first : min(first + BLOCK_ROWS, stop)])
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows."""
+        return _taken(self.held, self.order)
+
+
+def _taken(held: Any, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return rows in memory by their numbers."""
+    found: NDArray[np.float64]
+    if isinstance(held, Joined):
+        found = held.make(*(_taken(side, numbers) for side in held.sides))
+    else:
+        found = held[numbers]
+    return found
+
+
+Held = NDArray[np.float64] | Stream | Joined | Shuffled | Arranged
 """Rows in memory, or a way to read them."""
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.secret_order import secret_bins, secret_order
 from privatest.data.samples import Sample
-from privatest.data.stream import BLOCK_ROWS, Held, Joined, Shuffled, source_of
+from privatest.data.stream import BLOCK_ROWS, Arranged, Shuffled, source_of
 from privatest.engines.summaries import engine_of
 
 __all__ = ["SLICE_NUMBERS", "in_secret_order", "in_slices", "secret_subsets"]
@@ -30,7 +30,7 @@ def in_secret_order(sample: Sample, noise: NoiseSource) -> Sample:
     """Return the same rows in a secret order, the same from memory and from a source."""
     source = source_of(sample.held)
     if source is None:
-        return replace(sample, held=_ordered(sample.held, secret_order(len(sample), noise)))
+        return _arranged(sample, secret_order(len(sample), noise))
     engine, workers = engine_of([sample])
     at_once = engine.size(workers)
     # threads share the memory of this process
@@ -51,7 +51,7 @@ def secret_subsets(sample: Sample, count: int, noise: NoiseSource) -> Iterator[N
     if source_of(sample.held) is None:
         order = secret_order(total, noise)
         for start, stop in pairwise(ends):
-            yield replace(sample, held=_ordered(sample.held, order[start:stop])).rows
+            yield _arranged(sample, order[start:stop]).rows
         return
     engine, workers = engine_of([sample])
     engine.size(workers)  # refuses workers that are not there
@@ -75,8 +75,6 @@ def in_slices(sample: Sample, ends: list[int], noise: NoiseSource) -> Sample:
     return replace(sample, held=Shuffled(held, secret_bins(sizes, noise), edges))
 
 
-def _ordered(held: Held, order: Any) -> Held:
-    if isinstance(held, np.ndarray):
-        return held[order]
-    assert isinstance(held, Joined)
-    return replace(held, sides=tuple(_ordered(side, order) for side in held.sides))
+def _arranged(sample: Sample, order: NDArray[np.intp]) -> Sample:
+    held: Any = sample.held
+    return replace(sample, held=Arranged(held, order))

@@ -8,10 +8,8 @@ Proof of the rounding bounds: docs/proofs/exact-sums.md.
 from __future__ import annotations
 
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 
 from privatest.data.samples import Sample
 from privatest.data.stream import BLOCK_ROWS
+from privatest.engines.local import within_block
 from privatest.engines.summaries import FixedPoint, summarise
 from privatest.engines.sums import PIECE, UNIT_ROUNDOFF, pieces
 from privatest.kernels.shared import Basis
@@ -42,8 +41,6 @@ _BINS = 128  # of pairs, which are swapped together
 _MOST_ENTRIES = 1 << 25  # sums of one pass: 256 MiB for each worker
 _SUM_ENTRIES = 1 << 16  # sums of permutations held at a time: they stay in the processor's cache
 _SIGNED_ENTRIES = 1 << 21
-_FEW = 4 * BLOCK_ROWS  # rows that are gone through by one thread: then there are others
-_THREADED = 1 << 26  # multiplications for which threads are worth it
 
 Matrix = NDArray[np.float64]
 Reduce = Callable[[Matrix], Matrix]
@@ -149,7 +146,9 @@ class BlockProducts:
             by_partner = sums.reshape(left.shape[1], self.blocks, -1).transpose(1, 0, 2)
             self.products.add(by_partner, block)
 
-        _each(one, self.blocks, self.total, inside * self.blocks * self.bases.size)
+        work = inside * self.blocks * self.bases.size // 16
+        for _ in within_block(one, range(self.blocks), self.total, work):
+            pass
         self.rest.add(left[inside:].T @ right[inside:])
         # by block first, as products are: one sum over all rows would round more
         self.left.add(leading.sum(axis=0).sum(axis=0) + left[inside:].sum(axis=0))
@@ -319,18 +318,6 @@ def _maker(bases: Bases, total: int, blocks: int | None) -> Callable[[], Product
     if blocks is None:
         return partial(PairProducts, bases, total)
     return partial(BlockProducts, bases, total, blocks)
-
-
-def _each(one: Callable[[int], None], count: int, total: int, work: int) -> None:
-    """Do something for each block; by threads where rows are too few for several jobs."""
-    threads = os.cpu_count() or 1
-    if threads == 1 or total > _FEW or work < _THREADED:
-        for block in range(count):
-            one(block)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(one, range(count)):
-            pass
 
 
 def _in_chunks(
