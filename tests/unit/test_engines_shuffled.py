@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+import privatest as pt
 from privatest.core import secret_order as orders
 from privatest.data.samples import TwoSamples, beside, encode_pairs, encode_sample
 from privatest.data.source import Source, Workers
@@ -52,12 +53,13 @@ def small_slices(monkeypatch):
     monkeypatch.setattr(shuffled, "_LEAST", 1)
 
 
+FIXTURE = [HealthCheck.function_scoped_fixture]
 ANY_CUT = given(st.lists(st.integers(0, N), max_size=3), st.integers(3_000, N), st.integers(1, 2))
 
 
 @settings(
     max_examples=4,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=FIXTURE,
     phases=[Phase.generate],
 )
 @ANY_CUT
@@ -98,7 +100,7 @@ def assert_the_same(sides, shuffle):
 @settings(
     max_examples=2,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=FIXTURE,
     phases=[Phase.generate],
 )
 @ANY_CUT
@@ -112,6 +114,35 @@ def test_one_side_may_be_in_memory(small_slices):
     del small_slices
     y = source(("c",), [5, 20_000], 30_000, 2)
     assert_the_same(encode_pairs(ROWS[:, :2], y, (0, 1), (0, 1)), "permute")
+
+
+@pytest.mark.parametrize("method", ["subspace", "features"])
+@settings(max_examples=2, deadline=None, suppress_health_check=FIXTURE)
+@ANY_CUT
+def test_a_release_by_a_kernel_is_the_same_from_a_source(
+    small_slices, method, cuts, batch, threads
+):
+    del small_slices
+
+    def released(data):
+        noise = SimulatedNoise(9)
+        return pt.release(
+            data,
+            bounds=(0, 1),
+            method=method,
+            n_points=9,
+            n_frequencies=60,
+            epsilon=1,
+            delta=1e-6,
+            noise=noise,
+            rng=0,
+        )
+
+    found = released(source(tuple("abc"), cuts, batch, threads))
+    expected = released(pa.table(dict(zip("abc", ROWS.T, strict=True))))
+    np.testing.assert_array_equal(found.weights, expected.weights)
+    for name in "abc":
+        np.testing.assert_array_equal(found.columns[name], expected.columns[name])
 
 
 @pytest.mark.parametrize("numbers", [1, 3 * 9_000, 1 << 25])

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
 from privatest.core.secret_order import SecretBins
-from privatest.data.source import Source
+from privatest.data.source import Source, Workers
 
 __all__ = [
+    "BEFORE_LOADING",
     "BLOCK_ROWS",
     "Arranged",
     "Held",
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 BLOCK_ROWS = 1 << 16  # rows of a block; the last one may be shorter
+BEFORE_LOADING: list[Callable[[Workers], None]] = []
+"""What is asked before rows are read into memory: engines refuse workers that do not answer."""
+
 _MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
 
 Blocks = Iterator[tuple[int, NDArray[np.float64]]]
@@ -228,6 +232,8 @@ def _loaded(held: Stream | Joined | Shuffled) -> NDArray[np.float64]:
     # the size of a group may be private
     public = len(held) if source is None else source.public_rows
     _check_room(public, held.width)
+    for check in BEFORE_LOADING if source is not None else ():
+        check(source.workers)
     rows = np.empty((len(held), held.width))
     for start, block in held.blocks(0, len(held)):
         rows[start : start + len(block)] = block
