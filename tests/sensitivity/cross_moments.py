@@ -17,7 +17,7 @@ def _sums(x, y, bases, blocks):
 
 def _bases(x, y, functions):
     widths = functions[0](x[:0]).shape[1], functions[1](y[:0]).shape[1]
-    return Bases(*functions, widths)
+    return Bases(functions[0], functions[1], widths)
 
 
 def permuted_covariances(x, y, functions, shuffles, reduce):

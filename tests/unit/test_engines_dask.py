@@ -385,7 +385,7 @@ def test_dependence_on_a_cluster_is_that_in_memory(stored, monkeypatch):
     monkeypatch.setattr("privatest.engines.shuffled._LEAST", BLOCK_ROWS)
     rows = 3 * BLOCK_ROWS
     parts = (Stored(stored, 0, 70_000), Stored(stored, 70_000, rows - 70_000, 30_000))
-    found = []
+    found: list[Any] = []
     for x, y in (
         (Source(("a",), parts, TWO), Source(("b",), parts, TWO)),
         (ROWS[:rows, 0], ROWS[:rows, 1]),

@@ -232,8 +232,9 @@ def _loaded(held: Stream | Joined | Shuffled) -> NDArray[np.float64]:
     # the size of a group may be private
     public = len(held) if source is None else source.public_rows
     _check_room(public, held.width)
-    for check in BEFORE_LOADING if source is not None else ():
-        check(source.workers)
+    if source is not None:
+        for check in BEFORE_LOADING:
+            check(source.workers)
     rows = np.empty((len(held), held.width))
     for start, block in held.blocks(0, len(held)):
         rows[start : start + len(block)] = block

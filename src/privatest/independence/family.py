@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import PermutationSensitivity
 from privatest.core.secret_order import secret_order
+from privatest.data.domain import Domain
 from privatest.data.samples import beside
 from privatest.engines.shuffled import in_secret_order
 from privatest.independence.plan import FUNCTIONS, Plan, side_features
@@ -126,11 +127,21 @@ def _flat(sums: Matrix) -> Matrix:
     return sums.reshape(len(sums), -1)
 
 
+@dataclass(frozen=True, slots=True)
+class _On:
+    """Functions of the rows of one side; it travels to other processes."""
+
+    make: Functions
+    domain: Domain
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        return self.make(rows, self.domain)
+
+
 def _bases(make: Functions, plan: Plan) -> Bases:
     """Functions with values in [0, 1] of both sides."""
-    first, second = plan.domains
+    left, right = (_On(make, domain) for domain in plan.domains)
     widths = [make(np.zeros((0, own.dimension)), own).shape[1] for own in plan.domains]
-    left, right = partial(make, domain=first), partial(make, domain=second)
     return Bases(left, right, (widths[0], widths[1]))
 
 
