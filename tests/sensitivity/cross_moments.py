@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from privatest.data.samples import Sample
-from privatest.statistics.cross_sums import Bases, cross_sums
+from privatest.data.stream import BLOCK_ROWS
+from privatest.statistics.cross_sums import Bases, BlockProducts, PairProducts, cross_sums
 from privatest.statistics.hsic_features import feature_bases, permuted_hsic_features
 
 
 def _sums(x, y, bases, blocks):
+    if len(x) <= BLOCK_ROWS:  # the engine does the same, and takes longer
+        small = (
+            PairProducts(bases, len(x)) if blocks is None else BlockProducts(bases, len(x), blocks)
+        )
+        small.update(x, y, 0)
+        return small
     rows = Sample(np.hstack([x, y]), None)
     (found,) = cross_sums(rows, x.shape[1], [(bases, blocks)])
     return found
