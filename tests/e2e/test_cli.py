@@ -55,9 +55,19 @@ def test_public_groups(cli):
 def test_one_group_against_the_rest(cli):
     path = write("a.csv", table(plan=["basic"] * 30 + [str(CANARY)] * 40 + ["other"] * 10))
     rest = ["--group", "plan", "--groups", "basic", "rest", "--bounds", "visits=0:80"]
-    run = cli("two-sample", path, *rest, *CLEAR)
+    asked = ["two-sample", path, *rest, *CLEAR]
+    run = cli(*asked, "--membership", "public")
     assert "plan = basic against the rest" in run.out
-    assert released(cli("two-sample", path, *rest, *CLEAR, "--json"))["sizes"] == {"N": 80}
+    assert "n = 30, m = 50" in run.out
+    refused(cli(*asked), "'plan'", "mistyped", "--schema", "--membership")
+
+
+def test_an_empty_private_group_is_not_told(cli):
+    path = write("a.csv", table(plan=["basic"] * 80))
+    for engine in ([], ["--engine", "local"]):
+        run = cli("two-sample", path, *GROUP, *CLEAR, *engine, "--json")
+        assert released(run)["sizes"] == {"N": 80}
+    refused(cli("two-sample", path, *GROUP, *CLEAR, "--membership", "public"), "no row in group")
 
 
 def test_two_files(cli):
