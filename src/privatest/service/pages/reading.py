@@ -61,7 +61,7 @@ def job(number: Number, visit: Visitor) -> Response:
     words = {
         "job": found,
         "question": _question_words(found),
-        "request": json.dumps(found.request, indent=1, ensure_ascii=False),
+        "document": json.dumps(found.request, indent=1, ensure_ascii=False),
         "shown": view,
         "picture": result is not None and _has_picture(found),
         "scale": None if view is None else pvalue_scale(view.pvalue, view.alpha),
@@ -125,7 +125,7 @@ def _report(job: Job, result: Result) -> str:
     words: dict[str, Any] = {
         "job": job,
         "question": _question_words(job),
-        "request": json.dumps(job.request, indent=1, ensure_ascii=False),
+        "document": json.dumps(job.request, indent=1, ensure_ascii=False),
         "shown": shown(result),
         "picture": None if drawn is None else base64.b64encode(drawn).decode(),
     }
