@@ -24,7 +24,7 @@
   const scale = Math.log(most / least) || 1;
   const tell = () => {
     const epsilon = Number(field.value);
-    if (!(epsilon > 0)) { one("after").textContent = ""; return; }
+    if (!(epsilon > 0)) { one("rest").textContent = ""; return; }
     slider.value = Math.round((100 * Math.log(epsilon / least)) / scale);
     slider.setAttribute("aria-valuetext", "epsilon " + field.value);
     const words = [];
@@ -33,7 +33,7 @@
       const rest = Number(left) - epsilon;
       words.push(rest < -1e-12 ? "more than what is left " + name : Number(Math.max(rest, 0).toPrecision(3)) + " " + name);
     }
-    one("after").textContent = words.length ? "After this: " + words.join(", ") + "." : "";
+    one("rest").textContent = words.length ? "After this: " + words.join(", ") + "." : "";
   };
   if (most > least) {
     slider.hidden = false;
