@@ -42,13 +42,12 @@ def take(browser: Browser, service: Running, folder: Path) -> None:
 
     browser.resize(*DESKTOP)
     browser.visit(service.url)
-    keep("sign-in", (760, 620))
     token(browser, service, "ada")
     browser.visit(service.url + "/datasets/rand")
     keep("dataset", DESKTOP)
     browser.visit(service.url + DIFFER)
-    advise(browser)
-    keep("ask", (900, 1330))
+    browser.wait("#advice strong")
+    keep("ask", (900, 1380))
     keep("ask-phone", PHONE, dark=True)
     browser.resize(*DESKTOP)
     browser.click("button[value=run]")
@@ -67,13 +66,6 @@ def take(browser: Browser, service: Running, folder: Path) -> None:
     token(browser, service, "carol")
     browser.visit(service.url + "/custody/datasets/rand")
     keep("custody", (900, 900), dark=True)
-
-
-def advise(browser: Browser) -> None:
-    browser.driver.execute_script(
-        "document.getElementById('ask').dispatchEvent(new Event('change'))"
-    )
-    browser.wait("#advice strong")
 
 
 def token(browser: Browser, service: Running, who: str) -> None:

@@ -168,7 +168,7 @@ def browsing() -> Iterator[Browser]:
     """Start a browser without a window."""
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
-    for flag in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
+    for flag in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
         options.add_argument(flag)
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")

@@ -58,7 +58,10 @@ def dataset(name: str, visit: Visitor) -> Response:
 @asking.get("/datasets/{name}/{key}")
 def form(name: str, key: str, visit: Visitor) -> Response:
     """Show the form of a question, filled in from the address where it says so."""
-    return _form(visit, name, key, visit.request.query_params)
+    given = visit.request.query_params
+    _kind(visit, name, key)
+    view = _looked(visit, name, key, given) if "epsilon" in given else None
+    return _form(visit, name, key, given, view)
 
 
 @asking.get("/datasets/{name}/{key}/advice")

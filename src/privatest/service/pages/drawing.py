@@ -44,15 +44,15 @@ def spending_line(charges: Sequence[tuple[str, float]], total: float) -> Line | 
     if not charges or total <= 0:
         return None
     times = [datetime.fromisoformat(time).timestamp() for time, _ in charges]
-    first, last = times[0], times[-1]
-    span, top = max(last - first, 1.0), 1.1 * max(total, sum(cost for _, cost in charges))
+    first = times[0]
+    span, top = max(times[-1] - first, 1.0), 1.1 * max(total, sum(cost for _, cost in charges))
 
     def height(value: float) -> float:
         return round(_HIGH * (1 - value / top), 2)
 
     spent, points = 0.0, [f"0,{_HIGH:g}"]
     for time, (_, cost) in zip(times, charges, strict=True):
-        across = round(_WIDE * (time - first) / span if last > first else _WIDE / 2, 2)
+        across = round(_WIDE * (0.02 + 0.94 * (time - first) / span), 2)
         points.append(f"{across:g},{height(spent):g}")
         spent += cost
         points.append(f"{across:g},{height(spent):g}")

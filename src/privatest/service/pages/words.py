@@ -52,8 +52,8 @@ class Account:
 
     @property
     def percent(self) -> int:
-        """How much is spent, in percent."""
-        return round(100 * self.used)
+        """How much is left, in percent."""
+        return round(100 * (1 - self.used))
 
 
 def account_words(account: Mapping[str, Any]) -> Account:
@@ -75,9 +75,9 @@ def budget_words(budget: Mapping[str, Any] | None) -> dict[str, Account]:
     """Return the budgets of a data set for one person: its own, and theirs."""
     if budget is None:
         return {}
-    found = {"the data set": account_words(budget["dataset"])}
+    found = {"Budget of the data set": account_words(budget["dataset"])}
     if budget["own"] is not None:
-        found["you"] = account_words(budget["own"])
+        found["Your budget"] = account_words(budget["own"])
     return found
 
 
