@@ -202,7 +202,7 @@ def _form(
         "alternatives": ALTERNATIVES,
         "distributions": list(CLOSED_FORMS),
         "slider": {"least": min(_SMALLEST, most), "most": most, "usual": min(_USUAL, most)},
-        "delta": policy["largest_delta"] if kind.question == "release" else 0,
+        "delta": policy["largest_delta"] / 10 if kind.question == "release" else 0,
         "budget": _budget(visit, name),
         "view": view,
         "problem": None if view.problem is None else printable(str(view.problem["message"])),
