@@ -208,7 +208,7 @@ def test_unfinished_requests_are_shown(tmp_path, monkeypatch):
 def test_tokens_are_made_and_revoked(service, carol):
     page = carol.post("/custody/tokens", name="bob", scope=["ask"], days="3")
     assert page.status_code == 201
-    text = re.search(r">(pt_[^<]+)<", page.text)[1]
+    (text,) = re.findall(r">(pt_[^<]+)<", page.text)
     assert service.get("/me", text).json()["name"] == "bob"
     assert text not in carol.get("/custody/tokens").text
     number = service.house.store.tokens()[0].id
@@ -320,7 +320,7 @@ def test_advice_is_only_of_what_is_offered(tmp_path):
     (tmp_path / "people.toml").write_text(SCHEMA, encoding="utf-8")
     schema = Schema.from_toml(tmp_path / "people.toml")
     offered = {("two-sample", "mmd"), ("two-sample", "tv")}
-    more = {"schema": schema, "rows": 40, "epsilon": 1.0, "offered": offered}
+    more: dict[str, Any] = {"schema": schema, "rows": 40, "epsilon": 1.0, "offered": offered}
     one = advice("two-sample", {"group": "region", "columns": ["plan"]}, **more)
     assert [each.method for each in one] == ["tv", "mmd"]
     assert all(each.reason.endswith(".") for each in one)

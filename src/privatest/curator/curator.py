@@ -153,6 +153,25 @@ class Curator:
             known = self._registrations.get(name)
         return not_ready(self._ledger, dataset, self.config.analysts.values(), known)
 
+    def rehearse(self, request: Request | Mapping[str, Any], *, analyst: str) -> Rehearsal:
+        """Answer a request from made-up rows: uniform over the schema, with the public sizes.
+
+        Parameters
+        ----------
+        request : Request or mapping
+            What would be asked; the budget need not have that much left.
+        analyst : str
+            Who would ask.
+
+        Notes
+        -----
+        **Privacy**: no private row is read, nothing is charged, nothing is recorded. The answer
+        says what a result looks like, and nothing about anybody.
+        """
+        case = self._admitted(request, analyst)
+        result = self._rehearse(case, case.dataset.place)
+        return Rehearsal(case.dataset.name, case.prepared.words, case.prepared.label, result)
+
     def price(
         self, request: Request | Mapping[str, Any], *, analyst: str, afford: bool = False
     ) -> Price:
@@ -229,25 +248,6 @@ class Curator:
             self._failed(case, reservation.id, error)
         # outside of the except block: there the failure itself would be this one's context
         raise RequestFailed(reservation.id, spent=True)
-
-    def rehearse(self, request: Request | Mapping[str, Any], *, analyst: str) -> Rehearsal:
-        """Answer a request from made-up rows: uniform over the schema, with the public sizes.
-
-        Parameters
-        ----------
-        request : Request or mapping
-            What would be asked; the budget need not have that much left.
-        analyst : str
-            Who would ask.
-
-        Notes
-        -----
-        **Privacy**: no private row is read, nothing is charged, nothing is recorded. The answer
-        says what a result looks like, and nothing about anybody.
-        """
-        case = self._admitted(request, analyst)
-        result = self._rehearse(case, case.dataset.place)
-        return Rehearsal(case.dataset.name, case.prepared.words, case.prepared.label, result)
 
     def _dataset(self, name: str) -> DatasetConfig:
         if name not in self.config.datasets:

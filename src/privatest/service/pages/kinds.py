@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
+
+from starlette.datastructures import ImmutableMultiDict
 
 from privatest.core.errors import ParameterError
 from privatest.questions import METHODS
@@ -18,18 +20,7 @@ ALTERNATIVES = {
     "greater": "the first is larger",
 }
 _LONGEST = 4000
-
-
-class Fields(Protocol):
-    """A form that was sent, or the query of an address."""
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """Return the last value of a field."""
-        ...
-
-    def getlist(self, key: Any) -> Sequence[Any]:
-        """Return all values of a field."""
-        ...
+Fields = ImmutableMultiDict[Any, Any]  # a form that was sent, or the query of an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +128,7 @@ def document_of(kind: Kind, dataset: str, form: Fields) -> dict[str, Any]:
         found.pop("alpha", None)
     where = {
         str(key).removeprefix("where-"): list(map(str, form.getlist(key)))
-        for key in dict.fromkeys(getattr(form, "keys", list)())
+        for key in form
         if str(key).startswith("where-")
     }
     if where:
@@ -149,7 +140,7 @@ def _value(name: str, form: Fields) -> Any:
     if name in _LISTS:
         return [str(each) for each in form.getlist(name) if each]
     text = form.get(name)
-    if text is None or not isinstance(text, str):
+    if not isinstance(text, str):
         return None
     if name in _NUMBERS:
         try:
@@ -157,9 +148,7 @@ def _value(name: str, form: Fields) -> Any:
         except ValueError:
             return text  # the curator says what is wrong with it
         return int(number) if number.is_integer() and name == "points" else number
-    if name == "shares" and text.strip():
-        return text.strip()
-    return text
+    return text.strip()
 
 
 def options_of(document: Mapping[str, Any], question: str, method: str) -> dict[str, Any]:
