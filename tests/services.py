@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -82,19 +83,21 @@ class Service:
         raise AssertionError("the job does not end")
 
 
+def opening_here(place: str | os.PathLike[str], per_minute: int = 100_000) -> House:
+    """Open a curator whose requests are answered in this process."""
+    curator = Curator.open(place)
+    store = Store(curator.config.service.database)
+    return House(curator, store, Jobs(store, WorkersHere(curator), 1), RateLimit(per_minute))
+
+
 @contextmanager
 def serving(folder: Path, config: str = CONFIG, *, per_minute: int = 100_000) -> Iterator[Service]:
     """Serve a small curator with analysts ada and bob, custodian carol and auditor otto."""
     opened(folder, config).close()
     path = folder / "curator.toml"
 
-    def opening(place: str | os.PathLike[str]) -> House:
-        curator = Curator.open(place)
-        store = Store(curator.config.service.database)
-        return House(curator, store, Jobs(store, WorkersHere(curator), 1), RateLimit(per_minute))
-
     log = StringIO()
-    app = create_app(path, opening=opening, log=log)
+    app = create_app(path, opening=partial(opening_here, per_minute=per_minute), log=log)
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:
         house: House = app.state.house
         scopes = {"ada": "ask", "bob": "ask", "carol": "custodian", "otto": "auditor"}

@@ -20,7 +20,7 @@ from privatest.core.privacy import Budget
 from privatest.questions import Result
 from privatest.questions.results import result_document
 
-__all__ = ["Answer", "Price", "RequestFailed", "log_failure"]
+__all__ = ["Answer", "Price", "Rehearsal", "RequestFailed", "log_failure"]
 
 _MOST_CAUSES = 8
 
@@ -94,6 +94,30 @@ class Answer:
         """Return the document that the command line prints."""
         facts = {"dataset": self.dataset, "id": self.id, "recorded": self.recorded}
         return result_document(self.result, self.words, self.label) | facts
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What an answer would look like, from rows that nobody has.
+
+    **Invariant**: no private row had a part in it; it cost nothing and is not in the ledger.
+
+    Attributes
+    ----------
+    dataset, words, label : str
+        As in :class:`Answer`.
+    result : Decision, MeanEstimate or SyntheticData
+        The result for the made-up rows.
+    """
+
+    dataset: str
+    words: str
+    label: str
+    result: Result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, marked."""
+        return self.result.to_dict() | {"dataset": self.dataset, "made_up_rows": True}
 
 
 class RequestFailed(PrivatestError):

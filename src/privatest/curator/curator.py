@@ -15,7 +15,7 @@ from privatest.core.errors import BudgetError, LedgerError, ParameterError, Priv
 from privatest.core.privacy import Budget
 from privatest.curator.admission import admit, categories_of, read_request, schema_digest
 from privatest.curator.answering import look, quietly, ready
-from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
+from privatest.curator.answers import Answer, Price, Rehearsal, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
 from privatest.curator.contents import fingerprinting
@@ -163,6 +163,25 @@ class Curator:
             known = self._registrations.get(name)
         return not_ready(self._ledger, dataset, self.config.analysts.values(), known)
 
+    def rehearse(self, request: Request | Mapping[str, Any], *, analyst: str) -> Rehearsal:
+        """Answer a request from made-up rows: uniform over the schema, with the public sizes.
+
+        Parameters
+        ----------
+        request : Request or mapping
+            What would be asked; the budget need not have that much left.
+        analyst : str
+            Who would ask.
+
+        Notes
+        -----
+        **Privacy**: no private row is read, nothing is charged, nothing is recorded. The answer
+        says what a result looks like, and nothing about anybody.
+        """
+        case = self._admitted(request, analyst)
+        result = self._rehearse(case, case.dataset.place)
+        return Rehearsal(case.dataset.name, case.prepared.words, case.prepared.label, result)
+
     def price(
         self, request: Request | Mapping[str, Any], *, analyst: str, afford: bool = False
     ) -> Price:
@@ -295,13 +314,12 @@ class Curator:
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
 
-    def _rehearse(self, case: _Admitted, place: Place) -> None:
+    def _rehearse(self, case: _Admitted, place: Place) -> Result:
         """Run the request on made-up rows, to refuse it before anything is spent."""
         try:
             ready(case.prepared, place, rows_of(case.registration, case.prepared.filters))
             schema = case.dataset.schema.select(case.prepared.reads)
-            quietly(case.prepared, made_up_rows(case.registration, schema))
-            return
+            return quietly(case.prepared, made_up_rows(case.registration, schema))
         except PrivatestError:
             raise  # about the request and public sizes only: the rows were made up
         except Exception as error:

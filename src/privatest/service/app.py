@@ -8,14 +8,19 @@ from contextlib import asynccontextmanager
 from typing import TextIO
 
 from fastapi import FastAPI
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.staticfiles import StaticFiles
 
 from privatest.curator.config import CuratorConfig
 from privatest.service.api import api
 from privatest.service.guard import Headers, handle_errors
 from privatest.service.house import House
-from privatest.service.limits import BodyLimit
+from privatest.service.limits import BodyLimit, RateLimit
 from privatest.service.models import VERSION
+from privatest.service.pages import error_page, pages
+from privatest.service.sessions import EndedSessions, cookie_settings
+from privatest.service.signing_in import Issuer
 from privatest.service.watching import Metrics, Watching
 
 __all__ = ["create_app"]
@@ -24,6 +29,8 @@ _ABOUT = (
     "A curator answers statistical questions about people's data, and hides each person in the "
     "answer. Every request is priced, charged to a budget that cannot be overspent, and recorded."
 )
+
+_ATTEMPTS = 20  # to sign in, of one address in a minute
 
 
 def create_app(
@@ -43,7 +50,8 @@ def create_app(
     log : text file, optional
         Where a line is written for each request; by default standard error.
     """
-    settings = CuratorConfig.load(config).service
+    loaded = CuratorConfig.load(config)
+    settings = loaded.service
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -63,11 +71,17 @@ def create_app(
         docs_url=None,  # its assets come from elsewhere
         redoc_url=None,
     )
+    app.state.issuer = None if settings.issuer is None else Issuer(settings)
+    app.state.ended = EndedSessions()
+    app.state.attempts = RateLimit(_ATTEMPTS)
     app.include_router(api)
-    handle_errors(app)
+    app.include_router(pages)
+    app.mount("/static", StaticFiles(packages=[("privatest.service", "static")]))
+    handle_errors(app, error_page)
     metrics = Metrics()
     app.state.metrics = metrics
     hosts = [settings.host, "127.0.0.1", "localhost", "[::1]"]
+    app.add_middleware(SessionMiddleware, **cookie_settings(loaded))
     app.add_middleware(BodyLimit)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
     app.add_middleware(Headers, secure=settings.is_secure)
