@@ -37,7 +37,7 @@ LAYERS: list[tuple[str, ...]] = [
     ),
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
-    ("plots", "reproduce"),
+    ("plots", "reproduce", "simulation", "planning"),
     ("cli", "datasets", "noise"),
 ]
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
@@ -45,7 +45,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by core/noise.py and nobody else
 # What a noise source draws, but for the secret order of rows (permutation).
 DRAWS = ("below", "discrete_laplace", "gaussian", "laplace", "uniforms")
-SIMULATORS = ("reproduce",)  # packages that may create SimulatedNoise
+SIMULATORS = ("reproduce", "simulation")
 SLOW_TO_IMPORT = (
     "dp_accounting",
     "matplotlib",
