@@ -89,6 +89,11 @@ _OUTCOME = {
     "statistic": _of(["number", "null"], "The private statistic, or null if there is none."),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
 }
+_NOISE = {
+    "noise_to_chance": _number(
+        "Noise over sampling error, from public sizes and the budget alone; absent where unknown."
+    )
+}
 _COMPARED = {"compared": _text("What was compared with what.")}
 _EACH = {
     "columns": _of(
@@ -206,7 +211,7 @@ TESTS = {
     "test": _document(
         "Of `two-sample`, `independence`, `paired`, `fit` and `demo`.",
         {**_RESULT, **_COMPARED, **_PAID},
-        _OUTCOME,
+        _OUTCOME | _NOISE,
     ),
     "tests": _document(
         "Of `two-sample --each-column`.",
@@ -232,7 +237,7 @@ TESTS = {
             **_COMPARED,
             **_CURATED,
         },
-        _OUTCOME,
+        _OUTCOME | _NOISE,
     ),
     "curator-tests": _document(
         "Of `curator run`, for a test of each column.", {**_EACH, **_COMPARED, **_CURATED}

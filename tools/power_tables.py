@@ -140,7 +140,7 @@ def fit(nodes: Floats) -> Curve:
         slopes = [(only(values + step * row) - middle) / step for row in np.eye(len(values))]
         return middle, np.array(slopes)
 
-    limits = [(None, None)] * 8 + [(math.log(0.05), math.log(60.0))]
+    limits = [(None, None)] * 8 + [(math.log(0.05), math.log(1000.0))]
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x
     weights = tuple(round(float(weight), 5) for weight in found[:-1])
     return Curve(unit, math.exp(float(found[-1])), weights, len(nodes))

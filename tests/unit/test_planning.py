@@ -9,8 +9,8 @@ from importlib.resources import files
 import pytest
 
 from privatest import planning, simulation
+from privatest.core.chance import reach
 from privatest.core.errors import ParameterError
-from privatest.planning.curves import reach
 from privatest.planning.search import find, solve
 from privatest.planning.tables import tabulated
 from privatest.questions import METHODS

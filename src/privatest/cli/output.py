@@ -171,9 +171,11 @@ def print_result(
     from privatest.core.results import Decision  # noqa: PLC0415
 
     if as_json:
-        said = {"guarantee": result.guarantee}
+        said: dict[str, Any] = {"guarantee": result.guarantee}
         if isinstance(result, Decision):
             said |= {"verdict": result.verdict}
+            if result.noise_to_chance is not None:
+                said |= {"noise_to_chance": result.noise_to_chance}
         if label == "compared" or isinstance(result, Decision):
             said |= {"compared": compared}
         print_json(result.to_dict() | said | dict(more or {}))
@@ -192,6 +194,8 @@ def print_result(
     if result.adjacency == "row":
         total = sum(result.sizes.values())
         page.line(f"Group sizes are private; only the total of {total:,} rows is shown.")
+    if result.noise_note:
+        page.line(result.noise_note)
 
 
 class Page:

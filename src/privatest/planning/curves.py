@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Curve", "features", "reach"]
+from privatest.core.chance import reach
+
+__all__ = ["Curve", "features"]
 
 Floats = NDArray[np.float64]
 _NO_NOISE = 1e9
@@ -67,16 +69,6 @@ class Curve:
         """Read what the script of the tables wrote."""
         weights = tuple(float(weight) for weight in document["weights"])
         return cls(document["unit"], document["noise"], weights, document["runs"])
-
-
-def reach(sizes: Sequence[int], epsilon: float) -> tuple[float, float]:
-    """Return the root of the effective n of a group, and epsilon times it, as noise sees it.
-
-    Sampling error goes with the harmonic mean of the two sizes, noise with the smaller one.
-    """
-    first, last = sizes[0], sizes[-1]
-    chance = math.sqrt(2 * first * last / (first + last))
-    return chance, epsilon * min(first, last) / chance
 
 
 def features(signal: Floats, budget: Floats, chance: Floats, noise: float) -> Floats:
