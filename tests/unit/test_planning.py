@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 
@@ -64,13 +65,13 @@ def test_a_refined_size_is_near_that_of_the_tables():
 
 
 def test_what_is_impossible_says_what_is_possible():
-    with pytest.raises(ParameterError, match="power must be above alpha, 0.05"):
+    with pytest.raises(ParameterError, match="power must be above alpha"):
         planning.sample_size("ks", SHIFT, 0.05, epsilon=1)
     with pytest.raises(ParameterError, match=r"without noise the same test has power 0\.\d\d"):
         planning.epsilon_needed("ks", SHIFT, n=30)
     with pytest.raises(ParameterError, match="the largest shift that the bounds allow"):
         planning.detectable_effect("ks", SHIFT, n=10, epsilon=0.01)
-    with pytest.raises(ParameterError, match="does not see a scale; its power is 0.05 at any n"):
+    with pytest.raises(ParameterError, match="does not see a scale; its power"):
         planning.sample_size("mann-whitney", simulation.scale(1.3), epsilon=1)
     with pytest.raises(ParameterError, match="effect must not be 0"):
         planning.sample_size("ks", simulation.shift(0), epsilon=1)
@@ -129,7 +130,7 @@ def test_power_by_the_tables_grows_with_n_and_epsilon():
                 powers = [curve.power(0.3, (n, n), 0.5) for n in (30, 100, 300, 1000, 3000)]
                 assert powers == sorted(powers), (name, kind, membership)
                 powers = [curve.power(0.3, (300, 300), e) for e in (0.05, 0.2, 1, 5)]
-                assert all(b > a - 0.02 for a, b in zip(powers, powers[1:], strict=False)), name
+                assert all(b > a - 0.02 for a, b in pairwise(powers)), name
 
 
 def test_tables_are_small_and_dated():

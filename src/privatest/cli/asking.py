@@ -66,7 +66,7 @@ def answer(
     def rehearsal() -> None:
         with working("Rehearsing on made-up rows ..."):
             sizes = _public_sizes(prepared, files)
-            hint = _hint(prepared, sizes)
+            hint = "" if as_json else _hint(prepared, sizes)
             rehearse(prepared, sizes)
             if any(file.passes(prepared.names) for file in files):
                 rehearse_sizes(prepared, sizes)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from privatest.cli import options
+from privatest.cli import plan_options as given
 from privatest.cli.files import check_picture, save_picture
 from privatest.cli.output import Page, print_json, progress
 from privatest.cli.plans_kept import Plans
@@ -26,138 +27,26 @@ app = typer.Typer(
     help="Plan a study: power, size, epsilon, and which test. No data is read, no budget spent.",
 )
 
-_STUDY, _SIMULATION, _OUTPUT = "Study", "Simulation", "Output"
-Planned = Literal["two-sample", "independence", "paired", "fit"]
-QuestionOption = Annotated[
-    Planned,
-    typer.Option("--question", help="What will be asked.", rich_help_panel=_STUDY),
-]
-MethodOption = Annotated[
-    str | None,
-    typer.Option(
-        "--method",
-        metavar="METHOD",
-        help="The test, as in the command of the question.",
-        show_default="the usual one of the question",
-        rich_help_panel=_STUDY,
-    ),
-]
-Effect = Annotated[
-    float,
-    typer.Option(
-        "--effect",
-        metavar="NUMBER",
-        help="What should be seen: a shift in standard deviations, a factor of spread, a "
-        "correlation, a difference of shares; see --kind.",
-        rich_help_panel=_STUDY,
-    ),
-]
-MaybeEffect = Annotated[
-    float | None,
-    typer.Option(
-        "--effect",
-        metavar="NUMBER",
-        help="How large the difference is.",
-        show_default="what the best test sees with power .8",
-        rich_help_panel=_STUDY,
-    ),
-]
-Kind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="What differs: shift, scale, shape, mixture, heavy_tails, atoms, proportions, "
-        "tables; of two columns dependence or curve.",
-        show_default="the usual one of the columns",
-        rich_help_panel=_STUDY,
-    ),
-]
-ColumnTypes = Annotated[
-    str,
-    typer.Option(
-        "--columns",
-        metavar="COUNT|TYPES",
-        help="How many numeric columns; or types with commas between, of numeric, binary and "
-        "categorical.",
-        rich_help_panel=_STUDY,
-    ),
-]
-People = Annotated[
-    str,
-    typer.Option(
-        "--n",
-        metavar="N",
-        help="People in each group, or in all where there are no groups; two sizes with a comma "
-        "between.",
-        rich_help_panel=_STUDY,
-    ),
-]
-Target = Annotated[
-    float,
-    typer.Option("--power", help="How often it should be seen.", rich_help_panel=_STUDY),
-]
-Refine = Annotated[
-    bool,
-    typer.Option(
-        "--refine",
-        help="Simulate studies, even where the tables have an answer.",
-        rich_help_panel=_SIMULATION,
-    ),
-]
-Runs = Annotated[
-    int, typer.Option("--runs", help="Simulated studies a round.", rich_help_panel=_SIMULATION)
-]
-Seed = Annotated[
-    int, typer.Option("--seed", help="Of the simulation.", rich_help_panel=_SIMULATION)
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        help="Processes.",
-        show_default="all processors",
-        rich_help_panel=_SIMULATION,
-    ),
-]
-NoCache = Annotated[
-    bool,
-    typer.Option(
-        "--no-cache",
-        help="Neither use nor keep what was simulated before.",
-        rich_help_panel=_SIMULATION,
-    ),
-]
-Picture = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Draw the curve: .png, .svg or .pdf.",
-        rich_help_panel=_OUTPUT,
-    ),
-]
-
 
 @app.command("power")
 def plan_power(
     *,
-    n: People,
-    effect: Effect,
+    n: given.People,
+    effect: given.Effect,
     epsilon: options.Epsilon,
-    question: QuestionOption = "two-sample",
-    method: MethodOption = None,
-    kind: Kind = None,
-    columns: ColumnTypes = "1",
+    question: given.QuestionOption = "two-sample",
+    method: given.MethodOption = None,
+    kind: given.Kind = None,
+    columns: given.ColumnTypes = "1",
     membership: options.MembershipOption = None,
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
-    refine: Refine = False,
-    runs: Runs = 400,
-    seed: Seed = 0,
-    workers: Workers = None,
-    no_cache: NoCache = False,
-    plot: Picture = None,
+    refine: given.Refine = False,
+    runs: given.Runs = 400,
+    seed: given.Seed = 0,
+    workers: given.Workers = None,
+    no_cache: given.NoCache = False,
+    plot: given.Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how often a test would see an effect.
@@ -174,22 +63,22 @@ def plan_power(
 @app.command("size")
 def plan_size(
     *,
-    effect: Effect,
+    effect: given.Effect,
     epsilon: options.Epsilon,
-    power: Target = 0.8,
-    question: QuestionOption = "two-sample",
-    method: MethodOption = None,
-    kind: Kind = None,
-    columns: ColumnTypes = "1",
+    power: given.Target = 0.8,
+    question: given.QuestionOption = "two-sample",
+    method: given.MethodOption = None,
+    kind: given.Kind = None,
+    columns: given.ColumnTypes = "1",
     membership: options.MembershipOption = None,
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
-    refine: Refine = False,
-    runs: Runs = 300,
-    seed: Seed = 0,
-    workers: Workers = None,
-    no_cache: NoCache = False,
-    plot: Picture = None,
+    refine: given.Refine = False,
+    runs: given.Runs = 300,
+    seed: given.Seed = 0,
+    workers: given.Workers = None,
+    no_cache: given.NoCache = False,
+    plot: given.Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how many people a test needs, and how many it would need without noise.
@@ -206,22 +95,22 @@ def plan_size(
 @app.command("epsilon")
 def plan_epsilon(
     *,
-    n: People,
-    effect: Effect,
-    power: Target = 0.8,
-    question: QuestionOption = "two-sample",
-    method: MethodOption = None,
-    kind: Kind = None,
-    columns: ColumnTypes = "1",
+    n: given.People,
+    effect: given.Effect,
+    power: given.Target = 0.8,
+    question: given.QuestionOption = "two-sample",
+    method: given.MethodOption = None,
+    kind: given.Kind = None,
+    columns: given.ColumnTypes = "1",
     membership: options.MembershipOption = None,
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
-    refine: Refine = False,
-    runs: Runs = 300,
-    seed: Seed = 0,
-    workers: Workers = None,
-    no_cache: NoCache = False,
-    plot: Picture = None,
+    refine: given.Refine = False,
+    runs: given.Runs = 300,
+    seed: given.Seed = 0,
+    workers: given.Workers = None,
+    no_cache: given.NoCache = False,
+    plot: given.Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Say which epsilon a test needs to see an effect with so many people.
@@ -238,20 +127,20 @@ def plan_epsilon(
 @app.command("recommend")
 def plan_recommend(
     *,
-    n: People,
+    n: given.People,
     epsilon: options.Epsilon,
-    question: QuestionOption = "two-sample",
-    columns: ColumnTypes = "1",
+    question: given.QuestionOption = "two-sample",
+    columns: given.ColumnTypes = "1",
     membership: options.MembershipOption = None,
-    kind: Kind = None,
-    effect: MaybeEffect = None,
+    kind: given.Kind = None,
+    effect: given.MaybeEffect = None,
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
-    refine: Refine = False,
-    runs: Runs = 200,
-    seed: Seed = 0,
-    workers: Workers = None,
-    plot: Picture = None,
+    refine: given.Refine = False,
+    runs: given.Runs = 200,
+    seed: given.Seed = 0,
+    workers: given.Workers = None,
+    plot: given.Picture = None,
     as_json: options.Json = False,
 ) -> None:
     """Rank the tests that fit, with the power to expect of each.

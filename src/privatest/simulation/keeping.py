@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from privatest import __version__
 from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 
@@ -34,7 +34,7 @@ class Kept:
                 "cache must be None for a test or a sampler that is not a function of a module: "
                 "nothing tells it from others."
             )
-        kept = cls(Path(path), fingerprint({**about, "version": __version__})[:16])
+        kept = cls(Path(path), fingerprint({**about, "version": _version()})[:16])
         for line in _lines(kept.path):
             try:
                 entry = json.loads(line)
@@ -62,6 +62,14 @@ class Kept:
                 file.write(f"{line}\n")
         except OSError as error:
             raise ParameterError(f"cache cannot be written: {error.strerror}.") from None
+
+
+def _version() -> str:
+    """Return the version of the package: another one may test otherwise."""
+    try:
+        return metadata.version("privatest")
+    except metadata.PackageNotFoundError:
+        return "unknown"
 
 
 def _lines(path: Path | None) -> list[str]:
