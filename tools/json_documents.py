@@ -265,6 +265,7 @@ TESTS = {
             "noise_ratio": _of(["number", "null"], "Noise over sampling error."),
             "source": _text("Tables with their date, or simulation with its runs."),
             "curve": _list("Values of what was asked for, with their power.", _NUMBERS),
+            "curve_without_noise": _list("The same without noise, from the tables.", _NUMBERS),
         },
     ),
     "study-recommendation": _document(

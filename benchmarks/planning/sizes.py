@@ -29,6 +29,7 @@ from privatest.simulation import (
     shift,
 )
 
+SLOW = ("mmd", "hsic", "proportion")
 TARGET, LOW, HIGH = 0.8, 0.75, 0.87
 # test, effect, epsilon, membership: none has the n of the tables
 SETTINGS: list[tuple[str, Sampler, float, str]] = [
@@ -55,6 +56,8 @@ def main() -> None:
     """Measure every setting."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--slow-runs", type=int, default=2000, help="of tests that permute")
+    parser.add_argument("--only", default="", help="tests with this name")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     rows = stored("planning-sizes", options.runs)
@@ -62,8 +65,9 @@ def main() -> None:
         case: dict[str, Any] = {"test": test, "effect": str(sampler), "epsilon": epsilon}
         case |= {"question": sampler.question, "membership": membership}
         plan = sample_size(test, sampler, TARGET, epsilon=epsilon, membership=membership)
-        if not missing(rows, case | {"n": plan.n[0]}):
+        if not missing(rows, case | {"n": plan.n[0]}) or options.only not in (test, ""):
             continue
+        slow = test in SLOW or membership == "private"
         rows = [row for row in rows if not case.items() <= row.items()]  # of an earlier table
         began = time.perf_counter()
         found = power(
@@ -72,12 +76,12 @@ def main() -> None:
             n=plan.n[0],
             epsilon=epsilon,
             membership=membership,
-            runs=options.runs,
+            runs=options.slow_runs if slow else options.runs,
             seed=20_001,
             workers=options.workers,
         )
         true = {"n": plan.n[0], "without_noise": plan.without_noise, "planned": plan.power}
-        true |= {"power": found.rate, "low": found.low, "high": found.high}
+        true |= {"runs": found.runs, "power": found.rate, "low": found.low, "high": found.high}
         rows.append(case | true | {"within": LOW <= found.rate <= HIGH})
         print(rows[-1], f"{time.perf_counter() - began:.0f} s", flush=True)
         save("planning-sizes", {"runs": options.runs, "rows": rows})

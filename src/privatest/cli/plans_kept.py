@@ -56,8 +56,9 @@ class Plans:
         with suppress(OSError, ValueError, TypeError):
             if self.file is not None and self.file.exists():
                 found = json.loads(self.file.read_text(encoding="utf-8"))
-                tuples = {"n": tuple(found["n"]), "curve": tuple(map(tuple, found["curve"]))}
-                return Plan(**{**found, **tuples})
+                curves = [name for name in found if name.startswith("curve")]
+                tuples = {name: tuple(map(tuple, found[name])) for name in curves}
+                return Plan(**{**found, **tuples, "n": tuple(found["n"])})
         return None
 
     def keep(self, plan: Plan) -> None:

@@ -41,6 +41,8 @@ class Plan(Released):
         Tables with their date, or simulation with its runs.
     curve : tuple of (float, float)
         Points of the curve of what was asked for against power.
+    curve_without_noise : tuple of (float, float)
+        The same without noise, from the tables; empty where they have none.
     """
 
     wanted: str
@@ -61,6 +63,7 @@ class Plan(Released):
     noise_ratio: float | None = None
     source: str = ""
     curve: tuple[tuple[float, float], ...] = ()
+    curve_without_noise: tuple[tuple[float, float], ...] = ()
 
     @property
     def price(self) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -172,6 +172,9 @@ class Study:
         points: tuple[tuple[float, float], ...] = ()
         if self.curve is not None:
             points = self._drawn(wanted, sizes)
+            if wanted != "epsilon":
+                bare = replace(self, epsilon=NO_NOISE)._drawn(wanted, sizes)
+                more |= {"curve_without_noise": bare}
             power = self.tabulated(self.effect, sizes, self.epsilon) if power is None else power
         elif found is not None:
             source = f"simulation, {self.runs} runs a round"

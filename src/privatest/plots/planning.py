@@ -45,12 +45,13 @@ def plot_plan(plan: Plan, *, axes: Axes | None = None) -> Axes:
     axes.plot([at], [plan.power], marker="D", color=_ORANGE, linestyle="none", label="the answer")
     if plan.low is not None and plan.high is not None:
         axes.vlines(at, plan.low, plan.high, color=_ORANGE, linewidth=2)
-    if plan.wanted == "n" and plan.without_noise is not None:
-        axes.axvline(plan.without_noise, color=_GREY, linestyle="--", label="needed without noise")
+    if plan.curve_without_noise:
+        bare = zip(*plan.curve_without_noise, strict=True)
+        axes.plot(*bare, color=_GREY, linestyle="--", linewidth=2, label="without noise", zorder=1)
     if plan.target is not None:
         axes.axhline(plan.target, color=_GREY, linewidth=0.8)
     if plan.wanted != "effect":
-        axes.set_xscale("log")
+        _plain_logarithms(axes)
     axes.set(xlabel=_LABELS[plan.wanted], ylabel="power", ylim=(0, 1.02), title=plan.sentence)
     axes.title.set_fontsize(9)
     axes.title.set_wrap(True)
@@ -76,6 +77,16 @@ def plot_recommendation(ranking: Recommendation, *, axes: Axes | None = None) ->
     title = f"{what}{much}, n = {ranking.sizes[0]:,}, epsilon {ranking.epsilon:g}"
     axes.set(xlim=(0, 1.1), xlabel="expected power", title=title)
     return axes
+
+
+def _plain_logarithms(axes: Axes) -> None:
+    """Draw on a logarithmic axis, with numbers as people write them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
 def _figure(height: float) -> Figure:
