@@ -139,12 +139,19 @@ def fit(nodes: Floats) -> Curve:
     start = np.array([-1.5, 2.0, 0.5, 0, 0, 0, 0, 0, math.log(3.0)])
     tight = np.array([0.1, 0.02, 0.5, 3.0, 3.0, 3.0, 0.1, 0.1, 0.5])
 
+    # without an effect the power is alpha: known, not simulated
+    none = np.array([(math.sqrt(n), e * math.sqrt(n)) for n in SIZES for e in EPSILONS]).T
+
     def loss(values: Floats) -> tuple[float, Floats]:
         def only(values: Floats) -> float:
-            rows = features(signal, budget, chance, math.exp(values[-1])) @ values[:-1]
+            noise = math.exp(values[-1])
+            rows = features(signal, budget, chance, noise) @ values[:-1]
             power = ALPHA + (1 - ALPHA) * ndtr(rows)
             own = np.where(rejected, np.log(power), math.log(1 - ALPHA) + log_ndtr(-rows))
-            return -float(own.sum()) + 0.5 * float((tight * (values - start) ** 2).sum())
+            still = features(np.zeros(none.shape[1]), none[1], none[0], noise) @ values[:-1]
+            known = float(log_ndtr(-still).sum()) * 3
+            prior = 0.5 * float((tight * (values - start) ** 2).sum())
+            return prior - float(own.sum()) - known
 
         middle, step = only(values), 1e-5
         slopes = [(only(values + step * row) - middle) / step for row in np.eye(len(values))]

@@ -21,6 +21,7 @@ __all__ = ["Curve", "features"]
 
 Floats = NDArray[np.float64]
 _NO_NOISE = 1e9
+_LEAST = 0.2  # epsilon times the root of n, of the studies that curves were fitted to
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ def features(signal: Floats, budget: Floats, chance: Floats, noise: float) -> Fl
     """Return what the curve is linear in, a row for each study."""
     widening = np.sqrt(1 + (noise / budget) ** 2)  # of all error, by the noise
     seen = signal / widening
-    wide, small = np.log(widening), 1 / chance
+    # corrections stay as they were at the smallest budget that was simulated
+    most = 0.5 * math.log1p((noise / _LEAST) ** 2)
+    wide, small = np.minimum(np.log(widening), most), 1 / chance
     columns = [
         np.ones_like(seen),
         seen,
