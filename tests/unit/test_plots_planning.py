@@ -26,7 +26,9 @@ def test_curves(wanted):
     }[wanted]()
     axes = plot_plan(plan)
     assert axes.get_ylabel() == "power"
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = axes.get_legend()
+    assert legend is not None
+    labels = [text.get_text() for text in legend.get_texts()]
     assert ("without noise" in labels) == (wanted != "epsilon")
 
 

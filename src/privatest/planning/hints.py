@@ -45,9 +45,15 @@ def better_test(
     if quiet() or len(sizes) > 2:
         return ""
     people = sizes[0] if len(sizes) == 1 else tuple(sizes)
-    budget = {"epsilon": float(epsilon), "delta": float(delta)}
     try:
-        ranking = recommend(question, people, columns, membership=membership, **budget)
+        ranking = recommend(
+            question,
+            people,
+            columns,
+            membership=membership,
+            epsilon=float(epsilon),
+            delta=float(delta),
+        )
     except PrivatestError:
         return ""  # nothing to say is no reason to stop
     own = next((c.power for c in ranking.choices if c.method == method), None)
