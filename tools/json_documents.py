@@ -89,6 +89,11 @@ _OUTCOME = {
     "statistic": _of(["number", "null"], "The private statistic, or null if there is none."),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
 }
+_NOISE = {
+    "noise_to_chance": _number(
+        "Noise over sampling error, from public sizes and the budget alone; absent where unknown."
+    )
+}
 _COMPARED = {"compared": _text("What was compared with what.")}
 _EACH = {
     "columns": _of(
@@ -206,7 +211,7 @@ TESTS = {
     "test": _document(
         "Of `two-sample`, `independence`, `paired`, `fit` and `demo`.",
         {**_RESULT, **_COMPARED, **_PAID},
-        _OUTCOME,
+        _OUTCOME | _NOISE,
     ),
     "tests": _document(
         "Of `two-sample --each-column`.",
@@ -232,10 +237,52 @@ TESTS = {
             **_COMPARED,
             **_CURATED,
         },
-        _OUTCOME,
+        _OUTCOME | _NOISE,
     ),
     "curator-tests": _document(
         "Of `curator run`, for a test of each column.", {**_EACH, **_COMPARED, **_CURATED}
+    ),
+    "study": _document(
+        "Of `plan power`, `plan size` and `plan epsilon`. No data is read, no budget spent.",
+        {
+            "wanted": _text("What was asked for.", "power", "n", "effect", "epsilon"),
+            "sentence": _text("The answer in words."),
+            "question": _text("What would be asked of data."),
+            "test": _text("The method."),
+            "kind": _text("What is assumed to differ."),
+            "n": _list("People in each group, or in all.", {"type": "integer"}),
+            "effect": _number("How large the effect is."),
+            "epsilon": _number("Epsilon of the test."),
+            "delta": _number("Delta of the test."),
+            "alpha": _number("Its level."),
+            "membership": _text("Whether groups are public.", "public", "private"),
+            "power": _number("Expected power."),
+            "low": _of(["number", "null"], "Lower end of its 95% interval, if simulated."),
+            "high": _of(["number", "null"], "Upper end."),
+            "target": _of(["number", "null"], "The power that was asked for."),
+            "without_noise": _of(["integer", "null"], "People needed without noise."),
+            "price": _of(["number", "null"], "People needed, over those without noise."),
+            "noise_ratio": _of(["number", "null"], "Noise over sampling error."),
+            "source": _text("Tables with their date, or simulation with its runs."),
+            "curve": _list("Values of what was asked for, with their power.", _NUMBERS),
+            "curve_without_noise": _list("The same without noise, from the tables.", _NUMBERS),
+        },
+    ),
+    "study-recommendation": _document(
+        "Of `plan recommend`. No data is read, no budget spent.",
+        {
+            "question": _text("What would be asked of data."),
+            "membership": _text("Whether groups are public.", "public", "private"),
+            "sizes": _list("People in each group, or in all.", {"type": "integer"}),
+            "epsilon": _number("Epsilon of the test."),
+            "delta": _number("Delta of the test."),
+            "alpha": _number("Its level."),
+            "looking_for": _text("What is assumed to differ."),
+            "effect": _of(["number", "null"], "How large the effect is."),
+            "choices": _list("Tests that fit, the most powerful first.", _part("choice")),
+            "excluded": _table("Methods that do not fit, and why."),
+            "source": _text("Where powers are from."),
+        },
     ),
     "check": _document(
         "Of `check`. It is not private.",
@@ -497,6 +544,17 @@ PARTS = {
         "The test of one column.",
         {k: v for k, v in _RESULT.items() if k not in ("verdict", "guarantee")},
         _OUTCOME,
+    ),
+    "choice": _object(
+        "A test, and what to expect of it.",
+        {
+            "method": _text("Its name on the command line."),
+            "function": _text("Its name in Python."),
+            "power": _of(["number", "null"], "Expected power; null where no table has it."),
+            "people": _of(["integer", "null"], "How many it needs for power .8."),
+            "without_noise": _of(["integer", "null"], "How many it would need without noise."),
+            "reason": _text("Why it stands there."),
+        },
     ),
     "pair": _object("Two shares.", {**_RESULT, "shares": _list("The two files.")}, _OUTCOME),
     "published": _object("A release.", _PUBLISHED),

@@ -61,7 +61,8 @@ def test_what_depends_on_values_is_spent_and_said(cli, changes):
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_every_command_says_what_a_missing_value_cost(cli, command, delta):
+def test_every_command_says_what_a_missing_value_cost(cli, command, delta, monkeypatch):
+    monkeypatch.setenv("PRIVATEST_QUIET", "1")  # the error alone, without a hint before it
     data = write("a.csv", table(visits=[*range(79), None]))
     bounds = ["--bounds", "visits=0:80"]
     cost = DELTA if delta else COST

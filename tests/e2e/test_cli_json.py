@@ -153,6 +153,10 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-verify", ["ledger", "verify"]),
     ("ledger-backup", ["ledger", "backup", "copy.db"]),
     ("ledger-export", ["ledger", "export", "lines.jsonl"]),
+    ("study", ["plan", "size", "--effect", "0.3", "--epsilon", "1", "--no-cache"]),
+    ("study", ["plan", "power", "--n", "90", "--effect", "0.3", "--epsilon", "1"]),
+    ("study", ["plan", "epsilon", "--n", "900", "--effect", "0.3"]),
+    ("study-recommendation", ["plan", "recommend", "--n", "180", "--epsilon", "1"]),
 ]
 
 
@@ -265,7 +269,7 @@ def test_the_document_of_a_calibration(cli, tmp_path):
 
 
 def test_every_command_with_a_document_is_tested():
-    tested = {" ".join(c[:2]) if c[0] == "ledger" else c[0] for _, c in RUNS}
+    tested = {" ".join(c[:2]) if c[0] in ("ledger", "plan") else c[0] for _, c in RUNS}
     tested |= {"ledger answer", "curator run", "curator price", "curator calibrate"}
     tested |= {f"curator {command}" for command in KEPT.values()}
     assert set(_with_json(get_command(app), "")) == tested

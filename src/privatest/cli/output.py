@@ -188,6 +188,8 @@ def print_result(
     if result.adjacency == "row":
         total = sum(result.sizes.values())
         page.line(f"Group sizes are private; only the total of {total:,} rows is shown.")
+    if result.noise_note:
+        page.line(result.noise_note)
 
 
 class Page:

@@ -10,7 +10,12 @@ from privatest.core.results import Decision, Outcome
 
 __all__ = ["Result", "result_document", "result_from_dict"]
 
-_SAID = {"compared", "guarantee", "verdict"}  # by a document, of a result: they follow from it
+_SAID = {
+    "compared",
+    "guarantee",
+    "noise_to_chance",
+    "verdict",
+}  # by a document, of a result: they follow from it
 
 
 class Result(Protocol):
@@ -48,9 +53,11 @@ def result_document(result: Result, compared: str, label: str) -> dict[str, Any]
     label : str
         What a printed result calls these words.
     """
-    said = {"guarantee": result.guarantee}
+    said: dict[str, Any] = {"guarantee": result.guarantee}
     if isinstance(result, Decision):
         said |= {"verdict": result.verdict}
+        if result.noise_to_chance is not None:
+            said |= {"noise_to_chance": result.noise_to_chance}
     if label == "compared" or isinstance(result, Decision):
         said |= {"compared": compared}
     return result.to_dict() | said
