@@ -29,10 +29,10 @@ def copy_to_file(connection: Connection, path: Path) -> None:
         with target.writing() as own:
             migrate(own, create=True)
             fill(own, connection)
-        with closing(sqlite3.connect(path, isolation_level=None)) as file:
-            file.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
     finally:
         target.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -55,7 +55,7 @@ def fill(target: Connection, source: Connection) -> None:
     from sqlalchemy import insert, select  # noqa: PLC0415
 
     for table in (tables().datasets, tables().analysts, tables().entries):
-        rows = source.execution_options(yield_per=_PIECE).execute(select(table))
+        rows = source.execute(select(table), execution_options={"yield_per": _PIECE})
         for piece in rows.partitions(_PIECE):
             target.execute(insert(table), [dict(sound(row)._mapping) for row in piece])
 
