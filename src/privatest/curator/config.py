@@ -9,6 +9,7 @@ from pathlib import Path
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.curator.periods import Renewal
 from privatest.data.place import Place
 from privatest.data.schema import Schema
 from privatest.data.source import Workers
@@ -75,6 +76,8 @@ class DatasetConfig:
         The table of a database.
     workers : Workers or None
         Who reads the rows, if the custodian says so.
+    renew : str, int or None
+        When the budget may be renewed: a period, or a number of days; None is never.
     """
 
     name: str
@@ -87,6 +90,7 @@ class DatasetConfig:
     policy: Policy = Policy()
     table: str | None = None
     workers: Workers | None = None
+    renew: Renewal | None = None
 
     @property
     def place(self) -> Place:
@@ -106,11 +110,14 @@ class AnalystConfig:
         What they may ask about.
     budget : Budget or None
         The most that their answers may cost on each of them; None is the data set's own.
+    revoked : bool
+        Whether they may not ask any more, nor see what they were answered.
     """
 
     name: str
     datasets: tuple[str, ...]
     budget: Budget | None = None
+    revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,9 @@ def link(connection: Connection, old: str, new: str) -> None:
     before, after = (locked(connection, name) for name in sorted((old, new)))  # no deadlock
     if before.name != old:
         before, after = after, before
-    if is_closed(before):
-        raise ParameterError(f"data set {old!r} is closed; its history says why.")
+    for row in (before, after):
+        if is_closed(row):
+            raise ParameterError(f"data set {row.name!r} is closed; its history says why.")
     settings = parsed(read_settings, after.settings)
     same = settings.get("each") == parsed(read_settings, before.settings).get("each")
     sums = parsed(Sums.from_dict, before.sums)
