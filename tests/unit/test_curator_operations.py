@@ -177,7 +177,8 @@ def test_a_link_that_does_not_count_is_found(tmp_path):
     connection.execute("DROP TRIGGER privatest_no_delete")
     connection.execute("DELETE FROM privatest_entries WHERE kind = 'closed'")
     connection.execute(
-        "UPDATE privatest_datasets SET (sequence, hash, time, limits) = (SELECT e.sequence, e.hash, "
+        "UPDATE privatest_datasets SET (sequence, hash, time, limits) = (SELECT e.sequence, "
+        "e.hash, "
         'json_extract(e.body, \'$.time\'), \'{"delta":"0.000001","epsilon":"3"}\' FROM '
         "privatest_entries e WHERE e.dataset = 1 ORDER BY e.sequence DESC LIMIT 1) WHERE id = 1"
     )
@@ -287,7 +288,7 @@ def test_rows_of_a_person_are_counted(tmp_path, way, monkeypatch):
     with (
         Curator.open(with_ids(tmp_path, ids, 2, way), create=True) as curator,
         pytest.raises(
-            DataError, match="a person has 3 rows.*rows_per_person of the schema is 2"
+            DataError, match=r"a person has 3 rows.*rows_per_person of the schema is 2"
         ) as e,
     ):
         curator.register("people")
