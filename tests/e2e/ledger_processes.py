@@ -109,6 +109,42 @@ def kill(location: str, rounds: str, folder: str) -> dict[str, object]:
         }
 
 
+def backups(location: str, folder: str, count: str) -> dict[str, object]:
+    """Make backups while processes work; compare each with what was granted around it."""
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1000))
+
+        def work() -> None:
+            with Ledger.open(location) as own:
+                for _ in range(2000):  # and not for ever, should the parent fail
+                    own.commit(own.reserve("d", EACH))
+                    time.sleep(0.01)  # verifying must keep up
+
+        children = [forked(work) for _ in range(3)]
+        try:
+            found = [_copied(ledger, Path(folder) / f"{i}.db") for i in range(int(count))]
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        return {
+            "wrong": sum(not before <= held <= after for before, held, after in found),
+            "held": [held for _, held, _ in found],
+            "granted": ledger.totals("d").account.spent.events,
+        }
+
+
+def _copied(ledger: Ledger, file: Path) -> tuple[int, int, int]:
+    """Return how many grants there were before a backup, how many it holds, and how many after."""
+    time.sleep(0.05)
+    before = ledger.totals("d").account.spent.events
+    heads = ledger.backup(file)
+    after = ledger.totals("d").account.spent.events
+    ledger.verify(heads)  # what was copied is the beginning of what there is
+    with Ledger.open(file) as copy:
+        return before, copy.totals("d").account.spent.events, after
+
+
 def _release(location: str, out: Path, progress: int) -> None:
     """Work as a curator does, for ever: reserve, run, commit, release."""
     stream = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -184,6 +220,7 @@ def read_only(location: str) -> dict[str, object]:
 COMMANDS: Mapping[str, Callable[..., dict[str, object]]] = {
     "race": race,
     "kill": kill,
+    "backups": backups,
     "full": full,
     "read_only": read_only,
 }

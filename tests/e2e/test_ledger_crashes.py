@@ -309,14 +309,6 @@ def test_postgresql_entries_cannot_be_changed_by_mistake(postgres):
                 other.execute(statement)
 
 
-def test_a_backup_is_left_to_postgresql(postgres, tmp_path):
-    with Ledger.open(postgres, create=True) as ledger:
-        with pytest.raises(LedgerError, match="pg_dump"):
-            ledger.backup(tmp_path / "copy.db")
-        assert not ledger.unfolded_log()
-    assert not (tmp_path / "copy.db").exists()
-
-
 def test_no_ledger_in_a_database(postgres):
     with pytest.raises(LedgerError, match="no ledger here"):
         Ledger.open(postgres)

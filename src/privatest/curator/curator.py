@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,9 +19,11 @@ from privatest.curator.answering import look, quietly, ready
 from privatest.curator.answers import Answer, Price, Rehearsal, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
-from privatest.curator.contents import fingerprinting
+from privatest.curator.contents import fingerprinting, refuse_unreadable
 from privatest.curator.facts import deployment_facts
+from privatest.curator.overlaps import covered
 from privatest.curator.pace import AT_ONCE, Pace
+from privatest.curator.periods import period_start
 from privatest.curator.registration import (
     Registration,
     load_registrations,
@@ -138,21 +141,81 @@ class Curator:
         known = load_registrations(self.config.state)
         found = register(dataset, next((k.key for k in known.values()), uuid.uuid4().hex))
         self._registrations = known
-        twins = [twin for twin in self.twins(name, found) if twin in self.config.datasets]
-        if twins:
+        twins = self.twins(name, found)
+        shared = [twin for twin in twins if twin in self.config.datasets] or self._sharing(dataset)
+        if shared:
             raise ParameterError(
-                f"{name!r} has the same contents as {twins[0]!r}: two budgets for the same people "
+                f"{name!r} has the same contents as {shared[0]!r}: two budgets for the same people "
                 "add up. Leave one of them out of the file."
             )
         enter(self._ledger, dataset, self.config.analysts.values())
+        for twin in twins:
+            self._link(twin, name)
         save_registration(self.config.state, name, found)
         self._registrations[name] = found
         return found
 
     def twins(self, name: str, registration: Registration) -> list[str]:
-        """Return under which other names the same contents were registered, now or before."""
-        known = self._registrations.items()
-        return [n for n, r in known if n != name and r.contents == registration.contents]
+        """Return under which other names the same contents, or source, were registered."""
+        return [
+            other
+            for other, known in self._registrations.items()
+            if other != name
+            and (
+                known.contents == registration.contents
+                or (known.source == registration.source != "" and other not in self.config.datasets)
+            )
+        ]
+
+    def _sharing(self, dataset: DatasetConfig) -> list[str]:
+        """Return other data sets that have a file of this one, at whatever address."""
+        if not isinstance(dataset.source, str) or dataset.place.is_database:
+            return []  # found when curator.toml was read
+        has = covered(dataset, remote=True)
+        others = (each for each in self.config.datasets.values() if each.name != dataset.name)
+        return [each.name for each in others if has & covered(each, remote=True)]
+
+    def _link(self, old: str, name: str) -> None:
+        """Count what was spent under an old name; it is closed."""
+        if old in self._ledger.datasets() and not self._ledger.totals(old).account.closed:
+            self._ledger.link(old, name)
+
+    def revoke(self, analyst: str, *, undo: bool = False, reason: str = "") -> list[str]:
+        """Let an analyst ask nothing more, of any data set; return those where that changed.
+
+        What was spent stays spent, and what was answered stays on record. With ``undo`` they
+        may ask again, within the budget that they had.
+        """
+        accounts = {
+            name: self._ledger.totals(name).analysts.get(analyst)
+            for name in self._ledger.datasets()
+        }
+        if all(account is None for account in accounts.values()):
+            raise ParameterError(f"the ledger has no analyst {analyst!r}.")
+        changed = []
+        for name, account in accounts.items():
+            if account is None or account.closed != undo:
+                continue
+            if undo:
+                self._ledger.set_analyst(name, analyst, account.budget, reason=reason)
+            else:
+                self._ledger.revoke(name, analyst, reason=reason)
+            changed.append(name)
+        return changed
+
+    def renew(self, name: str) -> bool:
+        """Give a data set its budget anew, if its declared period has begun since the last time.
+
+        Notes
+        -----
+        **Privacy**: the budget then holds for each period; after k periods people are protected by
+        k budgets together, k times epsilon and delta.
+        """
+        rule = self._dataset(name).renew
+        if rule is None:
+            raise ParameterError(f"data set {name!r} declares no period: add renew to the file.")
+        since = period_start(rule, datetime.now(UTC).date())
+        return self._ledger.renew(name, since.isoformat(), reason=f"renew = {rule}")
 
     def not_ready(self, name: str) -> str | None:
         """Return why a data set cannot be asked about, or None if it can."""
@@ -245,6 +308,7 @@ class Curator:
             return recorded
         if not self._affords(case):
             raise self._too_dear(case)
+        refuse_unreadable(case.dataset)
         pace.admitted(case.prepared, case.dataset, case.registration)
         place = case.dataset.place  # up to here no file was opened
         with fingerprinting(case.dataset, place, case.registration.key) as contents:
@@ -297,6 +361,8 @@ class Curator:
         if asked.dataset not in who.datasets:  # also for a data set that does not exist
             raise ParameterError(f"analyst {who.name!r} has no data set {asked.dataset!r}.")
         dataset = self._dataset(asked.dataset)
+        if who.revoked or self._is_revoked(dataset.name, who.name):
+            raise ParameterError(f"analyst {who.name!r} may not ask any more.")
         prepared = admit(asked, dataset)
         reason = self.not_ready(dataset.name)
         if reason is not None:
@@ -313,6 +379,12 @@ class Curator:
         }
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
+
+    def _is_revoked(self, dataset: str, analyst: str) -> bool:
+        if dataset not in self._ledger.datasets():
+            return False
+        account = self._ledger.totals(dataset).analysts.get(analyst)
+        return account is not None and account.closed
 
     def _rehearse(self, case: _Admitted, place: Place) -> Result:
         """Run the request on made-up rows, to refuse it before anything is spent."""
@@ -336,7 +408,7 @@ class Curator:
             f"The request costs more than what is left for analyst {case.analyst!r} on data "
             f"set {case.dataset.name!r}. Nothing was spent.",
             asked={"epsilon": case.budget.epsilon, "delta": case.budget.delta},
-            left={name: min(left[name] for left in lefts) for name in lefts[0]},
+            left={name: min(left[name] for left in lefts) for name in lefts[0] if name in lefts[1]},
         )
 
     def _affords(self, case: _Admitted) -> bool:
