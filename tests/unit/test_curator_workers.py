@@ -436,6 +436,8 @@ def test_more_is_allowed_for_more(asked, config):
     assert usual.seconds == (MOST_MULTIPLES - 0.5) * usual.period
     assert asked(times, rows=400).period > 5 * usual.period
     assert asked(times, rows=4).period == usual.period
+    public = {"group": "region", "groups": ["north", "south"]}
+    assert asked(times, **public).period == usual.period  # no steps there, which were counted
     assert asked(times, rows=400).memory > usual.memory
     parts = {"method": "tot", "group": "region", "groups": ["north", "south"]}
     assert asked(times, **parts).period == usual.period

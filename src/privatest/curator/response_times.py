@@ -108,7 +108,7 @@ class Sizes:
         takes = prepared.request.entry.options
         own = {name: usual for name, usual in _USUAL.items() if name in takes}
         extent = math.prod(_extent(given.get(name, usual)) for name, usual in own.items())
-        return cls(registration.rows, len(prepared.reads), steps, 1 if steps else extent)
+        return cls(registration.rows, len(prepared.reads), steps, extent)
 
 
 def _extent(value: object) -> int:
@@ -134,8 +134,9 @@ class Measured:
     def scaled(self, sizes: Sizes) -> float:
         """Return about how long a request of other sizes takes; never less than measured."""
         own = self.sizes
-        larger = (sizes.rows / own.rows) * (sizes.columns / own.columns)
-        larger = max(larger, 1.0) * max(sizes.extent / own.extent, 1.0)
+        larger = max((sizes.rows / own.rows) * (sizes.columns / own.columns), 1.0)
+        if not sizes.steps and not own.steps:  # steps count what the request names
+            larger *= max(sizes.extent / own.extent, 1.0)
         more = max(sizes.steps - own.steps, 0)
         return self.seconds * larger + more * _STEP
 
