@@ -40,7 +40,7 @@ __all__ = [
 
 VERSION = 1
 MOST_MULTIPLES = 8  # of the response time: who is not ready by then is ended
-RECORDING = 0.05  # seconds before an answer is due in which it is recorded
+RECORDING = 0.1  # seconds before an answer is due in which it is recorded
 SAFETY = 2  # times the longest measurement
 _SHORTEST = 0.1
 # Careful guesses, in seconds, where nobody has measured: of any request, of a number that is read,

@@ -171,7 +171,7 @@ class Workers:
                     break
                 told = json.loads(line)
                 if "kind" in told:
-                    self._wait_until(run, told["due"])
+                    self._wait_until(run, _on_time(run, told["due"]))
                     return Reply(told["kind"], told["document"])
                 run = replace(run, period=told["period"], dataset=told["dataset"])
                 tell("until the public time")
@@ -190,7 +190,7 @@ class Workers:
                 self._wait_until(run, due - RECORDING)
             if book is not None:
                 spent = _mark(run, *book)
-        self._wait_until(run, due)
+        self._wait_until(run, _on_time(run, due))
         failed = RequestFailed(run.number, spent=spent)
         document = {"id": run.number, "spent": spent, "message": str(failed)}
         return Reply("failed", document)
@@ -224,6 +224,14 @@ def _mark(run: _Run, config: CuratorConfig, ledger: Ledger) -> bool:
         facts = {"dataset": run.dataset, "analyst": run.analyst, "spent": str(spent)}
         log_failure(config.log, run.number, WorkerEnded(), **facts)
     return spent
+
+
+def _on_time(run: _Run, due: float | None) -> float | None:
+    """Return when to reply: if recording took too long, at the next quarter."""
+    elapsed = time.monotonic() - run.start
+    if due is None or run.period is None or elapsed <= due:
+        return due
+    return next_multiple(elapsed, run.period / 4)
 
 
 def _refused(error: PrivatestError) -> Reply:
