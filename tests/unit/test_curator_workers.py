@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from privatest.core.errors import EngineError, ParameterError
-from privatest.curator import Reply, Workers, worker
+from privatest.curator import Reply, Workers, worker, workers
 from privatest.curator.config import CuratorConfig
 from privatest.curator.nursery import Nursery, Places
 from privatest.curator.pace import next_multiple
@@ -38,7 +38,7 @@ from privatest.ledger import Ledger
 from tests import worker_faults as faults
 from tests.curators import CONFIG, opened, request
 
-PERIOD = on_the_grid(2 * 0.7 + 2 * RECORDING)  # of KS, as measured below: 1.6 s
+PERIOD = on_the_grid(2 * 0.65 + 2 * RECORDING)  # of KS, as measured below: 1.6 s
 
 
 class Faulty(Workers):
@@ -53,8 +53,8 @@ def ready(folder: Path, config: str = CONFIG) -> CuratorConfig:
         found = curator.config
     sizes = Sizes(rows=40, columns=2, steps=40_000)
     measured = {
-        "two-sample/ks": Measured(0.7, sizes),
-        "two-sample/tot": Measured(0.7, Sizes(rows=40, columns=2, extent=999)),
+        "two-sample/ks": Measured(0.65, sizes),
+        "two-sample/tot": Measured(0.65, Sizes(rows=40, columns=2, extent=999)),
     }
     Times("2026-01-01", {}, {"people": measured}).save(found.times)
     return found
@@ -381,7 +381,7 @@ def test_budget_is_reserved_at_quarters(pace, took, reserved):
     assert clock.now == pytest.approx(50.0 + reserved)
 
 
-@pytest.mark.parametrize(("took", "due"), [(0.2, 2), (1.9, 2), (1.96, 4), (3, 4), (13.9, 14)])
+@pytest.mark.parametrize(("took", "due"), [(0.2, 2), (1.85, 2), (1.95, 4), (3, 4), (13.8, 14)])
 def test_an_end_is_recorded_just_before_a_multiple(pace, took, due):
     found, clock = pace
     clock.now = 50.0 + took
@@ -398,6 +398,16 @@ def test_without_public_times_nothing_waits(pace):
     found.reserving()
     found.ending()
     assert (clock.now, found.due) == (50.1, None)
+
+
+@pytest.mark.parametrize(("took", "replied"), [(1.95, 2.0), (2.01, 2.5), (2.6, 3.0)])
+def test_who_is_late_with_recording_waits_for_a_quarter(monkeypatch, took, replied):
+    clock = Clock()
+    clock.now = 50.0 + took
+    monkeypatch.setattr(workers, "time", clock)
+    run = workers._Run("bob", "1", start=50.0, period=2.0)
+    assert workers._on_time(run, 2.0) == replied
+    assert workers._on_time(run, None) is None
 
 
 def test_multiples():
@@ -436,6 +446,8 @@ def test_more_is_allowed_for_more(asked, config):
     assert usual.seconds == (MOST_MULTIPLES - 0.5) * usual.period
     assert asked(times, rows=400).period > 5 * usual.period
     assert asked(times, rows=4).period == usual.period
+    public = {"group": "region", "groups": ["north", "south"]}
+    assert asked(times, **public).period == usual.period  # no steps there, which were counted
     assert asked(times, rows=400).memory > usual.memory
     parts = {"method": "tot", "group": "region", "groups": ["north", "south"]}
     assert asked(times, **parts).period == usual.period

@@ -40,13 +40,18 @@ def calibrate(
     """
     from privatest.curator.calibration import calibrate as measure  # noqa: PLC0415
     from privatest.curator.config import CuratorConfig  # noqa: PLC0415
+    from privatest.curator.response_times import response_time  # noqa: PLC0415
+    from privatest.questions.catalogue import find  # noqa: PLC0415
 
     settings = CuratorConfig.load(config)
     with progress("Measuring on made-up rows", counted=True) as told:
         found = measure(settings, names or (), runs=runs, progress=told)
     shown: dict[str, dict[str, Any]] = {
         name: {
-            which: {"seconds": each.seconds, "response_time": each.response_time}
+            which: {
+                "seconds": each.seconds,
+                "response_time": response_time(find(*which.split("/"))[1], each.seconds),
+            }
             for which, each in measured.items()
         }
         for name, measured in found.datasets.items()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.curator.registration import Registration
     from privatest.questions import Prepared
+    from privatest.questions.catalogue import Method
 
 __all__ = [
     "ADMISSION",
@@ -36,12 +37,14 @@ __all__ = [
     "Times",
     "allowance",
     "on_the_grid",
+    "response_time",
 ]
 
 VERSION = 1
 MOST_MULTIPLES = 8  # of the response time: who is not ready by then is ended
-RECORDING = 0.05  # seconds before an answer is due in which it is recorded
+RECORDING = 0.1  # seconds before an answer is due in which it is recorded
 SAFETY = 2  # times the longest measurement
+CAUTION = 8  # the same for methods whose time depends on values: made-up rows do not show it
 _SHORTEST = 0.1
 # Careful guesses, in seconds, where nobody has measured: of any request, of a number that is read,
 # of a step as counted in work.py.
@@ -108,7 +111,7 @@ class Sizes:
         takes = prepared.request.entry.options
         own = {name: usual for name, usual in _USUAL.items() if name in takes}
         extent = math.prod(_extent(given.get(name, usual)) for name, usual in own.items())
-        return cls(registration.rows, len(prepared.reads), steps, 1 if steps else extent)
+        return cls(registration.rows, len(prepared.reads), steps, extent)
 
 
 def _extent(value: object) -> int:
@@ -126,16 +129,12 @@ class Measured:
     seconds: float
     sizes: Sizes
 
-    @property
-    def response_time(self) -> float:
-        """Of a request with these sizes."""
-        return _period(self.seconds)
-
     def scaled(self, sizes: Sizes) -> float:
         """Return about how long a request of other sizes takes; never less than measured."""
         own = self.sizes
-        larger = (sizes.rows / own.rows) * (sizes.columns / own.columns)
-        larger = max(larger, 1.0) * max(sizes.extent / own.extent, 1.0)
+        larger = max((sizes.rows / own.rows) * (sizes.columns / own.columns), 1.0)
+        if not sizes.steps and not own.steps:  # steps count what the request names
+            larger *= max(sizes.extent / own.extent, 1.0)
         more = max(sizes.steps - own.steps, 0)
         return self.seconds * larger + more * _STEP
 
@@ -202,13 +201,15 @@ def allowance(
         seconds = tests * _ANY + _NUMBER * numbers + _STEP * sizes.steps
     else:
         seconds = measured.scaled(sizes)
-    period = _period(seconds)
+    period = response_time(request.entry, seconds)
     memory = _MEMORY + _BYTES * sizes.rows * sizes.columns
     return Allowance(period, (MOST_MULTIPLES - 0.5) * period, memory)
 
 
-def _period(seconds: float) -> float:
-    return on_the_grid(SAFETY * seconds + 2 * RECORDING)
+def response_time(method: Method, seconds: float) -> float:
+    """Return the response time of a request that took so long on made-up rows."""
+    safety = CAUTION if method.caution else SAFETY
+    return on_the_grid(safety * seconds + 2 * RECORDING)
 
 
 def on_the_grid(seconds: float) -> float:

@@ -11,7 +11,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from socket import socket
@@ -171,7 +171,7 @@ class Workers:
                     break
                 told = json.loads(line)
                 if "kind" in told:
-                    self._wait_until(run, told["due"])
+                    self._wait_until(run, _on_time(run, told["due"]))
                     return Reply(told["kind"], told["document"])
                 run = replace(run, period=told["period"], dataset=told["dataset"])
                 tell("until the public time")
@@ -179,12 +179,18 @@ class Workers:
 
     def _died(self, run: _Run) -> Reply:
         """Give the one failure, and mark it, at a public time like any other end."""
-        due = None
-        if self._public_times and run.period is not None:
-            due = next_multiple(time.monotonic() - run.start + RECORDING, run.period)
-            self._wait_until(run, due - RECORDING)
-        spent = self._mark(run)
-        self._wait_until(run, due)
+        spent, due = run.period is not None, None  # as far as anybody knows
+        with ExitStack() as stack:
+            book: tuple[CuratorConfig, Ledger] | None = None
+            with suppress(PrivatestError):  # opened before: afterwards there is no time for it
+                config = CuratorConfig.load(self._config)
+                book = config, stack.enter_context(Ledger.open(config.ledger))
+            if self._public_times and run.period is not None:
+                due = next_multiple(time.monotonic() - run.start + RECORDING, run.period)
+                self._wait_until(run, due - RECORDING)
+            if book is not None:
+                spent = _mark(run, *book)
+        self._wait_until(run, _on_time(run, due))
         failed = RequestFailed(run.number, spent=spent)
         document = {"id": run.number, "spent": spent, "message": str(failed)}
         return Reply("failed", document)
@@ -193,21 +199,6 @@ class Workers:
         """Wait until some seconds after the start, unless everything is being ended."""
         if due is not None:
             self._nursery.ended.wait(max(0.0, run.start + due - time.monotonic()))
-
-    def _mark(self, run: _Run) -> bool:
-        """Close the reservation of a worker that died; return whether there was one."""
-        spent = False
-        with suppress(PrivatestError):
-            config = CuratorConfig.load(self._config)
-            with Ledger.open(config.ledger) as ledger:
-                spent = ledger.holds(run.number)
-                if spent:
-                    with suppress(PrivatestError):  # it was closed, in its last moment
-                        ledger.fail(run.number, reason=WorkerEnded.__name__)
-            with suppress(OSError):
-                facts = {"dataset": run.dataset, "analyst": run.analyst, "spent": str(spent)}
-                log_failure(config.log, run.number, WorkerEnded(), **facts)
-        return spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +210,28 @@ class _Run:
     start: float = field(default_factory=time.monotonic)
     period: float | None = None
     dataset: str = ""
+
+
+def _mark(run: _Run, config: CuratorConfig, ledger: Ledger) -> bool:
+    """Close the reservation of a worker that died; return whether there was one."""
+    spent = True
+    with suppress(PrivatestError):
+        spent = ledger.holds(run.number)
+        if spent:
+            with suppress(PrivatestError):  # it was closed, in its last moment
+                ledger.fail(run.number, reason=WorkerEnded.__name__)
+    with suppress(OSError):
+        facts = {"dataset": run.dataset, "analyst": run.analyst, "spent": str(spent)}
+        log_failure(config.log, run.number, WorkerEnded(), **facts)
+    return spent
+
+
+def _on_time(run: _Run, due: float | None) -> float | None:
+    """Return when to reply: if recording took too long, at the next quarter."""
+    elapsed = time.monotonic() - run.start
+    if due is None or run.period is None or elapsed <= due:
+        return due
+    return next_multiple(elapsed, run.period / 4)
 
 
 def _refused(error: PrivatestError) -> Reply:
