@@ -81,10 +81,11 @@ bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 bench-scale: $(VENV)/.installed ## tests on 2 × 20,000,000 rows of Parquet beside reading it (4 GB of disk)
 	$(BIN)/python -m benchmarks.scale.table $(SCALE)
 
-docs: $(VENV)/.installed ## write the CLI reference and build the site into site/
+docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the page, and the site into site/
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.walks
+	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots; fi
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made

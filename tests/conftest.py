@@ -13,15 +13,21 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 MARKS = {"e2e": "e2e", "privacy": "privacy", "sensitivity": "privacy", "statistical": "statistical"}
 LATE = ("e2e", "privacy", "statistical", "slow")  # run after everything else, in this order
 SLOW = 5.0  # seconds of processor time
 
-# The same examples in every run: a test that fails on some days is a bug.
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+# The same examples in every run, and no clock: a test that fails on some days is a bug.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],  # on a machine that is busy
+)
 settings.load_profile("repeatable")
 
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -57,6 +59,7 @@ class Service:
     house: House
     tokens: dict[str, str]
     folder: Path
+    log: StringIO
 
     def get(self, place: str, who: str | None = "ada", **more: Any) -> Any:
         return self.client.get(f"/api/v1{place}", headers=self.headers(who), **more)
@@ -80,20 +83,23 @@ class Service:
         raise AssertionError("the job does not end")
 
 
+def opening_here(place: str | os.PathLike[str], per_minute: int = 100_000) -> House:
+    """Open a curator whose requests are answered in this process."""
+    curator = Curator.open(place)
+    store = Store(curator.config.service.database)
+    return House(curator, store, Jobs(store, WorkersHere(curator), 1), RateLimit(per_minute))
+
+
 @contextmanager
 def serving(folder: Path, config: str = CONFIG, *, per_minute: int = 100_000) -> Iterator[Service]:
     """Serve a small curator with analysts ada and bob, custodian carol and auditor otto."""
     opened(folder, config).close()
     path = folder / "curator.toml"
 
-    def opening(place: str | os.PathLike[str]) -> House:
-        curator = Curator.open(place)
-        store = Store(curator.config.service.database)
-        return House(curator, store, Jobs(store, WorkersHere(curator), 1), RateLimit(per_minute))
-
-    app = create_app(path, opening=opening)
+    log = StringIO()
+    app = create_app(path, opening=partial(opening_here, per_minute=per_minute), log=log)
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:
         house: House = app.state.house
         scopes = {"ada": "ask", "bob": "ask", "carol": "custodian", "otto": "auditor"}
         tokens = {who: new_token(house.store, who, scopes=[s]) for who, s in scopes.items()}
-        yield Service(client, house, tokens, folder)
+        yield Service(client, house, tokens, folder, log)

@@ -37,7 +37,7 @@ LAYERS: list[tuple[str, ...]] = [
     ),
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
-    ("plots", "reproduce"),
+    ("audit", "plots", "reproduce", "simulation", "planning"),
     ("client", "service"),
     ("cli", "datasets", "noise"),
 ]
@@ -46,7 +46,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by core/noise.py and nobody else
 # What a noise source draws, but for the secret order of rows (permutation).
 DRAWS = ("below", "discrete_laplace", "gaussian", "laplace", "uniforms")
-SIMULATORS = ("reproduce",)  # packages that may create SimulatedNoise
+SIMULATORS = ("audit", "reproduce", "simulation")  # may create SimulatedNoise
 SLOW_TO_IMPORT = (
     "dp_accounting",
     "fastapi",

@@ -89,6 +89,11 @@ _OUTCOME = {
     "statistic": _of(["number", "null"], "The private statistic, or null if there is none."),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
 }
+_NOISE = {
+    "noise_to_chance": _number(
+        "Noise over sampling error, from public sizes and the budget alone; absent where unknown."
+    )
+}
 _COMPARED = {"compared": _text("What was compared with what.")}
 _EACH = {
     "columns": _of(
@@ -206,7 +211,7 @@ TESTS = {
     "test": _document(
         "Of `two-sample`, `independence`, `paired`, `fit` and `demo`.",
         {**_RESULT, **_COMPARED, **_PAID},
-        _OUTCOME,
+        _OUTCOME | _NOISE,
     ),
     "tests": _document(
         "Of `two-sample --each-column`.",
@@ -232,10 +237,52 @@ TESTS = {
             **_COMPARED,
             **_CURATED,
         },
-        _OUTCOME,
+        _OUTCOME | _NOISE,
     ),
     "curator-tests": _document(
         "Of `curator run`, for a test of each column.", {**_EACH, **_COMPARED, **_CURATED}
+    ),
+    "study": _document(
+        "Of `plan power`, `plan size` and `plan epsilon`. No data is read, no budget spent.",
+        {
+            "wanted": _text("What was asked for.", "power", "n", "effect", "epsilon"),
+            "sentence": _text("The answer in words."),
+            "question": _text("What would be asked of data."),
+            "test": _text("The method."),
+            "kind": _text("What is assumed to differ."),
+            "n": _list("People in each group, or in all.", {"type": "integer"}),
+            "effect": _number("How large the effect is."),
+            "epsilon": _number("Epsilon of the test."),
+            "delta": _number("Delta of the test."),
+            "alpha": _number("Its level."),
+            "membership": _text("Whether groups are public.", "public", "private"),
+            "power": _number("Expected power."),
+            "low": _of(["number", "null"], "Lower end of its 95% interval, if simulated."),
+            "high": _of(["number", "null"], "Upper end."),
+            "target": _of(["number", "null"], "The power that was asked for."),
+            "without_noise": _of(["integer", "null"], "People needed without noise."),
+            "price": _of(["number", "null"], "People needed, over those without noise."),
+            "noise_ratio": _of(["number", "null"], "Noise over sampling error."),
+            "source": _text("Tables with their date, or simulation with its runs."),
+            "curve": _list("Values of what was asked for, with their power.", _NUMBERS),
+            "curve_without_noise": _list("The same without noise, from the tables.", _NUMBERS),
+        },
+    ),
+    "study-recommendation": _document(
+        "Of `plan recommend`. No data is read, no budget spent.",
+        {
+            "question": _text("What would be asked of data."),
+            "membership": _text("Whether groups are public.", "public", "private"),
+            "sizes": _list("People in each group, or in all.", {"type": "integer"}),
+            "epsilon": _number("Epsilon of the test."),
+            "delta": _number("Delta of the test."),
+            "alpha": _number("Its level."),
+            "looking_for": _text("What is assumed to differ."),
+            "effect": _of(["number", "null"], "How large the effect is."),
+            "choices": _list("Tests that fit, the most powerful first.", _part("choice")),
+            "excluded": _table("Methods that do not fit, and why."),
+            "source": _text("Where powers are from."),
+        },
     ),
     "check": _document(
         "Of `check`. It is not private.",
@@ -255,6 +302,17 @@ TESTS = {
             "part": _of(["string", "null"], "The part that is charged; null is all of the data."),
             "affordable": _true("Whether the budgets have that left."),
             "recorded": _true("Whether the answer is recorded already, so that it is free."),
+        },
+    ),
+    "calibration": _document(
+        "Of `curator calibrate`.",
+        {
+            "date": _text("When it was measured."),
+            "machine": _table("Where: processors, and the version of Python."),
+            "datasets": _table(
+                "By data set and question/method: the longest `seconds` of a request on made-up "
+                "rows, and its `response_time`."
+            ),
         },
     ),
 }
@@ -408,7 +466,52 @@ LEDGER = {
         {"file": _text("The file that was written."), "entries": _count("How many.")},
     ),
 }
-DOCUMENTS = TESTS | ESTIMATES | LEDGER
+_TOKEN = {
+    "id": _text("What it is called when it is revoked."),
+    "name": _text("Whose it is."),
+    "scopes": _list("What it opens."),
+    "created": _text("UTC."),
+    "expires": _text("UTC."),
+    "revoked": _of(["string", "null"], "When it was revoked; null if it was not."),
+}
+SERVICE = {
+    "curator-token": _document(
+        "Of `curator token`.", {"token": _text("The token, shown this once."), **_TOKEN}
+    ),
+    "curator-tokens": _document(
+        "Of `curator tokens`.", {"items": _list("Tokens.", _part("token"))}
+    ),
+    "curator-revoked": _document(
+        "Of `curator revoke-token`.",
+        {"id": _text("Of the token."), "revoked": _true("That it opens nothing any more.")},
+    ),
+    "curator-facts": _document(
+        "Of `curator facts`, in the terms of NIST SP 800-226.",
+        {
+            "dataset": _text("Its name."),
+            "unit_of_privacy": _text("What one person can change."),
+            "rows_per_person": _count("The most rows of one person."),
+            "model": _text("Who is trusted."),
+            "epsilon": _decimal("What all answers together may cost"),
+            "delta": _decimal("What all answers together may cost"),
+            "period": _text("How long that holds."),
+            "composition": _text("How costs add up."),
+            "share_spent": _number("Share of the budget that is spent."),
+            "largest_epsilon_of_one_answer": _decimal("By the policy"),
+            "mechanisms": _table("Kinds of noise, by question."),
+            "methods": _list("What is offered."),
+            "public": _list("What is treated as public."),
+            "noise": _text("Where it comes from."),
+            "side_channels": _text("What is done about time."),
+            "record": _text("What is kept."),
+            "not_covered": _text("What no such guarantee says."),
+        },
+    ),
+}
+AUDIT = {
+    "audit": _document("Of `audit`.", {"audited": _list("Tests.", _part("audited"))}),
+}
+DOCUMENTS = TESTS | ESTIMATES | LEDGER | SERVICE | AUDIT
 PARTS = {
     "checked": _object(
         "A column.",
@@ -442,9 +545,38 @@ PARTS = {
         {k: v for k, v in _RESULT.items() if k not in ("verdict", "guarantee")},
         _OUTCOME,
     ),
+    "choice": _object(
+        "A test, and what to expect of it.",
+        {
+            "method": _text("Its name on the command line."),
+            "function": _text("Its name in Python."),
+            "power": _of(["number", "null"], "Expected power; null where no table has it."),
+            "people": _of(["integer", "null"], "How many it needs for power .8."),
+            "without_noise": _of(["integer", "null"], "How many it would need without noise."),
+            "reason": _text("Why it stands there."),
+        },
+    ),
     "pair": _object("Two shares.", {**_RESULT, "shares": _list("The two files.")}, _OUTCOME),
     "published": _object("A release.", _PUBLISHED),
     "totals": _object("All budgets of a data set.", _TOTALS),
+    "token": _object("A token as it is kept.", _TOKEN),
+    "audited": _object(
+        "What attacks found on a test.",
+        {
+            "test": _text("Question, method, and which groups."),
+            "epsilon": _number("What it claims."),
+            "delta": _number("What it claims."),
+            "holds": _true("Whether nothing was found."),
+            "caught_by": _text("Which attack found something."),
+            "pairs": _count("Neighbours that were compared before noise."),
+            "worst_ratio": _number("The furthest movement, in declared sensitivities."),
+            "mechanism": _text("Which noise it met."),
+            "path": _text("How the paths of neighbours differed."),
+            "runs": _count("Runs with secret noise on each neighbour."),
+            "epsilon_at_least": _number("Lower bound on epsilon, with confidence 1 - 1e-6."),
+            "event": _text("What was counted for it."),
+        },
+    ),
     "head": _object(
         "The end of a chain.", {"sequence": _count("Entries."), "hash": _text("Last hash.")}
     ),

@@ -80,13 +80,14 @@ def kill(location: str, rounds: str, folder: str) -> dict[str, object]:
         ledger.create_dataset("d", Budget(1000))
         stages = {"committed": 0, "open": 0, "none": 0}
         known = ledger.verify()
-        for _ in range(int(rounds)):
+        for number in range(int(rounds)):
             progress, tell = os.pipe()
             child = forked(partial(_release, location, out, tell))
-            # some steps into the work, and then somewhere into the next one
+            # some steps into the work, and then somewhere into the next one: at once in every
+            # third round, as on a fast disk all of the sleeps may end in the same step
             for _ in range(moments.randrange(7)):
                 os.read(progress, 1)
-            time.sleep(moments.uniform(0, 0.02))
+            time.sleep(moments.uniform(0, 0.02) if number % 3 else 0)
             os.kill(child, signal.SIGKILL)
             os.close(progress)
             os.close(tell)
@@ -106,6 +107,42 @@ def kill(location: str, rounds: str, folder: str) -> dict[str, object]:
             "stages": stages,
             "spent": str(ledger.totals("d").account.spent.epsilon),
         }
+
+
+def backups(location: str, folder: str, count: str) -> dict[str, object]:
+    """Make backups while processes work; compare each with what was granted around it."""
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1000))
+
+        def work() -> None:
+            with Ledger.open(location) as own:
+                for _ in range(2000):  # and not for ever, should the parent fail
+                    own.commit(own.reserve("d", EACH))
+                    time.sleep(0.01)  # verifying must keep up
+
+        children = [forked(work) for _ in range(3)]
+        try:
+            found = [_copied(ledger, Path(folder) / f"{i}.db") for i in range(int(count))]
+        finally:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        return {
+            "wrong": sum(not before <= held <= after for before, held, after in found),
+            "held": [held for _, held, _ in found],
+            "granted": ledger.totals("d").account.spent.events,
+        }
+
+
+def _copied(ledger: Ledger, file: Path) -> tuple[int, int, int]:
+    """Return how many grants there were before a backup, how many it holds, and how many after."""
+    time.sleep(0.05)
+    before = ledger.totals("d").account.spent.events
+    heads = ledger.backup(file)
+    after = ledger.totals("d").account.spent.events
+    ledger.verify(heads)  # what was copied is the beginning of what there is
+    with Ledger.open(file) as copy:
+        return before, copy.totals("d").account.spent.events, after
 
 
 def _release(location: str, out: Path, progress: int) -> None:
@@ -183,6 +220,7 @@ def read_only(location: str) -> dict[str, object]:
 COMMANDS: Mapping[str, Callable[..., dict[str, object]]] = {
     "race": race,
     "kill": kill,
+    "backups": backups,
     "full": full,
     "read_only": read_only,
 }

@@ -35,7 +35,7 @@ def test_private_groups_hide_their_sizes(cli, name):
     assert "40" not in run.out.replace("1000", "")
 
     document = released(cli("two-sample", name, *GROUP, *CLEAR, "--json"))
-    assert document.keys() == KEYS | {"pvalue", "statistic"}
+    assert document.keys() - {"noise_to_chance"} == KEYS | {"pvalue", "statistic"}
     assert (document["adjacency"], document["sizes"]) == ("row", {"N": 80})
     assert document["reject"] == (document["pvalue"] <= 0.05) is True
 
@@ -55,9 +55,19 @@ def test_public_groups(cli):
 def test_one_group_against_the_rest(cli):
     path = write("a.csv", table(plan=["basic"] * 30 + [str(CANARY)] * 40 + ["other"] * 10))
     rest = ["--group", "plan", "--groups", "basic", "rest", "--bounds", "visits=0:80"]
-    run = cli("two-sample", path, *rest, *CLEAR)
+    asked = ["two-sample", path, *rest, *CLEAR]
+    run = cli(*asked, "--membership", "public")
     assert "plan = basic against the rest" in run.out
-    assert released(cli("two-sample", path, *rest, *CLEAR, "--json"))["sizes"] == {"N": 80}
+    assert "n = 30, m = 50" in run.out
+    refused(cli(*asked), "'plan'", "mistyped", "--schema", "--membership")
+
+
+def test_an_empty_private_group_is_not_told(cli):
+    path = write("a.csv", table(plan=["basic"] * 80))
+    for engine in ([], ["--engine", "local"]):
+        run = cli("two-sample", path, *GROUP, *CLEAR, *engine, "--json")
+        assert released(run)["sizes"] == {"N": 80}
+    refused(cli("two-sample", path, *GROUP, *CLEAR, "--membership", "public"), "no row in group")
 
 
 def test_two_files(cli):
@@ -79,7 +89,7 @@ def test_decision_and_every_option(cli):
         *("--computation", "exact", "--estimator", "u", "--columns", "visits"),
     )
     document = released(run)
-    assert document.keys() == KEYS
+    assert document.keys() - {"noise_to_chance"} == KEYS
     assert (document["epsilon"], document["delta"], document["alpha"]) == (0.1, 1e-6, 0.01)
     assert document["parameters"]["bandwidths"] == [1, 0.5]
     assert document["parameters"]["n_permutations"] == 99
@@ -195,7 +205,8 @@ def test_demo(cli):
     assert document["epsilon"] == 0.5
     ways = [found["parameters"].pop("relabel") for found in (again, document)]
     assert ways == ["permute", "swap"]  # 5 rows a person: N (epsilon/5)² is 808 and 202
-    differing = ("pvalue", "reject", "verdict", "epsilon", "guarantee", "request", "ledger")
+    differing = ["pvalue", "reject", "verdict", "epsilon", "guarantee", "request", "ledger"]
+    differing.append("noise_to_chance")
     one, other = ({k: v for k, v in d.items() if k not in differing} for d in (again, document))
     assert one == other
     refused(cli("demo", "--epsilon", "nan"), "epsilon")

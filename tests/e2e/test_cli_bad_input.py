@@ -76,7 +76,6 @@ BAD_DATA: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("'plan'", "third group", "basic and rest"),
     ),
     "a missing group": ({"plan": [*HALVES, None]}, ("'plan'", "missing")),
-    "an empty group": ({"plan": ["basic"] * 80}, ("'plan'", "no row in group 'plus'")),
     "no group column": ({"plan": None}, ("'plan'",)),
     "groups of dates": ({"plan": pa.array([0] * 80, pa.date32())}, ("'plan'",)),
     "a missing value": ({"visits": [*range(78), CANARY, None]}, ("'visits'", "missing")),

@@ -13,6 +13,7 @@ import pytest
 from typer.main import get_command
 
 from privatest.cli import app
+from privatest.ledger import Ledger
 from tests import curators
 from tests.e2e.command_line import table, write
 from tools import json_reference
@@ -100,6 +101,7 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-budget", ["ledger", "init", "a", "--epsilon", "1000", "--delta", "0.1"]),
     ("ledger-budget", ["ledger", "set", "a", "--epsilon", "2000"]),
     ("check", ["check", "a.csv", *GROUP]),
+    ("audit", ["audit", "paired/sign", "--pairs", "2", "--runs", "2"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--release", "decision"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--no-ledger"]),
@@ -151,6 +153,10 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-verify", ["ledger", "verify"]),
     ("ledger-backup", ["ledger", "backup", "copy.db"]),
     ("ledger-export", ["ledger", "export", "lines.jsonl"]),
+    ("study", ["plan", "size", "--effect", "0.3", "--epsilon", "1", "--no-cache"]),
+    ("study", ["plan", "power", "--n", "90", "--effect", "0.3", "--epsilon", "1"]),
+    ("study", ["plan", "epsilon", "--n", "900", "--effect", "0.3"]),
+    ("study-recommendation", ["plan", "recommend", "--n", "180", "--epsilon", "1"]),
 ]
 
 
@@ -176,8 +182,9 @@ def test_every_document_is_as_documented(cli):
     assert list(faults(again, DEFS["ledger-answer"])) == []
     documented = {name for name in DEFS if "format" in DEFS[name]["properties"]}
     kinds = ("answer", "tests", "mean", "quantile", "release")
-    curated = {"price", *(f"curator-{kind}" for kind in kinds)}
-    assert documented == {*seen, *curated, "ledger-answer"}
+    curated = {"price", "calibration", *(f"curator-{kind}" for kind in kinds)}
+    kept = {f"curator-{kind}" for kind in KEPT}
+    assert documented == {*seen, *curated, *kept, "ledger-answer"}
 
 
 def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
@@ -225,9 +232,46 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
     assert "9 synthetic rows for 40 private ones" in printed
 
 
+KEPT = {"token": "token", "tokens": "tokens", "revoked": "revoke-token", "facts": "facts"}
+
+
+def test_documents_of_a_curators_keeper(cli, tmp_path):
+    curators.write(tmp_path)
+    assert cli("curator", "register").code == 0
+    made = json.loads(cli("curator", "token", "ada", "--json").out)
+    words = {"token": ["ada"], "tokens": [], "revoked": [made["id"]], "facts": ["people"]}
+    for kind, command in KEPT.items():
+        run = cli("curator", command, *words[kind], "--json")
+        assert run.code == 0, run.err
+        assert list(faults(json.loads(run.out), DEFS[f"curator-{kind}"])) == []
+    assert made["token"] not in cli("curator", "tokens").out
+    assert "revoked" in cli("curator", "tokens").out
+    assert cli("curator", "facts", "people", "-o", "facts.html").code == 0
+    assert "one row, replaced by any other" in (tmp_path / "facts.html").read_text("utf-8")
+    for refused in (["token", "eve"], ["token", "ada", "--days", "0"], ["revoke-token", "abc"]):
+        assert cli("curator", *refused).code == 2
+
+
+def test_the_document_of_a_calibration(cli, tmp_path):
+    tests = 'tests = ["paired/sign"]'
+    curators.write(tmp_path, curators.CONFIG.replace("largest_epsilon = 1", tests))
+    assert cli("curator", "register").code == 0
+    (tmp_path / "people.csv").write_text("it is not opened\n")
+    run = cli("curator", "calibrate", "--runs", "1", "--json")
+    document = json.loads(run.out)
+    assert list(faults(document, DEFS["calibration"])) == []
+    (row,) = document["datasets"]["people"].values()
+    assert row["response_time"] > 2 * row["seconds"] > 0
+    kept = json.loads((tmp_path / "curator.times.json").read_text())
+    assert kept["datasets"]["people"]["paired/sign"]["seconds"] == row["seconds"]
+    with Ledger.open(tmp_path / "ledger.db") as ledger:  # nothing was spent
+        assert [e.kind for e in ledger.history("people")].count("reserved") == 0
+
+
 def test_every_command_with_a_document_is_tested():
-    tested = {" ".join(c[:2]) if c[0] == "ledger" else c[0] for _, c in RUNS}
-    tested |= {"ledger answer", "curator run", "curator price"}
+    tested = {" ".join(c[:2]) if c[0] in ("ledger", "plan") else c[0] for _, c in RUNS}
+    tested |= {"ledger answer", "curator run", "curator price", "curator calibrate"}
+    tested |= {f"curator {command}" for command in KEPT.values()}
     assert set(_with_json(get_command(app), "")) == tested
 
 

@@ -127,3 +127,49 @@ def test_export_to_a_file_and_to_standard_output(care):
     refused(care("export", "-", "--json"), "--json")
     assert json.loads(care("export", "other.jsonl", "--json").out)["entries"] == 3
     refused(care("export", "no/folder.jsonl"), "cannot be written")
+
+
+def test_heads_are_added_to_a_file_and_compared(care):
+    signed = ("--append", "heads.log", "--key", "heads.key")
+    assert "visits: 3 entries" in care("head").out
+    assert care("head", *signed).code == 0
+    shutil.copy("book.db", "older.db")
+    spend()
+    assert json.loads(care("head", *signed, "--json").out)["heads"]["visits"]["sequence"] == 5
+    assert mode("heads.log") == mode("heads.key") == 0o600
+    check = ("verify", "--heads", "heads.log", "--key", "heads.key")
+    assert "Compared with earlier hashes: visits." in care(*check).out
+    refused(care("verify", "--heads", "heads.log"), "right key")
+    refused(care("head", "--key", "heads.key"), "--append")
+    shutil.copy("older.db", "book.db")
+    assert care(*check).code != 0
+    refused(care("head", *signed), "rewritten")
+
+
+def test_a_restore_goes_back_only_if_told(care):
+    care("backup", "copy.db")
+    spend()
+    run = care("restore", "copy.db")
+    refused(run, "--back-in-time")
+    assert "epsilon 0.1" in run.err
+    run = care("restore", "copy.db", "--back-in-time", "--reason", "a test")
+    assert "2 entries are lost. What they cost stays spent: epsilon 0.1" in run.out
+    assert "2 entries lost, epsilon 0.1 stays spent, a test" in care("history", "visits").out
+    assert "epsilon 0.2 of 1" in care("show").out
+    care("backup", "second.db")
+    document = json.loads(care("restore", "second.db", "--json").out)
+    assert document["lost"] == {}
+    assert document["heads"]["visits"]["sequence"] == 4
+    assert Path(document["kept"]).exists()
+
+
+def test_budgets_change_with_a_reason(care):
+    with open_ledger("book.db") as ledger:
+        ledger.set_analyst("visits", "ada", Budget("0.5"))
+    run = care("set", "visits", "--epsilon", "2", "--reason", "approved")
+    assert "epsilon = 2" in run.out
+    run = care("set", "visits", "--analyst", "ada", "--epsilon", "0.7")
+    assert "ada on visits" in run.out
+    assert "approved" in care("history", "visits").out
+    refused(care("set", "visits", "--analyst", "bob", "--epsilon", "1"), "it has: ada")
+    refused(care("set", "visits", "--epsilon", "0.05"), "at least what is already spent")

@@ -15,7 +15,7 @@ import pytest
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget
-from privatest.data import place
+from privatest.data import place, stream
 from tests.e2e.command_line import CLEAR, GROUP, refused, released, table, write
 
 FEW = ["--epsilon", "1000", "--permutations", "99"]
@@ -226,3 +226,35 @@ def test_more_rows_than_a_test_can_hold_cost_nothing(cli, monkeypatch):
     asked = ["two-sample", folder(), "--engine", "local", *GROUP, "--epsilon", "1"]
     nothing_spent(cli(*asked), "holds its rows in memory")
     nothing_spent(cli(*asked, "--membership", "public", "--method", "ks"), "in memory")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["independence", "--x", "visits", "--y", "age", "--bounds", "age=0:90", *FEW],
+        ["two-sample", *GROUP[:-2], "--membership", "public", "--method", "tot", *FEW[:2]],
+        [
+            "release",
+            "-o",
+            "made.parquet",
+            "--method",
+            "subspace",
+            "--points",
+            "5",
+            "--delta",
+            ".01",
+        ],
+    ],
+    ids=lambda asked: asked[0],
+)
+def test_rows_in_a_secret_order_by_slices(cli, asked, monkeypatch):
+    """They are never held together, and the answer is one as ever."""
+    monkeypatch.setattr(stream, "_loaded", None)
+    allow("people")
+    command, *options = asked
+    if "--epsilon" not in options:
+        options += ["--epsilon", "5"]
+    engine = ["--engine", "local", "--threads", "2"]
+    run = cli(command, folder(), *options, "--bounds", "visits=0:80", *engine)
+    assert run.code == 0, run.err
+    assert spent("people") == 1

@@ -28,15 +28,14 @@ from privatest.statistics.dependence import (
     trends,
     values,
 )
-from privatest.statistics.hsic_features import permuted_covariances, permuted_hsic_features
 from privatest.statistics.hsic_swaps import (
     swapped_covariance_sensitivity,
-    swapped_covariances,
     swapped_hsic_sensitivity,
 )
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 from tests.privacy.harness import audit
+from tests.sensitivity.cross_moments import permuted_covariances, swapped_covariances, swapped_hsic
 
 LINE = Domain((0,))
 FEATURES = additive("gaussian", LINE)
@@ -72,9 +71,7 @@ def covariance_of_swaps(x, y):
 
 
 def hsic_of_swaps(x, y):
-    found, _ = permuted_hsic_features(
-        x, y, (FEATURES, FEATURES), all_signs(len(x)), swapped_covariances
-    )
+    found, _ = swapped_hsic(x, y, (FEATURES, FEATURES), all_signs(len(x)))
     return found[0]
 
 

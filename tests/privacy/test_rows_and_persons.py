@@ -15,6 +15,7 @@ import pytest
 
 import privatest as pt
 from privatest.core import secret_order
+from privatest.engines import summaries
 from privatest.mechanisms import family, lattice, permutation
 from privatest.noise import SimulatedNoise
 
@@ -84,7 +85,9 @@ LATTICE: dict[str, Run] = {
     "symmetry": lambda x, _, z, bounds, **o: pt.symmetry_test(x, z, bounds=bounds, **o),
     "tests": two(pt.test_of_tests, pvalue="mannwhitneyu", n_subsets=7),
 }
-KEYED = ("ipm mean", "me", "scf")  # rows are put in bins as they pass
+# rows are put in bins as they pass, or in the order of their keys
+HSIC = ("hsic", "hsic family", "hsic pairs", "hsic trend")
+KEYED = ("ipm mean", "me", "scf", "tests", *HSIC)
 ORDERED = PERMUTED | {
     "own": lambda x, y, _, bounds, **o: pt.permutation_test(
         (x, y), by_position, sensitivity=0.2, check_sensitivity=False, bounds=bounds, **FEW, **o
@@ -115,10 +118,11 @@ def test_rows_are_put_in_bins_by_secret_keys(name, monkeypatch):
         monkeypatch.setattr(secret_order, "_keys", keys)
 
     order_by(shuffled)
-    given = run(PERMUTED[name]).pvalue
+    given = run(ORDERED[name]).pvalue
     order_by({size: np.arange(size) for size in shuffled})
-    assert run(PERMUTED[name]).pvalue != given
-    assert run(PERMUTED[name], X[shuffled[N]], Y[shuffled[M]]).pvalue == given
+    assert run(ORDERED[name]).pvalue != given
+    rows = X[shuffled[N]], Y[shuffled[M]], PARTNER[shuffled[N]]
+    assert run(ORDERED[name], *rows).pvalue == given
 
 
 @pytest.mark.parametrize("name", [name for name in ORDERED if name not in KEYED])
@@ -162,18 +166,34 @@ def test_rows_of_a_person_multiply_the_sensitivity(name, monkeypatch):
     assert declared[1] == pytest.approx(3 * declared[0], rel=1e-3)
 
 
-@pytest.mark.parametrize("method", [{"n_points": 20}, {"method": "features", "n_points": 5}])
-def test_a_release_sums_its_rows_in_a_secret_order(method, monkeypatch):
-    """Sums of floats depend on their order, by their last digits."""
-    drawn: list[int] = []
-    real = SimulatedNoise.permutation
+POINTS = {"public_points": [[0.2, 0.3], [0.7, 0.1], [0.5, 0.9]]}
 
-    def watched(self: SimulatedNoise, size: int) -> Any:
-        drawn.append(size)
-        return real(self, size)
 
-    monkeypatch.setattr(SimulatedNoise, "permutation", watched)
-    rows = np.column_stack([X, PARTNER])
-    noise = SimulatedNoise(1)
-    pt.release(rows, bounds=(0, 1), epsilon=5, delta=1e-6, noise=noise, rng=0, **method)
-    assert drawn == [N]
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bounds": (0, 1), "method": "subspace"},
+        # with bounds all orders have the same error, which is paid for
+        {"method": "features", "bandwidth": 0.5, **POINTS},
+    ],
+)
+def test_a_release_sums_its_rows_in_a_secret_order(options, monkeypatch):
+    """Kernel values and angles depend on a row's place, by their last digits."""
+    seen: list[Any] = []
+    original = summaries.Job.run
+
+    def watched(self: Any, *told: Any) -> Any:
+        seen.extend(rows.copy() for _, rows in self.held.blocks(self.start, self.stop))
+        return original(self, *told)
+
+    monkeypatch.setattr(summaries.Job, "run", watched)
+    rows, found = np.column_stack([X, PARTNER]), []
+    for seed in (1, 2):
+        noise = SimulatedNoise(seed)
+        pt.release(rows, epsilon=5, delta=1e-6, noise=noise, rng=0, **options)
+        found.append(np.vstack(seen))
+        seen.clear()
+    assert (found[0] != found[1]).any()
+    for each in found:
+        assert (each != rows).any()
+        np.testing.assert_array_equal(np.sort(each, axis=0), np.sort(rows, axis=0))

@@ -14,10 +14,10 @@ from privatest.kernels.features import nystrom
 from privatest.kernels.kernels import Kernel
 from privatest.kernels.shared import stacked, tabulated
 from privatest.statistics.hsic import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
-from privatest.statistics.hsic_features import permuted_hsic_features
 from privatest.statistics.ipm import LineMetric, ipm, metric, sliced_diameter
 from privatest.statistics.mmd import mmd_sensitivity
 from privatest.statistics.private_groups import private_groups_sensitivity
+from tests.sensitivity.cross_moments import permuted_hsic
 
 LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 3))
 TOLERANCE = 1e-9
@@ -215,7 +215,7 @@ def test_hsic_of_features(make, permuted):
 
         def value(x, y, index=index):
             shuffles = np.arange(5)[None, :]
-            values, errors = permuted_hsic_features(x, y, (features, features), shuffles)
+            values, errors = permuted_hsic(x, y, (features, features), shuffles)
             assert errors.max() < 1e-9
             return float(values[3 * index, 0])
 

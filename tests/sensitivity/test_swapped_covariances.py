@@ -19,16 +19,16 @@ from privatest.statistics.dependence import (
     trends,
     values,
 )
-from privatest.statistics.hsic_features import (
-    permuted_covariances,
-    permuted_hsic_features,
-    summation_error,
-)
 from privatest.statistics.hsic_swaps import (
     pair_signs,
     swapped_covariance_sensitivity,
-    swapped_covariances,
     swapped_hsic_sensitivity,
+)
+from tests.sensitivity.cross_moments import (
+    permuted_covariances,
+    summation_error,
+    swapped_covariances,
+    swapped_hsic,
 )
 from tests.sensitivity.test_hsic_and_ipm import draw
 
@@ -99,7 +99,7 @@ def test_hsic_of_swaps(domains):
     bounds = np.array([swapped_hsic_sensitivity(c, 1.0, n).observed for c in spreads])
 
     def statistic(x, y):
-        found, _ = permuted_hsic_features(x, y, features, signs_of(n), swapped_covariances)
+        found, _ = swapped_hsic(x, y, features, signs_of(n))
         return found / bounds[:, None]
 
     assert 0.6 < furthest(statistic, domains, n, trials=10) <= 1 + TOLERANCE
@@ -205,7 +205,7 @@ def test_equal_rows_and_a_leftover_row():
     x = np.full((n, 1), 0.3)
     features = additive("gaussian", LINE)
     signs = pair_signs(n, 2, np.random.default_rng(0))
-    found, errors = permuted_hsic_features(x, x, (features, features), signs, swapped_covariances)
+    found, errors = swapped_hsic(x, x, (features, features), signs)
     assert (found <= errors[:, None]).all()
     bases = (partial(values, domain=LINE),) * 2
     rng = np.random.default_rng(1)
@@ -213,4 +213,4 @@ def test_equal_rows_and_a_leftover_row():
     before = swapped_covariances(x, y, bases, signs, largest)
     x[-1] = y[-1] = 1.0
     assert (before == swapped_covariances(x, y, bases, signs, largest)).all()
-    assert summation_error(n, signs.shape[1], 0) < 1e-10
+    assert summation_error(x, bases, None) < 1e-10

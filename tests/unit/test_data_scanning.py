@@ -7,6 +7,7 @@ import os
 import pickle
 import sqlite3
 import traceback
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import fs
 
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
@@ -266,6 +268,7 @@ def test_nothing_there(tmp_path):
     (tmp_path / "d.txt").write_text("1")
     assert "must end in one of" in refused(scan, tmp_path / "d.txt")
     assert "address that Arrow cannot open" in refused(scan, "nowhere://host/d.parquet")
+    assert "address that Arrow cannot open" in refused(scan, "nowhere://host/d?region=b")
     assert "for a database use scan_sql" in refused(scan, 3)
     assert "data is a source already" in refused(scan, scan(ALL))
     assert "data is a stream" in refused(scan, ALL.to_reader())
@@ -515,3 +518,21 @@ def test_a_database_that_does_not_answer_is_given_up():
     assert patient("postgresql://h/d") == "postgresql://h/d?connect_timeout=10"
     assert patient("postgresql://h/d?sslmode=require").endswith("&connect_timeout=10")
     assert patient("postgresql://h/d?connect_timeout=3") == "postgresql://h/d?connect_timeout=3"
+
+
+def test_the_query_of_an_address_is_not_a_pattern(tmp_path, monkeypatch):
+    """It goes to Arrow with the address; wildcards before it, "?" among them, stay wildcards."""
+    asked = []
+
+    def opened(address):
+        asked.append(address)
+        local = address.partition("?")[0].removeprefix("s3:/")
+        return fs.LocalFileSystem(), local
+
+    monkeypatch.setattr(fs, "FileSystem", SimpleNamespace(from_uri=opened))
+    for name in ("a1.parquet", "a2.parquet", "b.parquet"):
+        pq.write_table(pa.table({"u": [1.0, 2.0]}), tmp_path / name)
+    query = "?region=eu-west-1&endpoint_override=h:9?x"
+    for end, rows, base in (("b.parquet", 2, "/b.parquet"), ("a?.parquet", 4, ""), ("", 6, "/")):
+        assert len(scan(f"s3:/{tmp_path}/{end}{query}")) == rows  # two slashes
+        assert asked[-1].endswith(f"{base}{query}")

@@ -24,13 +24,15 @@ import privatest as pt
 from privatest.core.errors import DataError, EngineError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import SecretBins, secret_bins
-from privatest.data.samples import encode_sample
+from privatest.data.samples import beside, encode_pairs, encode_sample
 from privatest.data.scanning import scan
 from privatest.data.source import Source, Workers
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines import cluster, dask
 from privatest.engines.progress import watching
+from privatest.engines.shuffled import in_secret_order
 from privatest.engines.summaries import FixedPoint, summarise
+from privatest.statistics.cross_sums import Bases, cross_sums
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore:cryptography is not installed")
@@ -349,3 +351,53 @@ def test_nothing_is_shown_of_what_is_sent():
     sealed = dask._Sealed(BINS.secret)
     assert "Stored" not in repr(work)
     assert repr(BINS.secret)[2:10] not in repr(sealed)
+
+
+def nobody():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda d: pt.ks_2samp(d, d, bounds=(0, 1), epsilon=1),
+        lambda d: pt.permutation_test(
+            (d, d), lambda x, y: x.mean() - y.mean(), sensitivity=0.1, bounds=(0, 1), epsilon=1
+        ),
+        lambda d: pt.test_of_tests(d, d, pvalue="mannwhitneyu", epsilon=1),
+        lambda d: pt.hsic_test(d, d, bounds_x=(0, 1), bounds_y=(0, 1), epsilon=1),
+    ],
+    ids=["one column", "own statistic", "test of tests", "hsic"],
+)
+def test_tests_that_hold_rows_look_for_the_scheduler_first(test, stored, monkeypatch):
+    """Nothing is read before."""
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(Stored, "batches", None)
+    source = Source(("a",), (Stored(stored, 0, 500),), Workers("dask", scheduler=nobody()))
+    with pytest.raises(EngineError, match="no Dask scheduler answers"):
+        test(source)
+
+
+def test_dependence_on_a_cluster_is_that_in_memory(stored, monkeypatch):
+    """In slices of the secret order, which each worker takes from all rows."""
+    monkeypatch.setattr("privatest.engines.shuffled._LEAST", BLOCK_ROWS)
+    rows = 3 * BLOCK_ROWS
+    parts = (Stored(stored, 0, 70_000), Stored(stored, 70_000, rows - 70_000, 30_000))
+    found: list[Any] = []
+    for x, y in (
+        (Source(("a",), parts, TWO), Source(("b",), parts, TWO)),
+        (ROWS[:rows, 0], ROWS[:rows, 1]),
+    ):
+        sides = encode_pairs(x, y, (0, 1), (0, 1))
+        ordered = in_secret_order(beside(*sides), SimulatedNoise(1))
+        bases = Bases(_column, _column, (1, 1))
+        (sums,) = cross_sums(ordered, 1, [(bases, 32)])
+        found.append(sums)
+    np.testing.assert_array_equal(found[0].products.units, found[1].products.units)
+    assert found[0].left.units == found[1].left.units
+
+
+def _column(rows):
+    return rows[:, :1]

@@ -110,6 +110,18 @@ TESTS: dict[str, Any] = {
     "conditional": lambda d, n: pt.conditional_independence_test(
         d("u"), d("v"), d("w"), bounds_z=(-2, 3), noise=n, **BOTH, **OWN, **QUICK
     ),
+    "hsic": lambda d, n: pt.hsic_test(
+        d("u"), d("w"), noise=n, release="decision", n_permutations=99, **BOTH, **OWN
+    ),
+    "hsic, swaps": lambda d, n: pt.hsic_test(
+        d("u", "v"), d("w"), noise=n, shuffle="swap", n_permutations=99, **BOTH, **OWN
+    ),
+    "test of tests": lambda d, n: pt.test_of_tests(
+        d("u"), d("u", start=HALF), pvalue="mannwhitneyu", n_subsets=30, noise=n, **OWN
+    ),
+    "majority of tests": lambda d, n: pt.sarrm_test(
+        d("u"), d("w"), pvalue="pearsonr", noise=n, **OWN | {"epsilon": 20.0}
+    ),
     "sign": lambda d, n: pt.sign_test(d("u"), d("w"), noise=n, epsilon=1.0),
     "binomial": lambda d, n: pt.binom_test(d("k"), 0.3, noise=n, epsilon=1.0),
     "labels": lambda d, n: pt.binom_test(d("g"), 0.3, success="b", noise=n, epsilon=1.0),

@@ -25,7 +25,8 @@ from privatest.statistics.hsic import (
     hsic_u,
     permuted_hsic_exact,
 )
-from privatest.statistics.hsic_features import block_shuffles, permuted_hsic_features
+from privatest.statistics.hsic_features import block_shuffles
+from tests.sensitivity.cross_moments import permuted_hsic
 
 LINE = Domain((0,))
 BOX: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1)}
@@ -78,7 +79,7 @@ def test_features_agree_with_exact_kernels(n):
     x, y = (side[:, None] for side in pairs(n, share=0.3))
     grid = kernel_grid("gaussian", None, LINE)
     maps = stacked(nystrom(grid, LINE.points(64), LINE))
-    values, errors = permuted_hsic_features(
+    values, errors = permuted_hsic(
         x, y, (maps, maps), block_shuffles(n, 3, np.random.default_rng(0))
     )
     exact, _ = permuted_hsic_exact(x, y, (grid, grid), (LINE, LINE), np.arange(n)[None, :])
@@ -99,9 +100,7 @@ def test_permuted_features_are_statistics_of_permuted_rows(table):
         else stacked(nystrom(grid, LINE.points(20), LINE))
     )
     assert maps is not None
-    values, _ = permuted_hsic_features(
-        x, y, (maps, maps), block_shuffles(20, 4, np.random.default_rng(5))
-    )
+    values, _ = permuted_hsic(x, y, (maps, maps), block_shuffles(20, 4, np.random.default_rng(5)))
     shuffles = np.tile(np.arange(20), (5, 1))
     np.random.default_rng(5).permuted(shuffles[1:], axis=1, out=shuffles[1:])
     exact = [

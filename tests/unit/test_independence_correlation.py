@@ -123,7 +123,8 @@ def test_ranks_at_tiny_noise_are_scipys(name, alternative):
     found = RANKED[name](x, y, epsilon=1e6, alternative=alternative)
     expected = getattr(stats, name)(x, y, alternative=alternative)
     assert found.statistic == pytest.approx(expected.statistic, abs=1e-3)
-    assert found.pvalue == pytest.approx(expected.pvalue, abs=2e-3)
+    # noise of up to half of the statistic's step is left at any epsilon: up to 0.0022 here
+    assert found.pvalue == pytest.approx(expected.pvalue, abs=4e-3)
 
 
 @pytest.mark.parametrize("name", RANKED)

@@ -249,7 +249,9 @@ def test_an_older_ledger_is_brought_up(path, monkeypatch):
     for _ in range(2):  # once, and never again
         verified(path)
     connection = sqlite3.connect(path)
-    assert connection.execute("SELECT version FROM privatest_version").fetchall() == [(2,)]
+    assert connection.execute("SELECT version FROM privatest_version").fetchall() == [
+        (len(ledger_tables.MIGRATIONS),)
+    ]
     connection.execute("SELECT note FROM privatest_analysts")
     connection.close()
 

@@ -81,7 +81,7 @@ def test_geometric_is_either_half_of_a_laplace_law():
 
 @pytest.mark.parametrize("noise", [SimulatedNoise(0), SecureNoise()])
 def test_radius_as_drawn(noise):
-    """False alarm 1e-6: SecureNoise has no seed."""
+    """False alarm 1e-8: SecureNoise has no seed."""
     scale, dimension, count = 1.5, 2, 1000
     k = np.arange(60)
     weights = (2 * k + 1.0) ** dimension * np.exp(-k / scale)
@@ -90,7 +90,7 @@ def test_radius_as_drawn(noise):
     cut = 10
     seen = np.bincount(np.minimum(drawn, cut), minlength=cut + 1)
     wanted = np.append(expected[:cut], expected[cut:].sum())
-    assert chisquare(seen, wanted).pvalue > 1e-6
+    assert chisquare(seen, wanted).pvalue > 1e-8
 
 
 def test_one_entry_is_discrete_laplace():

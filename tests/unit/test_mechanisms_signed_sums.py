@@ -103,7 +103,7 @@ def test_every_point_of_a_ball_is_equally_likely(monkeypatch, dimension, largest
 
 @pytest.mark.parametrize("noise", [SimulatedNoise(0), SecureNoise()], ids=["simulated", "secure"])
 def test_integers_as_drawn(noise):
-    """False alarm 1e-6: SecureNoise has no seed."""
+    """False alarm 1e-8: SecureNoise has no seed."""
     count, scale = 3000, 1.2
     points = list(itertools.product(range(-15, 16), repeat=2))
     norms = signed_sums_norm(np.array(points, dtype=float))
@@ -114,7 +114,7 @@ def test_integers_as_drawn(noise):
     expected = [count * weights[z] / total for z in near]
     found = [seen[z] for z in near]
     result = chisquare([*found, count - sum(found)], [*expected, count - sum(expected)])
-    assert result.pvalue > 1e-6
+    assert result.pvalue > 1e-8
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5, 10])

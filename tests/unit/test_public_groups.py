@@ -123,6 +123,20 @@ def test_an_empty_private_group_does_not_fail(name):
 
 
 @pytest.mark.parametrize("name", PRIVATE)
+def test_a_bad_value_does_not_say_which_group_it_is_in(name):
+    """The message is the same, whoever's value is missing."""
+    column = ALL[name][1]
+    said = set()
+    for place in (0, N - 1):
+        values = list(COLUMNS[column])
+        values[place] = None if isinstance(values[place], str) else float("nan")
+        with pytest.raises(DataError, match="x or y") as error:
+            run(name, COLUMNS | {column: values}, group="arm")
+        said.add(str(error.value))
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("name", PRIVATE)
 def test_the_data_does_not_say_whether_a_label_is_mistyped(name):
     with pytest.raises(ParameterError, match="'c' is not a category of column 'arm'"):
         run(name, COLUMNS, group="arm", groups=("c", "rest"))

@@ -16,10 +16,12 @@ from tests.curators import CONFIG, request
 from tests.services import Service, serving
 
 GUARDED = [
+    ("GET", "/metrics"),
     ("GET", "/me"),
     ("GET", "/questions"),
     ("GET", "/datasets"),
     ("GET", "/datasets/people"),
+    ("GET", "/facts/people"),
     ("POST", "/price"),
     ("POST", "/run"),
     ("GET", "/jobs"),
@@ -51,7 +53,7 @@ def test_every_place_is_listed(service):
     paths = service.client.get("/api/v1/openapi.json").json()["paths"]
     offered = {(m.upper(), p.removeprefix("/api/v1")) for p, ways in paths.items() for m in ways}
     tried = {(m, p.partition("?")[0].replace("abc", "{number}")) for m, p in GUARDED}
-    tried = {(m, p.replace("/datasets/people", "/datasets/{name}")) for m, p in tried}
+    tried = {(m, p.replace("people", "{name}")) for m, p in tried}
     assert offered - tried == {("GET", "/health")}
 
 
@@ -200,6 +202,16 @@ def test_tokens_are_made_and_revoked(service):
     assert service.client.delete(place, headers=service.headers("carol")).status_code == 404
     assert service.post("/tokens", {"name": "nobody"}, "carol").status_code == 422
     assert service.post("/tokens", {"name": "bob", "scopes": ["all"]}, "carol").status_code == 422
+
+
+def test_facts_for_the_public(service, tmp_path):
+    assert service.get("/facts/people").json()["epsilon"] == "3"
+    assert service.get("/facts/other").status_code == 404
+    with serving(tmp_path, CONFIG + "\n[service]\nopen_facts = true\n") as open_to_all:
+        told = open_to_all.get("/facts/people", None)
+        assert "number of rows" in told.json()["public"][0]
+        assert not {"ada", "bob"} & set(told.text.split('"'))
+        assert open_to_all.get("/facts/other", None).status_code == 404
 
 
 def test_a_person_cannot_ask_without_end(tmp_path):

@@ -15,7 +15,8 @@ from privatest.core.validation import one_of
 from privatest.custom.space import Rows, Scheme
 from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
-from privatest.data.samples import TwoSamples, encode_pairs, encode_samples
+from privatest.data.samples import TwoSamples, beside, encode_pairs, encode_samples
+from privatest.engines.shuffled import secret_subsets
 
 __all__ = ["TwoSides", "as_columns", "read_sides"]
 
@@ -40,13 +41,21 @@ class TwoSides:
 
     def subsets(self, count: int, noise: NoiseSource) -> Iterator[tuple[Rows, Rows]]:
         """Cut the rows, in a secret order, into subsets of nearly equal sizes; yield copies."""
-        orders = self.samples.secret_orders(noise, paired=self.paired)
-        x, y = self.samples.x.rows, self.samples.y.rows
-        if self.samples.x.units == "own":
-            x, y = as_columns(x), as_columns(y)
-        parts = (np.array_split(order, count) for order in orders)
-        for left, right in zip(*parts, strict=True):
-            yield x[left], y[right]
+        for left, right in self._parts(count, noise):
+            if self.samples.x.units == "own":
+                yield as_columns(left), as_columns(right)
+            else:
+                yield left, right
+
+    def _parts(self, count: int, noise: NoiseSource) -> Iterator[tuple[Rows, Rows]]:
+        if not self.paired:
+            yield from zip(
+                *(secret_subsets(side, count, noise) for side in self.samples), strict=True
+            )
+            return
+        width = self.samples.x.width
+        for rows in secret_subsets(beside(*self.samples), count, noise):
+            yield np.ascontiguousarray(rows[:, :width]), np.ascontiguousarray(rows[:, width:])
 
 
 def as_columns(rows: Rows) -> Rows:

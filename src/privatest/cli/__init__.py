@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from privatest import __version__
+from privatest.cli.audit import audit
 from privatest.cli.check import check
 from privatest.cli.curator import curator as curator_app
 from privatest.cli.demo import demo
@@ -25,6 +26,7 @@ from privatest.cli.mean import mean
 from privatest.cli.output import OutputError, flush, make_forgiving, print_error, silence
 from privatest.cli.paired import paired
 from privatest.cli.places import reading
+from privatest.cli.plan import app as plan_app
 from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.schema import schema
@@ -51,11 +53,13 @@ app.command("query")(query)
 app.command("plan-share")(plan_share)
 app.command("share")(reading(share))
 app.command("compare")(compare)
+app.add_typer(plan_app, name="plan")
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(curator_app, name="curator")
 app.command("serve")(serve)
 app.command("schema")(reading(schema))
 app.command("check")(reading(check))
+app.command("audit")(audit)
 app.command("demo")(demo)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli.files import check_picture, draw
-from privatest.cli.output import passes, print_result, progress, working
+from privatest.cli.output import passes, print_note, print_result, progress, working
 from privatest.cli.places import check
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
@@ -19,6 +19,8 @@ from privatest.data.source import Source
 
 if TYPE_CHECKING:
     from privatest.questions import Prepared, Request, Result
+
+PLANNED = ("two-sample", "independence", "paired")
 
 __all__ = ["answer", "describe", "public_words", "read_locations"]
 
@@ -64,9 +66,12 @@ def answer(
     def rehearsal() -> None:
         with working("Rehearsing on made-up rows ..."):
             sizes = _public_sizes(prepared, files)
+            hint = "" if as_json else _hint(prepared, sizes)
             rehearse(prepared, sizes)
             if any(file.passes(prepared.names) for file in files):
                 rehearse_sizes(prepared, sizes)
+        if hint:  # before anything is charged or read: it knows public numbers only
+            print_note(hint)
 
     full = prepared.asked | dict(told or {})
     with spending(
@@ -92,6 +97,28 @@ def answer(
             print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
     if plot is not None:
         draw(result, plot, request)
+
+
+def _hint(prepared: Prepared, sizes: Sequence[int]) -> str:
+    """Return a sentence on a test that would see far more at these public sizes, or nothing."""
+    from privatest.planning.fitting import column_types  # noqa: PLC0415
+    from privatest.planning.hints import better_test  # noqa: PLC0415
+
+    request, schema, grouping = prepared.request, prepared.schema, prepared.grouping
+    if request.question not in PLANNED or request.options or "each_column" in request.parts:
+        return ""
+    count = len(prepared.names) - (grouping is not None)
+    rows = 1 if schema is None else schema.rows_per_person
+    private = prepared.arguments.get("adjacency") == "row"
+    return better_test(
+        request.question,
+        request.method,
+        sizes,
+        column_types(count if schema is None else schema),
+        epsilon=float(request.budget.epsilon) / rows,
+        delta=float(request.budget.delta),
+        membership="private" if private else "public",
+    )
 
 
 def _run(prepared: Prepared, tables: Sequence[Any]) -> Result:

@@ -46,7 +46,7 @@ def check(
     \b
     Example:
       privatest check visits.csv --bounds visits=0:80 --bounds age=0:100
-      privatest check visits.csv --group plan --groups basic rest \\
+      privatest check visits.csv --group plan --groups basic plus \\
         --bounds visits=0:80
     """
     from privatest.data.grouping import Grouping  # noqa: PLC0415

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
+from privatest.cli.calibrate import calibrate
+from privatest.cli.curator_care import ConfigFile, renew, revoke
 from privatest.cli.output import Page, paid, print_error, print_json, print_result, working
 from privatest.cli.tokens import list_tokens, make_token, revoke_token
 from privatest.core.errors import LedgerMissing, ParameterError
@@ -18,7 +20,7 @@ from privatest.core.errors import LedgerMissing, ParameterError
 if TYPE_CHECKING:
     from privatest.curator import Price
 
-__all__ = ["curator"]
+__all__ = ["ConfigFile", "curator"]
 
 curator = typer.Typer(
     no_args_is_help=True,
@@ -29,10 +31,6 @@ curator.command("token")(make_token)
 curator.command("tokens")(list_tokens)
 curator.command("revoke-token")(revoke_token)
 
-ConfigFile = Annotated[
-    Path,
-    typer.Option("--config", metavar="FILE", help="The curator's file."),
-]
 # There is no such argument: it is read to say so, and to allow the usual sign for standard input.
 Place = Annotated[str, typer.Argument(metavar="[-]", hidden=True, show_default=False)]
 Analyst = Annotated[
@@ -138,6 +136,49 @@ def register(
             page.line("All data sets are registered.")
 
 
+@curator.command("facts")
+def facts(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A data set.", show_default=False)],
+    config: ConfigFile = _DEFAULT,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.html", help="Write a page.", show_default=False
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say how a data set is protected, for the public: no row, no answer, no name.
+
+    The terms are those of NIST SP 800-226.
+
+    \b
+    Example:
+      privatest curator facts visits -o visits-facts.html
+    """
+    from privatest.core.documents import write_text  # noqa: PLC0415
+    from privatest.curator import Curator  # noqa: PLC0415
+    from privatest.curator.facts import facts_page  # noqa: PLC0415
+
+    with Curator.open(config) as opened:
+        found = opened.facts(name)
+    if output is not None:
+        try:
+            write_text(output, facts_page(found))
+        except OSError as error:
+            raise ParameterError(f"{output} cannot be written: {error.strerror}.") from None
+    if as_json:
+        print_json(found)
+        return
+    page = Page()
+    for word, value in found.items():
+        shown = ", ".join(value) if isinstance(value, (list, dict)) else value
+        page.line(f"{word.replace('_', ' ')}: {shown}")
+
+
+curator.command("calibrate")(calibrate)
+
+
 @curator.command("run")
 def run(
     place: Place = "-",
@@ -151,8 +192,9 @@ def run(
 ) -> None:
     """Answer a request, read from standard input, and charge its budget.
 
-    An identical request of the same analyst is answered from the record, at no
-    cost.
+    It reads the data, so it needs the custodian's own rights, and believes what
+    --analyst says: run it yourself, or from a service that knows who asks. An
+    identical request of the same analyst is answered from the record, at no cost.
 
     \b
     Example:
@@ -198,6 +240,10 @@ def price(
     document = _read(place)
     with Curator.open(config) as opened:
         _print_price(opened.price(document, analyst=analyst), as_json=as_json)
+
+
+for _command in (revoke, renew):
+    curator.command()(_command)
 
 
 def _print_price(found: Price, *, as_json: bool) -> None:

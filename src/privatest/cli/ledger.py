@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.ledger_care import backup, export, verify
+from privatest.cli.ledger_care import export, verify
+from privatest.cli.ledger_copies import Reason, backup, head, restore, user
 from privatest.cli.output import Page, print_json, print_result
 from privatest.cli.spending import LedgerOption, existing_ledger, open_ledger
 from privatest.core.errors import ParameterError, PrivatestError
@@ -110,10 +111,20 @@ def set_(
     *,
     epsilon: NewEpsilon = None,
     delta: NewDelta = None,
+    analyst: Annotated[
+        str | None,
+        typer.Option(
+            "--analyst",
+            metavar="NAME",
+            help="Change this analyst's part of the budget.",
+            show_default="the data set's",
+        ),
+    ] = None,
+    reason: Reason = "",
     ledger: LedgerOption = None,
     as_json: options.Json = False,
 ) -> None:
-    """Raise or lower the budget of a data set; what is not given stays.
+    """Raise or lower the budget of a data set, or of an analyst; what is not given stays.
 
     The change is an entry of the record, which keeps the old budget too. A raised
     budget promises people less: do it rarely. No budget can be set below what
@@ -122,25 +133,29 @@ def set_(
     \b
     Example:
       privatest ledger init visits --epsilon 3
-      privatest ledger set visits --delta 1e-5
+      privatest ledger set visits --delta 1e-5 --reason "approved by the board"
     """
     if epsilon is None and delta is None:
         raise ParameterError("pass --epsilon, --delta or both.")
     with existing_ledger(ledger) as book:
-        before = _totals(book, name).account.budget
+        before = _account(_totals(book, name), analyst).budget
         after = Budget(
             before.epsilon if epsilon is None else epsilon, before.delta if delta is None else delta
         )
-        if after != before:
-            book.set_budget(name, after, below_spent=False)
+        words = f"{reason} (by {user()})" if reason and user() else reason
+        if after != before and analyst is None:
+            book.set_budget(name, after, below_spent=False, reason=words)
+        elif after != before and analyst is not None:
+            book.set_analyst(name, analyst, after, below_spent=False, reason=words)
         totals = book.totals(name)
     if as_json:
         old = {"epsilon": f"{before.epsilon:f}", "delta": f"{before.delta:f}"}
         print_json(totals.to_dict() | {"before": old})
         return
     page = Page()
-    page.line(f"{name} now has a budget of {after}; it was {before}.")
-    page.line(bar(name, totals.account))
+    who = name if analyst is None else f"{analyst} on {name}"
+    page.line(f"{who} now has a budget of {after}; it was {before}.")
+    page.line(bar(name if analyst is None else f"  {analyst}", _account(totals, analyst)))
 
 
 @app.command()
@@ -246,7 +261,7 @@ def answer(
     )
 
 
-for _command in (verify, backup, export):
+for _command in (verify, head, backup, restore, export):
     app.command()(_command)
 
 
@@ -259,6 +274,16 @@ def _totals(book: Ledger, name: str) -> Totals:
     return book.totals(name)
 
 
+def _account(totals: Totals, analyst: str | None) -> Account:
+    if analyst is None:
+        return totals.account
+    if analyst not in totals.analysts or totals.analysts[analyst].closed:
+        known = [name for name, account in totals.analysts.items() if not account.closed]
+        there = f"it has: {', '.join(known)}" if known else "it has none"
+        raise ParameterError(f"{totals.dataset!r} has no analyst {analyst!r}; {there}.")
+    return totals.analysts[analyst]
+
+
 def bar(label: str, account: Account) -> str:
     """Draw how much of a budget is spent."""
     used = float(account.used)
@@ -267,6 +292,8 @@ def bar(label: str, account: Account) -> str:
     cost = f"epsilon {float(spent.epsilon):g} of {float(account.budget.epsilon):g}"
     if account.budget.delta:
         cost += f", delta {float(spent.delta):g} of {float(account.budget.delta):g}"
+    if account.closed:
+        cost += ", closed"
     return f"{label:<20} {'█' * filled}{'░' * (_BAR - filled)} {100 * used:5.1f}%  {cost}"
 
 
@@ -281,9 +308,24 @@ def details(body: Mapping[str, Any]) -> str:
     parts += [f"{name} {amount}" for name, amount in costs.items() if amount != "0"]
     if body.get("kind") == "reserved":
         parts.append(words_of(body.get("asked")))
+    told = [name for name in ("of", "to", "since") if isinstance(body.get(name), str)]
+    parts += [f"{name} {_plain(body[name])}" for name in told]
+    if body.get("revoked"):
+        parts.append("revoked")
+    if body.get("kind") == "restored":
+        parts.append(_restored(body))
     if body.get("reason"):
         parts.append(_plain(body["reason"]))
     return ", ".join(parts)
+
+
+def _restored(body: Mapping[str, Any]) -> str:
+    """Return how far a ledger went back."""
+    if body.get("unknown"):
+        return "from a backup; what was lost is not known"
+    carried = body.get("carried", {})
+    cost = carried.get("epsilon", "") if isinstance(carried, Mapping) else ""
+    return f"{_plain(body.get('entries'))} entries lost, epsilon {_amount(cost)} stays spent"
 
 
 def words_of(asked: object) -> str:

@@ -1,4 +1,4 @@
-"""``privatest ledger verify``, ``backup`` and ``export``: looking after the record."""
+"""``privatest ledger verify`` and ``export``: looking after the record."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
+from privatest.cli.ledger_copies import KeyFile
 from privatest.cli.output import Page, print_json, print_note
 from privatest.cli.spending import LedgerOption, existing_ledger
 from privatest.core.documents import JSON_FORMAT, write_text
@@ -19,7 +20,7 @@ from privatest.core.errors import ParameterError
 if TYPE_CHECKING:
     from privatest.ledger import Head
 
-__all__ = ["backup", "export", "verify"]
+__all__ = ["export", "verify"]
 
 _LOG = (
     "A log lies beside the ledger's file, and entries may be in it alone: a copy of the file made "
@@ -45,7 +46,7 @@ KnownHeads = Annotated[
     typer.Option(
         "--heads",
         metavar="FILE",
-        help="Hashes that --save wrote; every chain must lead there.",
+        help="Hashes that --save or head --append wrote; every chain must lead there.",
         exists=True,
         dir_okay=False,
         show_default=False,
@@ -68,6 +69,7 @@ def verify(
     head: KnownHead = None,
     heads: KnownHeads = None,
     save: SaveHeads = None,
+    key: KeyFile = None,
     ledger: LedgerOption = None,
     as_json: options.Json = False,
 ) -> None:
@@ -75,13 +77,14 @@ def verify(
 
     Every entry is chained to the one before it, and all sums are computed again.
     Keep the hashes that are printed somewhere else and pass them the next time: a
-    ledger that was cut, rewritten or replaced does not lead to them.
+    ledger that was cut, rewritten or replaced does not lead to them. The exit code
+    is 0 only if all is well.
 
     \b
     Example:
       privatest ledger verify --save heads.json
     """
-    known = _known(head or [], [file for file in (heads, save) if file is not None])
+    known = _known(head or [], [file for file in (heads, save) if file is not None], key)
     with existing_ledger(ledger) as book:
         log = book.unfolded_log()
         found = [book.verify(each) for each in known or [{}]][-1]
@@ -102,34 +105,6 @@ def verify(
         page.line(_UNCOMPARED)
     if log:
         print_note(_LOG)
-
-
-def backup(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="New file to write.", show_default=False)
-    ],
-    *,
-    ledger: LedgerOption = None,
-    as_json: options.Json = False,
-) -> None:
-    """Copy the whole ledger to a new file, and verify the copy.
-
-    It may be in use meanwhile. Copying the file with cp can forget the newest
-    entries, which are in a log beside it. The copy holds answers and is readable
-    by its owner only. A ledger in PostgreSQL is backed up with pg_dump.
-
-    \b
-    Example:
-      privatest ledger backup ledger-copy.db
-    """
-    with existing_ledger(ledger) as book:
-        found = book.backup(file)
-    entries = sum(head.sequence for head in found.values())
-    if as_json:
-        rows = {name: {"sequence": h.sequence, "hash": h.hash} for name, h in found.items()}
-        print_json({"file": str(file), "entries": entries, "heads": rows})
-    else:
-        Page().line(f"{entries:,} entries copied to {file} and verified; readable by you only.")
 
 
 def export(
@@ -161,9 +136,11 @@ def export(
         Page().line(f"{count:,} entries written to {file}, readable by you only: it has answers.")
 
 
-def _known(given: Sequence[str], files: Sequence[Path]) -> list[Mapping[str, Head | str]]:
+def _known(
+    given: Sequence[str], files: Sequence[Path], key: Path | None
+) -> list[Mapping[str, Head | str]]:
     """Return all sets of hashes that were kept: the ledger must agree with each of them."""
-    sets: list[Mapping[str, Head | str]] = [_read(file) for file in files if file.exists()]
+    sets: list[Mapping[str, Head | str]] = [_read(file, key) for file in files if file.exists()]
     typed: dict[str, Head | str] = {}
     for text in given:
         name, _, digits = text.rpartition("=")
@@ -173,9 +150,12 @@ def _known(given: Sequence[str], files: Sequence[Path]) -> list[Mapping[str, Hea
     return [known for i, known in enumerate([*sets, typed]) if known and known not in sets[:i]]
 
 
-def _read(file: Path) -> dict[str, Head | str]:
+def _read(file: Path, key: Path | None) -> dict[str, Head | str]:
     from privatest.ledger import Head  # noqa: PLC0415
+    from privatest.ledger.heads import key_from, read_heads  # noqa: PLC0415
 
+    if key is not None or _has_lines(file):
+        return {**read_heads(file, None if key is None else key_from(key))}
     try:
         document: Any = json.loads(file.read_text(encoding="utf-8"))
         found: dict[str, Head | str] = {
@@ -189,6 +169,15 @@ def _read(file: Path) -> dict[str, Head | str]:
             f"{file.name!r} does not hold hashes that `privatest ledger verify --save` wrote."
         ) from None
     return found
+
+
+def _has_lines(file: Path) -> bool:
+    """Return whether head --append wrote a file: each of its lines is a document."""
+    try:
+        with file.open(encoding="utf-8") as stream:
+            return '"body":' in stream.readline()
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _write(file: Path, document: dict[str, Any]) -> None:

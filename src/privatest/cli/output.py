@@ -170,12 +170,9 @@ def print_result(
     from privatest.core.results import Decision  # noqa: PLC0415
 
     if as_json:
-        said = {"guarantee": result.guarantee}
-        if isinstance(result, Decision):
-            said |= {"verdict": result.verdict}
-        if label == "compared" or isinstance(result, Decision):
-            said |= {"compared": compared}
-        print_json(result.to_dict() | said | dict(more or {}))
+        from privatest.questions.results import result_document  # noqa: PLC0415
+
+        print_json(result_document(result, compared, label) | dict(more or {}))
         return
     page = Page()
     if not isinstance(result, Decision):
@@ -191,6 +188,8 @@ def print_result(
     if result.adjacency == "row":
         total = sum(result.sizes.values())
         page.line(f"Group sizes are private; only the total of {total:,} rows is shown.")
+    if result.noise_note:
+        page.line(result.noise_note)
 
 
 class Page:

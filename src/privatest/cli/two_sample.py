@@ -70,7 +70,7 @@ def two_sample(
 
     \b
     Example:
-      privatest two-sample visits.csv --group plan --groups basic rest \\
+      privatest two-sample visits.csv --group plan --groups basic plus \\
         --bounds visits=0:80 --epsilon 1
     """
     from privatest.questions import Request  # noqa: PLC0415

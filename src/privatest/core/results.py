@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.chance import noise_line, noise_ratio, quiet
 from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import EstimateTable, estimate_table, interval_level
 from privatest.core.intervals import Interval, confidence
@@ -112,6 +113,21 @@ class Decision(Released):
         words = None if set(self.sizes) == {"n"} else _ADJACENCY_WORDS[self.adjacency]
         return privacy_sentence(self.spent, self.unit, self.simulated, neighbours=words)
 
+    @property
+    def noise_to_chance(self) -> float | None:
+        """How many times sampling error the noise is, from public numbers; None if unknown."""
+        epsilon, delta = self.spent.as_floats
+        private = self.adjacency == "row"
+        return noise_ratio(
+            self.method, self.sizes, epsilon, delta, private_groups=private, unit=self.unit
+        )
+
+    @property
+    def noise_note(self) -> str:
+        """The line that says so, or nothing."""
+        ratio = self.noise_to_chance
+        return "" if ratio is None or quiet() else noise_line(ratio)
+
     def facts(self) -> dict[str, str]:
         """Lines of the printed table."""
         return {
@@ -134,7 +150,8 @@ class Decision(Released):
         """Print the verdict, the facts, the estimates and the guarantee."""
         rows = [f"  {name:<9} {text}" for name, text in self.facts().items()]
         estimates = [f"  {line}" for line in self.estimate_lines()]
-        return "\n".join([self.verdict, *rows, *estimates, self.guarantee])
+        notes = [self.noise_note] if self.noise_note else []
+        return "\n".join([self.verdict, *rows, *estimates, self.guarantee, *notes])
 
     def _repr_html_(self) -> str:
         parts = [html_table(self.facts().items())]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 
-__all__ = ["SecretBins", "row_coins", "secret_bins", "secret_pair_bins"]
+__all__ = ["SecretBins", "row_coins", "secret_bins", "secret_order", "secret_pair_bins"]
 
 KEYS_PER_DIGEST = 1 << 16
 _TOP = np.uint64(48)  # the highest 16 bits say nearly always which bin it is
@@ -65,6 +65,21 @@ class SecretBins:
         mine = np.flatnonzero(keys < self.cuts[0])
         return mine, keys[mine]
 
+    def between(self, start: int, stop: int, bins: range) -> tuple[NDArray[np.intp], Keys]:
+        """Return which of rows ``start`` to ``stop`` are in neighbouring bins, and their keys."""
+        keys = self.keys(start, stop)
+        mine = np.ones(len(keys), dtype=np.bool_)
+        if bins.start > 0:
+            mine &= keys >= self.cuts[bins.start - 1]
+        if bins.stop < self.count:
+            mine &= keys < self.cuts[bins.stop - 1]
+        found = np.flatnonzero(mine)
+        return found, keys[found]
+
+    def order(self, keys: Keys, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the order of rows with these keys and numbers."""
+        return _order(self.secret, keys, rows)
+
 
 def secret_bins(sizes: Sequence[int], noise: NoiseSource) -> SecretBins:
     """Put sum(sizes) rows into bins of these sizes, each way with the same probability.
@@ -77,6 +92,30 @@ def secret_bins(sizes: Sequence[int], noise: NoiseSource) -> SecretBins:
         if cuts is not None:
             return SecretBins(secret, 0, cuts, _bin_of(cuts, total))
     raise AssertionError  # there is no end of secrets
+
+
+def secret_order(total: int, noise: NoiseSource) -> NDArray[np.intp]:
+    """Return rows in the order of their keys: that of :func:`secret_bins` with the same noise."""
+    secret = next(_secrets(noise))
+    keys = np.concatenate([np.empty(0, np.uint64), *_pieces(secret, 0, total)])
+    return _order(secret, keys, np.arange(total))
+
+
+def _order(secret: bytes, keys: Keys, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Sort keys; where they are equal, a hash of each row's number decides, not its place."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    same = np.flatnonzero(ordered[1:] == ordered[:-1])
+    for key in np.unique(ordered[same]):
+        first, last = (int(np.searchsorted(ordered, key, side=side)) for side in ("left", "right"))
+        tied = order[first:last]
+        hashes = [_row_hash(secret, int(number)) for number in rows[tied]]
+        order[first:last] = tied[sorted(range(len(tied)), key=hashes.__getitem__)]
+    return order
+
+
+def _row_hash(secret: bytes, row: int) -> bytes:
+    return hashlib.shake_256(secret + b"row" + row.to_bytes(8, "little")).digest(32)
 
 
 def secret_pair_bins(

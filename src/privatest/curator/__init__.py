@@ -3,6 +3,7 @@
 from privatest.curator.answers import Answer, Price, RequestFailed
 from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig, Policy
 from privatest.curator.curator import Curator
+from privatest.curator.workers import Reply, Workers
 
 __all__ = [
     "AnalystConfig",
@@ -12,5 +13,7 @@ __all__ = [
     "DatasetConfig",
     "Policy",
     "Price",
+    "Reply",
     "RequestFailed",
+    "Workers",
 ]

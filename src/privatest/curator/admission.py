@@ -60,8 +60,11 @@ def read_request(asked: Request | Mapping[str, Any]) -> Request:
 
 
 def schema_digest(schema: Schema) -> str:
-    """Return a fingerprint of what a schema says, however its file is written."""
-    return digest(schema.to_toml())
+    """Return a fingerprint of what a schema says, however its file is written.
+
+    Which column has ids is left out: it changes no answer, and may be declared later.
+    """
+    return digest(replace(schema, id_column=None).to_toml())
 
 
 def admit(request: Request, dataset: DatasetConfig) -> Prepared:

@@ -10,18 +10,24 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 from typing import Any
 
 from privatest.core.errors import PrivatestError
 from privatest.core.privacy import Budget
 from privatest.questions import Result
+from privatest.questions.results import result_document
 
-__all__ = ["Answer", "Price", "RequestFailed", "log_failure"]
+__all__ = ["Answer", "Price", "Rehearsal", "RequestFailed", "log_failure"]
 
 _MOST_CAUSES = 8
+LONGEST_LOG = 1 << 20  # bytes; then a new file is begun
+_LOGS = 5  # older files that are kept
+_STALE = 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +96,33 @@ class Answer:
     recorded: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the document that the command line prints."""
         facts = {"dataset": self.dataset, "id": self.id, "recorded": self.recorded}
-        return self.result.to_dict() | facts
+        return result_document(self.result, self.words, self.label) | facts
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What an answer would look like, from rows that nobody has.
+
+    **Invariant**: no private row had a part in it; it cost nothing and is not in the ledger.
+
+    Attributes
+    ----------
+    dataset, words, label : str
+        As in :class:`Answer`.
+    result : Decision, MeanEstimate or SyntheticData
+        The result for the made-up rows.
+    """
+
+    dataset: str
+    words: str
+    label: str
+    result: Result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, marked."""
+        return self.result.to_dict() | {"dataset": self.dataset, "made_up_rows": True}
 
 
 class RequestFailed(PrivatestError):
@@ -122,14 +152,38 @@ def log_failure(log: Path, number: str, error: BaseException, **facts: str) -> N
     **facts : str
         Public words: the data set, the analyst, what was spent.
     """
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    words = [time, f"id={number}", *(f"{name}={value!r}" for name, value in facts.items())]
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    words = [when, f"id={number}", *(f"{name}={value!r}" for name, value in facts.items())]
     line = " ".join([*words, " caused by ".join(_described(error))]) + "\n"
+    _rotate(log, len(line))
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, line.encode())  # one write, so that lines of processes do not mix
     finally:
         os.close(descriptor)
+
+
+def _rotate(log: Path, more: int) -> None:
+    """Keep the last files of the log: log, log.1, ... A line being written goes into log.1."""
+    try:
+        if log.stat().st_size + more <= LONGEST_LOG:
+            return
+        busy = log.with_name(f"{log.name}.rotating")
+        with suppress(FileNotFoundError):
+            if time() - busy.stat().st_mtime > _STALE:  # of a process that was killed
+                busy.unlink()
+        os.close(os.open(busy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except OSError:  # there is no log yet, or another process does it
+        return
+    try:
+        if log.stat().st_size + more > LONGEST_LOG:  # nobody did it meanwhile
+            for number in range(_LOGS, 0, -1):
+                older = log.with_name(f"{log.name}.{number}")
+                newer = log if number == 1 else log.with_name(f"{log.name}.{number - 1}")
+                with suppress(FileNotFoundError):
+                    newer.replace(older)
+    finally:
+        busy.unlink(missing_ok=True)
 
 
 def _described(error: BaseException | None) -> Iterator[str]:

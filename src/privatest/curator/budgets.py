@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from privatest.accounting import event_of
-from privatest.core.errors import LedgerError, LedgerMissing
+from privatest.core.errors import LedgerError, LedgerMissing, ParameterError
 from privatest.core.privacy import Budget
 from privatest.curator.admission import categories_of, schema_digest
 from privatest.curator.registration import Registration, load_registrations
-from privatest.ledger import Ledger
+from privatest.ledger import Account, Ledger
 
 if TYPE_CHECKING:
     from privatest.curator.config import AnalystConfig, CuratorConfig, DatasetConfig
@@ -36,14 +36,20 @@ def enter(ledger: Ledger, dataset: DatasetConfig, analysts: Iterable[AnalystConf
     """Enter a data set and its analysts, or change their budgets to what the file says."""
     name, settings = dataset.name, _settings(dataset)
     known = name in ledger.datasets()
+    if known and ledger.totals(name).account.closed:
+        raise ParameterError(_closed(name))
     budget = ledger.totals(name).account.budget if known else dataset.budget
     ledger.create_dataset(name, budget, exist_ok=True, **settings)  # refuses a changed schema
     if budget != dataset.budget:
         ledger.set_budget(name, dataset.budget)
     accounts = ledger.totals(name).analysts
-    for analyst, own in _shares(dataset, analysts):
+    everyone = list(analysts)
+    for analyst, own in _shares(dataset, everyone, accounts):
         if analyst not in accounts or accounts[analyst].budget != own:
             ledger.set_analyst(name, analyst, own)
+    for who in everyone:
+        if who.revoked and who.name in accounts:
+            ledger.revoke(name, who.name)
 
 
 def not_ready(
@@ -63,6 +69,8 @@ def not_ready(
             f"The schema of data set {name!r} differs from the one that its history was made "
             "with. Undo the change, or enter the data under a new name with a new budget."
         )
+    if totals.account.closed:
+        return _closed(name)
     same = (
         totals.composition == settings["composition"]
         and sorted(totals.partition) == sorted(settings["partition"])
@@ -70,7 +78,7 @@ def not_ready(
         and totals.account.budget == dataset.budget
         and all(
             who in totals.analysts and totals.analysts[who].budget == own
-            for who, own in _shares(dataset, analysts)
+            for who, own in _shares(dataset, analysts, totals.analysts)
         )
     )
     if not same:
@@ -101,10 +109,20 @@ def _settings(dataset: DatasetConfig) -> dict[str, Any]:
     }
 
 
+def _closed(name: str) -> str:
+    return (
+        f"Data set {name!r} was closed when its data got another name, under which all that was "
+        "spent counts. Use that one, or a name that was never used."
+    )
+
+
 def _shares(
-    dataset: DatasetConfig, analysts: Iterable[AnalystConfig]
+    dataset: DatasetConfig,
+    analysts: Iterable[AnalystConfig],
+    accounts: Mapping[str, Account],
 ) -> Iterable[tuple[str, Budget]]:
-    """Return what each analyst may spend of a data set."""
+    """Return what each analyst may spend of a data set; who was revoked stays so."""
     for analyst in analysts:
-        if dataset.name in analyst.datasets:
+        revoked = analyst.revoked or (analyst.name in accounts and accounts[analyst.name].closed)
+        if dataset.name in analyst.datasets and not revoked:
             yield analyst.name, analyst.budget or dataset.budget

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
+from privatest.curator.periods import Renewal
 from privatest.curator.service_config import ServiceConfig
 from privatest.data.place import Place
 from privatest.data.schema import Schema
@@ -76,6 +77,8 @@ class DatasetConfig:
         The table of a database.
     workers : Workers or None
         Who reads the rows, if the custodian says so.
+    renew : str, int or None
+        When the budget may be renewed: a period, or a number of days; None is never.
     """
 
     name: str
@@ -88,6 +91,7 @@ class DatasetConfig:
     policy: Policy = Policy()
     table: str | None = None
     workers: Workers | None = None
+    renew: Renewal | None = None
 
     @property
     def place(self) -> Place:
@@ -109,12 +113,15 @@ class AnalystConfig:
         The most that their answers may cost on each of them; None is the data set's own.
     subject : str
         What the issuer of their sign-in calls them.
+    revoked : bool
+        Whether they may not ask any more, nor see what they were answered.
     """
 
     name: str
     datasets: tuple[str, ...]
     budget: Budget | None = None
     subject: str = ""
+    revoked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,11 @@ class CuratorConfig:
     service: ServiceConfig
     datasets: Mapping[str, DatasetConfig] = field(default_factory=dict)
     analysts: Mapping[str, AnalystConfig] = field(default_factory=dict)
+
+    @property
+    def times(self) -> Path:
+        """Response times that the custodian measured, beside the state file."""
+        return self.state.with_name(f"{self.path.stem}.times.json")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CuratorConfig:

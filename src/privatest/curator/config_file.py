@@ -27,6 +27,8 @@ from privatest.curator.config import (
     Problem,
 )
 from privatest.curator.contents import identity
+from privatest.curator.overlaps import covered
+from privatest.curator.periods import checked_renewal
 from privatest.curator.service_config import read_service
 from privatest.curator.toml_lines import Key, line_of, lines_of_keys, syntax_error_line
 from privatest.data.place import Place
@@ -43,7 +45,7 @@ T = TypeVar("T")
 _TOP = ("ledger", "log", "state", "datasets", "analysts", "service")
 _DATASET = (
     *("source", "schema", "epsilon", "delta", "composition", "each_epsilon", "each_delta"),
-    *("partition", "policy", "table", "engine", "scheduler", "threads"),
+    *("partition", "policy", "table", "engine", "scheduler", "threads", "renew"),
 )
 _MOST = {
     "largest_permutations": MOST_PERMUTATIONS,
@@ -51,7 +53,7 @@ _MOST = {
     "largest_work": MOST_WORK,
 }
 _POLICY = ("tests", "largest_epsilon", "largest_delta", *_MOST)
-_ANALYST = ("datasets", "epsilon", "delta", "subject")
+_ANALYST = ("datasets", "epsilon", "delta", "subject", "revoked")
 _LONGEST_NAME = 200
 
 
@@ -175,9 +177,12 @@ class _Reader:
         composition, each = self.composition(key, values, budget)
         partition = self.partition(key, values, schema)
         policy = self.policy(key, budget)
+        renew = None
+        if "renew" in values:
+            renew = self.trying((*key, "renew"), partial(checked_renewal, values["renew"]))
         if len(self.problems) > before or schema is None or budget is None:
             return None
-        settings = (composition, each, partition, policy, table, workers)
+        settings = (composition, each, partition, policy, table, workers, renew)
         return DatasetConfig(name, source, schema, budget, *settings)
 
     def source(self, key: Key, values: Mapping[str, Any]) -> tuple[Path | str, str | None]:
@@ -208,17 +213,21 @@ class _Reader:
         return self.trying((*key, next(iter(given))), lambda: Workers(**given))
 
     def sources(self, datasets: Mapping[str, DatasetConfig]) -> None:
-        """Refuse two data sets on one file, by whatever path: two budgets would add up."""
+        """Refuse two data sets that share a file or a table: two budgets would add up."""
         seen: dict[object, str] = {}
         for name, dataset in datasets.items():
-            which = identity(dataset)
-            first = seen.setdefault(which, name)
-            if first != name:
-                self.note(
-                    ("datasets", name, "source"),
-                    f"source is that of data set {first!r} too: two budgets for the same people "
-                    "add up. Leave one of them out.",
-                )
+            has = covered(dataset)
+            first = next((seen[each] for each in has if each in seen), None)
+            seen |= dict.fromkeys(has - seen.keys(), name)
+            if first is None:
+                continue
+            same = identity(dataset) == identity(datasets[first])
+            what = "is that" if same else "shares files with that"
+            self.note(
+                ("datasets", name, "source"),
+                f"source {what} of data set {first!r} too: two budgets for the same people "
+                "add up. Leave one of them out.",
+            )
 
     def name(self, key: Key) -> None:
         if not 0 < len(key[-1].strip()) <= _LONGEST_NAME or not key[-1].isprintable():
@@ -320,5 +329,8 @@ class _Reader:
         ]
         if tight and budget is not None and not budget.delta:
             self.note(key, f'delta must be given: {tight[0]!r} has composition "tight".')
+        revoked = values.get("revoked", False)
+        if not isinstance(revoked, bool):
+            self.note((*key, "revoked"), "revoked must be true or false.")
         subject = self.text((*key, "subject"), values) if "subject" in values else name
-        return AnalystConfig(name, tuple(listed), budget, subject)
+        return AnalystConfig(name, tuple(listed), budget, subject, revoked is True)

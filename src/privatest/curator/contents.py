@@ -9,22 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privatest.core.errors import PrivatestError
+from privatest.core.errors import ParameterError, PrivatestError
 from privatest.data.place import Place
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.data.scanning.places import File
 
-__all__ = ["fingerprint", "fingerprinting", "identity", "stamp"]
+__all__ = ["fingerprint", "fingerprinting", "identity", "refuse_unreadable", "stamp"]
 
 _PIECE = 1 << 20
+
+
+def refuse_unreadable(dataset: DatasetConfig) -> None:
+    """Say that this user may not read the data, and not that it changed."""
+    place = dataset.source
+    if isinstance(place, Path) and place.exists() and not os.access(place, os.R_OK):
+        raise ParameterError(
+            f"this user may not read the data of {dataset.name!r}. A curator runs with the rights "
+            "of the custodian: analysts ask a service that does."
+        )
 
 
 def identity(dataset: DatasetConfig) -> object:

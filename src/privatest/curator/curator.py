@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,10 +16,14 @@ from privatest.core.errors import BudgetError, LedgerError, ParameterError, Priv
 from privatest.core.privacy import Budget
 from privatest.curator.admission import admit, categories_of, read_request, schema_digest
 from privatest.curator.answering import look, quietly, ready
-from privatest.curator.answers import Answer, Price, RequestFailed, log_failure
+from privatest.curator.answers import Answer, Price, Rehearsal, RequestFailed, log_failure
 from privatest.curator.budgets import changed, enter, not_ready, open_ledger
 from privatest.curator.config import CuratorConfig, DatasetConfig
-from privatest.curator.contents import fingerprinting
+from privatest.curator.contents import fingerprinting, refuse_unreadable
+from privatest.curator.facts import deployment_facts
+from privatest.curator.overlaps import covered
+from privatest.curator.pace import AT_ONCE, Pace
+from privatest.curator.periods import period_start
 from privatest.curator.registration import (
     Registration,
     load_registrations,
@@ -113,8 +118,16 @@ class Curator:
         return self._ledger
 
     def registration(self, name: str) -> Registration | None:
-        """Return the public facts of a data set, if it can be asked about."""
-        return None if self.not_ready(name) is not None else self._registrations.get(name)
+        """Return the public facts of a data set as it was registered last, if it was."""
+        return self._registrations.get(name)
+
+    def facts(self, name: str) -> dict[str, Any]:
+        """Return what the public may be told of how a data set is protected."""
+        dataset = self._dataset(name)
+        reason = self.not_ready(name)
+        if reason is not None:
+            raise ParameterError(reason)
+        return deployment_facts(dataset, self._ledger.totals(name))
 
     def register(self, name: str) -> Registration:
         """Validate a data set against its schema, and enter it and its analysts in the ledger.
@@ -128,21 +141,81 @@ class Curator:
         known = load_registrations(self.config.state)
         found = register(dataset, next((k.key for k in known.values()), uuid.uuid4().hex))
         self._registrations = known
-        twins = [twin for twin in self.twins(name, found) if twin in self.config.datasets]
-        if twins:
+        twins = self.twins(name, found)
+        shared = [twin for twin in twins if twin in self.config.datasets] or self._sharing(dataset)
+        if shared:
             raise ParameterError(
-                f"{name!r} has the same contents as {twins[0]!r}: two budgets for the same people "
+                f"{name!r} has the same contents as {shared[0]!r}: two budgets for the same people "
                 "add up. Leave one of them out of the file."
             )
         enter(self._ledger, dataset, self.config.analysts.values())
+        for twin in twins:
+            self._link(twin, name)
         save_registration(self.config.state, name, found)
         self._registrations[name] = found
         return found
 
     def twins(self, name: str, registration: Registration) -> list[str]:
-        """Return under which other names the same contents were registered, now or before."""
-        known = self._registrations.items()
-        return [n for n, r in known if n != name and r.contents == registration.contents]
+        """Return under which other names the same contents, or source, were registered."""
+        return [
+            other
+            for other, known in self._registrations.items()
+            if other != name
+            and (
+                known.contents == registration.contents
+                or (known.source == registration.source != "" and other not in self.config.datasets)
+            )
+        ]
+
+    def _sharing(self, dataset: DatasetConfig) -> list[str]:
+        """Return other data sets that have a file of this one, at whatever address."""
+        if not isinstance(dataset.source, str) or dataset.place.is_database:
+            return []  # found when curator.toml was read
+        has = covered(dataset, remote=True)
+        others = (each for each in self.config.datasets.values() if each.name != dataset.name)
+        return [each.name for each in others if has & covered(each, remote=True)]
+
+    def _link(self, old: str, name: str) -> None:
+        """Count what was spent under an old name; it is closed."""
+        if old in self._ledger.datasets() and not self._ledger.totals(old).account.closed:
+            self._ledger.link(old, name)
+
+    def revoke(self, analyst: str, *, undo: bool = False, reason: str = "") -> list[str]:
+        """Let an analyst ask nothing more, of any data set; return those where that changed.
+
+        What was spent stays spent, and what was answered stays on record. With ``undo`` they
+        may ask again, within the budget that they had.
+        """
+        accounts = {
+            name: self._ledger.totals(name).analysts.get(analyst)
+            for name in self._ledger.datasets()
+        }
+        if all(account is None for account in accounts.values()):
+            raise ParameterError(f"the ledger has no analyst {analyst!r}.")
+        changed = []
+        for name, account in accounts.items():
+            if account is None or account.closed != undo:
+                continue
+            if undo:
+                self._ledger.set_analyst(name, analyst, account.budget, reason=reason)
+            else:
+                self._ledger.revoke(name, analyst, reason=reason)
+            changed.append(name)
+        return changed
+
+    def renew(self, name: str) -> bool:
+        """Give a data set its budget anew, if its declared period has begun since the last time.
+
+        Notes
+        -----
+        **Privacy**: the budget then holds for each period; after k periods people are protected by
+        k budgets together, k times epsilon and delta.
+        """
+        rule = self._dataset(name).renew
+        if rule is None:
+            raise ParameterError(f"data set {name!r} declares no period: add renew to the file.")
+        since = period_start(rule, datetime.now(UTC).date())
+        return self._ledger.renew(name, since.isoformat(), reason=f"renew = {rule}")
 
     def not_ready(self, name: str) -> str | None:
         """Return why a data set cannot be asked about, or None if it can."""
@@ -152,6 +225,25 @@ class Curator:
             self._registrations = load_registrations(self.config.state)
             known = self._registrations.get(name)
         return not_ready(self._ledger, dataset, self.config.analysts.values(), known)
+
+    def rehearse(self, request: Request | Mapping[str, Any], *, analyst: str) -> Rehearsal:
+        """Answer a request from made-up rows: uniform over the schema, with the public sizes.
+
+        Parameters
+        ----------
+        request : Request or mapping
+            What would be asked; the budget need not have that much left.
+        analyst : str
+            Who would ask.
+
+        Notes
+        -----
+        **Privacy**: no private row is read, nothing is charged, nothing is recorded. The answer
+        says what a result looks like, and nothing about anybody.
+        """
+        case = self._admitted(request, analyst)
+        result = self._rehearse(case, case.dataset.place)
+        return Rehearsal(case.dataset.name, case.prepared.words, case.prepared.label, result)
 
     def price(
         self, request: Request | Mapping[str, Any], *, analyst: str, afford: bool = False
@@ -174,7 +266,17 @@ class Curator:
             raise self._too_dear(case)
         return price
 
-    def run(self, request: Request | Mapping[str, Any], *, analyst: str) -> Answer:
+    def prepared(self, request: Request | Mapping[str, Any], *, analyst: str) -> Prepared:
+        """Return a request as it would be answered, checked against all that is public."""
+        return self._admitted(request, analyst).prepared
+
+    def run(
+        self,
+        request: Request | Mapping[str, Any],
+        *,
+        analyst: str,
+        pace: Pace = AT_ONCE,
+    ) -> Answer:
         """Answer a request, and charge it.
 
         Parameters
@@ -183,6 +285,8 @@ class Curator:
             What is asked, such as ``{"dataset": "visits", "question": "two-sample", ...}``.
         analyst : str
             Who asks.
+        pace : Pace
+            When to go on; a worker waits for public times, since others may hold a watch.
 
         Raises
         ------
@@ -199,20 +303,19 @@ class Curator:
         to pass another.
         """
         case = self._admitted(request, analyst)
-        place = case.dataset.place
+        recorded = self._recorded(case)
+        if recorded is not None:
+            return recorded
+        if not self._affords(case):
+            raise self._too_dear(case)
+        refuse_unreadable(case.dataset)
+        pace.admitted(case.prepared, case.dataset, case.registration)
+        place = case.dataset.place  # up to here no file was opened
         with fingerprinting(case.dataset, place, case.registration.key) as contents:
-            recorded = self._ledger.recall(case.dataset.name, case.digest)
-            if recorded is None and not self._affords(case):
-                raise self._too_dear(case)
-            if recorded is None:
-                self._rehearse(case, place)
+            self._rehearse(case, place)
             if contents() != case.registration.contents:
                 raise ParameterError(changed(case.dataset.name))
-        if recorded is not None:
-            found = result_from_dict(recorded, case.budget)
-            if found is None:
-                raise LedgerError("The recorded answer cannot be read.")
-            return _answer(case, found, None)
+        pace.reserving()
         reservation = self._ledger.reserve(
             case.dataset.name,
             case.event,
@@ -220,15 +323,29 @@ class Curator:
             request=case.digest,
             budget=case.budget,
             asked=case.prepared.asked,
+            number=pace.number,
         )
         try:
             result = look(case.prepared, case.dataset, place, case.registration)
-            self._ledger.commit(reservation, released=result.to_dict())
+            released = result.to_dict()
+            pace.ending()
+            self._ledger.commit(reservation, released=released)
             return _answer(case, result, reservation.id)
         except Exception as error:
+            pace.ending()
             self._failed(case, reservation.id, error)
         # outside of the except block: there the failure itself would be this one's context
         raise RequestFailed(reservation.id, spent=True)
+
+    def _recorded(self, case: _Admitted) -> Answer | None:
+        """Return what was released before. It is about the contents that are registered."""
+        recorded = self._ledger.recall(case.dataset.name, case.digest)
+        if recorded is None:
+            return None
+        found = result_from_dict(recorded, case.budget)
+        if found is None:
+            raise LedgerError("The recorded answer cannot be read.")
+        return _answer(case, found, None)
 
     def _dataset(self, name: str) -> DatasetConfig:
         if name not in self.config.datasets:
@@ -244,6 +361,8 @@ class Curator:
         if asked.dataset not in who.datasets:  # also for a data set that does not exist
             raise ParameterError(f"analyst {who.name!r} has no data set {asked.dataset!r}.")
         dataset = self._dataset(asked.dataset)
+        if who.revoked or self._is_revoked(dataset.name, who.name):
+            raise ParameterError(f"analyst {who.name!r} may not ask any more.")
         prepared = admit(asked, dataset)
         reason = self.not_ready(dataset.name)
         if reason is not None:
@@ -261,13 +380,18 @@ class Curator:
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
 
-    def _rehearse(self, case: _Admitted, place: Place) -> None:
+    def _is_revoked(self, dataset: str, analyst: str) -> bool:
+        if dataset not in self._ledger.datasets():
+            return False
+        account = self._ledger.totals(dataset).analysts.get(analyst)
+        return account is not None and account.closed
+
+    def _rehearse(self, case: _Admitted, place: Place) -> Result:
         """Run the request on made-up rows, to refuse it before anything is spent."""
         try:
             ready(case.prepared, place, rows_of(case.registration, case.prepared.filters))
             schema = case.dataset.schema.select(case.prepared.reads)
-            quietly(case.prepared, made_up_rows(case.registration, schema))
-            return
+            return quietly(case.prepared, made_up_rows(case.registration, schema))
         except PrivatestError:
             raise  # about the request and public sizes only: the rows were made up
         except Exception as error:
@@ -284,7 +408,7 @@ class Curator:
             f"The request costs more than what is left for analyst {case.analyst!r} on data "
             f"set {case.dataset.name!r}. Nothing was spent.",
             asked={"epsilon": case.budget.epsilon, "delta": case.budget.delta},
-            left={name: min(left[name] for left in lefts) for name in lefts[0]},
+            left={name: min(left[name] for left in lefts) for name in lefts[0] if name in lefts[1]},
         )
 
     def _affords(self, case: _Admitted) -> bool:

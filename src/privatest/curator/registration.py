@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.documents import write_text
+from privatest.core.documents import digest, write_text
 from privatest.core.errors import LedgerError, ParameterError
-from privatest.curator.admission import categories_of, schema_digest
+from privatest.curator.admission import categories_of
 from privatest.curator.contents import fingerprinting, stamp
+from privatest.curator.overlaps import source_name
+from privatest.curator.persons import check_persons
 from privatest.data.place import MOST_HELD
 from privatest.data.samples import encode_sample
 from privatest.data.schema import CategoricalColumn, Schema
@@ -62,6 +64,8 @@ class Registration:
         Columns whose membership is public.
     cells : tuple of tuple of int
         Codes of those columns, and how many rows have them.
+    source : str
+        Where the rows are: the same after a renaming.
     """
 
     schema: str
@@ -71,10 +75,11 @@ class Registration:
     rows: int
     public: tuple[str, ...]
     cells: tuple[tuple[int, ...], ...]
+    source: str = ""
 
     def is_current(self, dataset: DatasetConfig) -> bool:
         """Return whether neither the file nor the schema has changed since."""
-        return self.schema == schema_digest(dataset.schema) and self.stamp == stamp(dataset)
+        return self.schema == _described(dataset.schema) and self.stamp == stamp(dataset)
 
 
 def register(dataset: DatasetConfig, key: str) -> Registration:
@@ -90,12 +95,20 @@ def register(dataset: DatasetConfig, key: str) -> Registration:
     place, schema, before = dataset.place, dataset.schema, stamp(dataset)
     with fingerprinting(dataset, place, key) as contents:
         table = place.read(list(schema.columns), schema.categorical_names)
+        check_persons(place, schema)
         facts = (_streamed_facts if isinstance(table, Source) else _public_facts)(table, schema)
         found = contents()
     if stamp(dataset) != before or not found:
         raise ParameterError(f"the file of {dataset.name} changed while it was read; try again.")
-    digest = schema_digest(schema)
-    return Registration(digest, before, key, found, len(table), *facts)
+    described = _described(schema)
+    return Registration(
+        described, before, key, found, len(table), *facts, source=source_name(dataset)
+    )
+
+
+def _described(schema: Schema) -> str:
+    """Return a fingerprint of all that a schema says: with another id_column, rows are counted."""
+    return digest(schema.to_toml())
 
 
 Facts = tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]
@@ -223,4 +236,5 @@ def _read(values: Mapping[str, Any]) -> Registration:
         int(values["rows"]),
         tuple(map(str, values["public"])),
         tuple(tuple(map(int, cell)) for cell in values["cells"]),
+        str(values.get("source", "")),
     )

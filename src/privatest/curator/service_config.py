@@ -16,7 +16,7 @@ __all__ = ["ServiceConfig", "read_service"]
 
 _COUNTS = {"workers": 2, "requests_per_minute": 120}
 _TEXTS = ("database", "url", "issuer", "client_id", "client_secret", "claim")
-_FLAGS = ("open_history", "open_metrics")
+_FLAGS = ("open_history", "open_metrics", "open_facts")
 _LISTS = ("custodians", "auditors")
 _KNOWN = (*_TEXTS, *_COUNTS, *_FLAGS, *_LISTS)
 _HERE = ("127.0.0.1", "localhost", "::1")
@@ -50,6 +50,8 @@ class ServiceConfig:
         Whether analysts see each other's requests.
     open_metrics : bool
         Whether metrics are shown without a token.
+    open_facts : bool
+        Whether the deployment facts of data sets are shown without a token.
     """
 
     database: str
@@ -64,6 +66,7 @@ class ServiceConfig:
     requests_per_minute: int = _COUNTS["requests_per_minute"]
     open_history: bool = False
     open_metrics: bool = False
+    open_facts: bool = False
 
     @property
     def is_secure(self) -> bool:

@@ -10,7 +10,7 @@ from privatest.curator.config import DatasetConfig
 from privatest.questions import Prepared
 from privatest.questions.each_column import PreparedEach
 
-__all__ = ["limit_work"]
+__all__ = ["count_steps", "limit_work"]
 
 _GRID, _PERMUTATIONS = 6, 999  # bandwidths and permutations where nobody says
 # A kernel's features count as so many; to prepare them takes as long as so many permutations.
@@ -23,7 +23,7 @@ _QUICKER = 4  # sums over rows for all blocks are one matrix product, which is s
 def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
     """Refuse a test by permutations that would take too long."""
     most = dataset.policy.work
-    work = _work(prepared, rows)
+    work = count_steps(prepared, rows)
     if work > most:
         raise ParameterError(
             f"the request takes too much computing: {work:,} steps, and largest_work of "
@@ -32,10 +32,10 @@ def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
         )
 
 
-def _work(prepared: Prepared, rows: int) -> int:
+def count_steps(prepared: Prepared, rows: int) -> int:
     """Return about how many numbers a test looks at; 0 for one that is always quick."""
     if isinstance(prepared, PreparedEach):
-        return sum(_work(each, rows) for each in prepared.columns.values())
+        return sum(count_steps(each, rows) for each in prepared.columns.values())
     entry = prepared.request.entry
     if entry.work and prepared.schema is not None:
         return entry.count_work(prepared.schema, rows)

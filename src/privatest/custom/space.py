@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import privatest.engines  # noqa: F401 -- looks for the scheduler before rows are loaded
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Adjacency
 from privatest.data.bounds import bounds_of_sides

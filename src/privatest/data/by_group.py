@@ -112,14 +112,7 @@ def _grouping(
     if adjacency is not None:
         membership = "private" if adjacency == "row" else "public"
     schema = bounds if isinstance(bounds, Schema) else None
-    found = Grouping.ask(group, schema, labels, membership, several=several)
-    if found.described is None and found.has_rest and found.membership == "private":
-        # with a schema a mistyped label is refused; here only an empty group would tell
-        raise ParameterError(
-            f"groups with 'rest' need a Schema that lists the categories of {group!r}, as a "
-            f"mistyped group would look like an empty one. Or name all groups; or {_PUBLIC}."
-        )
-    return found
+    return Grouping.ask(group, schema, labels, membership, several=several)
 
 
 def _label(value: Any) -> str:
@@ -140,13 +133,11 @@ def _by_group(
     if isinstance(frame, Source):
         read = arranged(source, (*names, grouping.column), "x").names
         samples = split_source(frame.select(read or ()), grouping)
-        if adjacency != "row":  # sizes are public
-            grouping.require_rows([len(sample) > 0 for sample in samples])
+        grouping.require_rows([len(sample) > 0 for sample in samples])
         return Samples(samples, bounds, adjacency)
     chosen = arranged(source, (*names, grouping.column), "x")
     sides = grouping.sides_of(chosen.column(len(names)))
-    if adjacency != "row":
-        grouping.require_rows([(sides == place).any() for place in range(len(grouping.labels))])
+    grouping.require_rows([(sides == place).any() for place in range(len(grouping.labels))])
     values = {}
     for place, name in enumerate(names):
         values[name] = one_column(chosen.column(place), f"column {name!r} of x")

@@ -80,7 +80,15 @@ class Grouping:
             different = len(set(map(label_spelling, groups))) == len(groups)
             if not different or _REST in groups[:-1]:
                 raise ParameterError("groups must be different values, only the last may be rest.")
-            return cls(column, groups, groups[-1] == _REST, membership or "private")
+            has_rest = groups[-1] == _REST
+            if has_rest and membership != "public":
+                # with a schema a mistyped label is refused; here only an empty group would tell
+                raise ParameterError(
+                    f"groups with '{_REST}' need a Schema that lists the categories of {column!r}, "
+                    "as a mistyped group would look like an empty one. Or name all groups; or pass "
+                    "adjacency='one', if everybody may know who is in which group."
+                ).with_flags("Pass --schema FILE, or --membership public.")
+            return cls(column, groups, has_rest, membership or "private")
         if not isinstance(entry, CategoricalColumn):
             raise ParameterError(f"group column {column!r} must be categorical in the schema.")
         membership = membership or entry.membership
@@ -164,7 +172,12 @@ class Grouping:
         return [sides == place for place in range(len(self.labels))]
 
     def require_rows(self, found: Sequence[bool]) -> None:
-        """Refuse an empty group: a mistyped value would give an answer about nobody."""
+        """Refuse an empty group: a mistyped value would give an answer about nobody.
+
+        That a private group is empty is not told.
+        """
+        if self.membership == "private":
+            return
         for label, some in zip(self.labels, found, strict=True):
             if not some:
                 raise DataError(f"column {self.column!r} has no row in group {label!r}.")

@@ -165,7 +165,9 @@ def _beside(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.hstack(parts)
 
 
-def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box") -> TwoSamples:
+def encode_samples(
+    x: object, y: object, bounds: Bounds, *, units: Units = "box", private_groups: bool = False
+) -> TwoSamples:
     """Encode two samples of the same columns.
 
     Parameters
@@ -179,6 +181,8 @@ def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box"
         are taken as they are and must be finite.
     units : {"box", "own"}
         As in :func:`encode_sample`.
+    private_groups : bool
+        Whether it is private in which sample a row is: messages then do not say so.
 
     Returns
     -------
@@ -186,7 +190,8 @@ def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box"
         New arrays; with ``bounds=None`` read-only views where the data has the right form.
         There may be no rows.
     """
-    first, second = read_data(x, "x"), read_data(y, "y")
+    called = ("x or y", "x or y") if private_groups else ("x", "y")
+    first, second = read_data(x, called[0]), read_data(y, called[1])
     by_name = _by_name(bounds)
     if not by_name:
         first, second = _alike(first, second)
@@ -194,7 +199,7 @@ def encode_samples(x: object, y: object, bounds: Bounds, *, units: Units = "box"
     names = tuple(schema.columns) if schema and by_name else first.labels or second.labels
     left, right = (
         Sample(_held(data, table, schema, name, units, by_name=by_name), schema, names, units)
-        for data, table, name in ((x, first, "x"), (y, second, "y"))
+        for data, table, name in zip((x, y), (first, second), called, strict=True)
     )
     return TwoSamples(left, right)
 

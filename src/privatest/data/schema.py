@@ -146,6 +146,8 @@ class Schema:
         Columns that are used, in their order. A table may have others.
     rows_per_person : int
         The most rows that one person has; every sensitivity grows by this factor.
+    id_column : str or None
+        Whose row it is. No test reads it; a curator counts rows by it, at registration.
 
     Examples
     --------
@@ -158,6 +160,7 @@ class Schema:
 
     columns: Mapping[str, Column]
     rows_per_person: int = 1
+    id_column: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse an empty description, and freeze the mapping."""
@@ -168,11 +171,13 @@ class Schema:
             if not isinstance(name, str) or not isinstance(column, Column):
                 reject(f"column {name!r}", "a name with a Numeric- or CategoricalColumn", column)
         integer_at_least("rows_per_person", self.rows_per_person, 1)
+        if (who := self.id_column) is not None and (who in (*given, "") or type(who) is not str):
+            reject("id_column", "the name of a column that is not described: nobody tests it", who)
         object.__setattr__(self, "columns", MappingProxyType(dict(given)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling and copying, which a mapping proxy does not."""
-        return type(self), (dict(self.columns), self.rows_per_person)
+        return type(self), (dict(self.columns), self.rows_per_person, self.id_column)
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Schema:
@@ -191,11 +196,11 @@ class Schema:
             document = tomllib.loads(text)
         except ValueError as error:  # also for an integer of thousands of digits
             raise ParameterError(f"schema is not valid TOML: {error}.") from None
-        _known(document, ("rows_per_person", "columns"))
+        _known(document, ("rows_per_person", "id_column", "columns"))
         columns = document.get("columns")
         if isinstance(columns, dict):
             document["columns"] = {name: _column(name, entry) for name, entry in columns.items()}
-        return cls(document.get("columns", {}), document.get("rows_per_person", 1))
+        return cls(**{"columns": {}} | document)
 
     @classmethod
     def from_bounds(
@@ -238,7 +243,7 @@ class Schema:
         return tuple(name for name in self.columns if hasattr(self.columns[name], "categories"))
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of some columns, in the order of ``names``."""
+        """Return the schema of some columns, in the order of ``names``, without ids."""
         chosen = [names] if isinstance(names, str) else list(names)
         for name in set(chosen) - set(self.columns):
             reject("columns", f"among the declared ones ({listed(self.columns)})", name)
@@ -278,6 +283,7 @@ class Schema:
     def to_toml(self) -> str:
         """Return the schema as TOML; :meth:`from_text` reads it back."""
         parts = [f"rows_per_person = {self.rows_per_person}\n"]
+        parts[0] += "" if self.id_column is None else f"id_column = {_toml(self.id_column)}\n"
         for name, column in self.columns.items():
             keys: dict[str, object]
             if isinstance(column, NumericColumn):

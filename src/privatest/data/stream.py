@@ -14,11 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
-from privatest.data.source import Source
+from privatest.core.secret_order import SecretBins
+from privatest.data.source import Source, Workers
 
-__all__ = ["BLOCK_ROWS", "Held", "Joined", "Stream", "array_blocks", "blocks_of", "source_of"]
+__all__ = [
+    "BEFORE_LOADING",
+    "BLOCK_ROWS",
+    "Arranged",
+    "Held",
+    "Joined",
+    "Shuffled",
+    "Stream",
+    "array_blocks",
+    "blocks_of",
+    "source_of",
+]
 
 BLOCK_ROWS = 1 << 16  # rows of a block; the last one may be shorter
+BEFORE_LOADING: list[Callable[[Workers], None]] = []
+"""What is asked before rows are read into memory: engines refuse workers that do not answer."""
+
 _MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
 
 Blocks = Iterator[tuple[int, NDArray[np.float64]]]
@@ -106,23 +121,133 @@ class Joined:
         return _loaded(self)
 
 
-Held = NDArray[np.float64] | Stream | Joined
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Shuffled:
+    """Rows in a secret order, a slice at a time: all rows are read, and those of a slice are kept.
+
+    Parameters
+    ----------
+    held : Stream or Joined
+        The rows as they are stored.
+    slices : SecretBins
+        Which slice each row is in; within it rows stand in the order of their keys.
+    edges : tuple of int
+        Where slices begin in the secret order, and the number of rows.
+    """
+
+    held: Stream | Joined
+    slices: SecretBins
+    edges: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.held)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.width
+
+    @property
+    def sides(self) -> tuple[Held, ...]:
+        """What the rows are made of."""
+        return (self.held,)
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the place of its first row, and each block, of the slices from start to stop."""
+        rows, order = self.slice(start, stop)
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, rows[order[first - start : min(first + BLOCK_ROWS, stop) - start]]
+
+    def slice(self, start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Read the slices from start to stop; return their rows, and the order of these."""
+        _check_room(stop - start, self.width)
+        wanted = range(self.edges.index(start), self.edges.index(stop))
+        rows = np.empty((stop - start, self.width))
+        keys = np.empty(stop - start, dtype=np.uint64)
+        numbers = np.empty(stop - start, dtype=np.intp)
+        filled = 0
+        for first, block in self.held.blocks(0, len(self)):
+            mine, own = self.slices.between(first, first + len(block), wanted)
+            place = slice(filled, filled + len(mine))
+            rows[place], keys[place], numbers[place] = block[mine], own, first + mine
+            filled += len(mine)
+        return rows, self.slices.order(keys, numbers)
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows, for tests that need them together."""
+        return _loaded(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Arranged:
+    """Rows in memory in another order.
+
+    Parameters
+    ----------
+    held : array or Joined
+        The rows, all of them in memory.
+    order : array of int
+        The numbers of those that there are, in their order.
+    """
+
+    held: NDArray[np.float64] | Joined
+    order: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.order)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.shape[1] if isinstance(self.held, np.ndarray) else self.held.width
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the place of its first row, and each block."""
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, _taken(self.held, self.order[first : min(first + BLOCK_ROWS, stop)])
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows."""
+        return _taken(self.held, self.order)
+
+
+def _taken(held: Any, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return rows in memory by their numbers."""
+    found: NDArray[np.float64]
+    if isinstance(held, Joined):
+        found = held.make(*(_taken(side, numbers) for side in held.sides))
+    else:
+        found = held[numbers]
+    return found
+
+
+Held = NDArray[np.float64] | Stream | Joined | Shuffled | Arranged
 """Rows in memory, or a way to read them."""
 
 
-def _loaded(held: Stream | Joined) -> NDArray[np.float64]:
+def _loaded(held: Stream | Joined | Shuffled) -> NDArray[np.float64]:
     source = source_of(held)
     # the size of a group may be private
     public = len(held) if source is None else source.public_rows
-    if public * held.width > _MOST_LOADED:
-        raise DataError(
-            f"this test holds its rows in memory, and {public:,} rows of {held.width} "
-            "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
-        )
+    _check_room(public, held.width)
+    if source is not None:
+        for check in BEFORE_LOADING:
+            check(source.workers)
     rows = np.empty((len(held), held.width))
     for start, block in held.blocks(0, len(held)):
         rows[start : start + len(block)] = block
     return rows
+
+
+def _check_room(rows: int, width: int) -> None:
+    """Refuse to hold too much; the numbers are public."""
+    if rows * width > _MOST_LOADED:
+        raise DataError(
+            f"this test holds its rows in memory, and {rows:,} rows of {width} "
+            "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
+        )
 
 
 def array_blocks(rows: NDArray[np.float64], start: int, stop: int) -> Blocks:
@@ -143,6 +268,6 @@ def blocks_of(held: Held, start: int, stop: int) -> Blocks:
 
 def source_of(held: Held) -> Source | None:
     """Return where rows are read from, the first place if there are several; None in memory."""
-    if isinstance(held, Joined):
+    if isinstance(held, (Joined, Shuffled)):
         return next(filter(None, map(source_of, held.sides)), None)
     return held.source if isinstance(held, Stream) else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from privatest.data.source import Workers
 from privatest.data.stream import BLOCK_ROWS
@@ -17,7 +17,12 @@ from privatest.engines.summaries import Job, Summary
 
 _FEW = 4 * BLOCK_ROWS  # rows of all samples together that one thread adds up at once
 
-__all__ = ["one_blas_thread", "run", "size"]
+__all__ = ["one_blas_thread", "run", "size", "within_block"]
+
+_THREADED = 1 << 22  # numbers, or products of them by the dozen, for which threads are worth it
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 
 
 def size(workers: Workers) -> int:
@@ -37,6 +42,21 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415 -- not needed to import
 
     return ThreadpoolController()
+
+
+def within_block(
+    function: Callable[[Item], Value], items: Iterable[Item], rows: int, work: int
+) -> Iterator[Value]:
+    """Map over parts of a block of rows, in order.
+
+    By threads where all ``rows`` are so few that one of :func:`run` has them all.
+    """
+    threads = os.cpu_count() or 1
+    if threads == 1 or rows > _FEW or work < _THREADED:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(function, items)
 
 
 def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers) -> None:

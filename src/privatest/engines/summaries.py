@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from privatest.data.samples import Sample
 from privatest.data.source import Workers
-from privatest.data.stream import BLOCK_ROWS, Held, blocks_of, source_of
+from privatest.data.stream import BLOCK_ROWS, Held, Shuffled, blocks_of, source_of
 
-__all__ = ["FixedPoint", "Job", "Summary", "fixed_rounding", "jobs_of", "summarise"]
+__all__ = ["FixedPoint", "Job", "Summary", "engine_of", "fixed_rounding", "jobs_of", "summarise"]
 
 _LEAST, _MOST = 4, 64  # blocks of a job: worth sending, and not much to do again
 _JOBS_EACH = 8  # for each worker, so that none waits long for the others
@@ -108,7 +108,9 @@ def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> l
     blocks = total // (BLOCK_ROWS * _JOBS_EACH * at_once)
     step = min(max(blocks, _LEAST), _MOST) * BLOCK_ROWS
     source = source_of(held)
-    if source is None:
+    if isinstance(held, Shuffled):
+        cuts = list(held.edges)
+    elif source is None:
         cuts = [*(range(0, total, step) or [0]), total]
     else:
         cuts = [0]
@@ -130,10 +132,7 @@ def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
         The rows, and what makes an empty summary of them. The function travels to other
         processes, where the rows are read by them.
     """
-    from privatest.engines import dask, local  # noqa: PLC0415 -- they need what is above
-
-    workers = _workers([sample for sample, _ in asked])
-    engine: Any = dask if workers.engine == "dask" else local
+    engine, workers = engine_of([sample for sample, _ in asked])
     at_once = engine.size(workers)
     found: list[Any] = [empty() for _, empty in asked]
     jobs = [
@@ -145,7 +144,10 @@ def summarise(*asked: tuple[Sample, Callable[[], Made]]) -> list[Made]:
     return found
 
 
-def _workers(samples: Sequence[Sample]) -> Workers:
-    """Return who works for the first sample that is not in memory."""
+def engine_of(samples: Sequence[Sample]) -> tuple[Any, Workers]:
+    """Return who works for the first sample that is not in memory, and their module before it."""
+    from privatest.engines import dask, local  # noqa: PLC0415 -- they need what is above
+
     sources = filter(None, (source_of(sample.held) for sample in samples))
-    return next((source.workers for source in sources), Workers())
+    workers = next((source.workers for source in sources), Workers())
+    return (dask if workers.engine == "dask" else local), workers

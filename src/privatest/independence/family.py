@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import PermutationSensitivity
+from privatest.core.secret_order import secret_order
 from privatest.data.domain import Domain
+from privatest.data.samples import beside
+from privatest.engines.shuffled import in_secret_order
 from privatest.independence.plan import FUNCTIONS, Plan, side_features
 from privatest.kernels.additive import additive, additive_moments
-from privatest.kernels.shared import Basis, SharedFeatures
+from privatest.kernels.shared import SharedFeatures
 from privatest.mechanisms.family import NullLaw
+from privatest.statistics.cross_sums import Bases, Products, cross_sums
 from privatest.statistics.dependence import (
     Functions,
     covariance_moments,
@@ -27,16 +31,13 @@ from privatest.statistics.dependence import (
 )
 from privatest.statistics.hsic import hsic_sensitivity, hsic_u_sensitivity, permuted_hsic_exact
 from privatest.statistics.hsic_features import (
-    Covariances,
     block_shuffles,
-    permuted_covariances,
+    feature_bases,
     permuted_hsic_features,
-    summation_error,
 )
 from privatest.statistics.hsic_swaps import (
     pair_signs,
     swapped_covariance_sensitivity,
-    swapped_covariances,
     swapped_hsic_sensitivity,
 )
 from privatest.statistics.kernel_moments import null_moments
@@ -70,42 +71,33 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rearranged:
-    """Rows in their secret order, and how y is rearranged against x."""
+class _Member:
+    """A statistic, or several: what is summed for it, and what is made of the sums."""
 
-    plan: Plan
-    x: Matrix
-    y: Matrix
-    draws: NDArray[Any]
-
-    @classmethod
-    def draw(cls, plan: Plan, x: Matrix, y: Matrix, rng: np.random.Generator) -> _Rearranged:
-        make = pair_signs if plan.swap else block_shuffles
-        return cls(plan, x, y, make(len(x), plan.n_permutations, rng))
-
-    @property
-    def covariances(self) -> Covariances:
-        return swapped_covariances if self.plan.swap else permuted_covariances
-
-    def null(self, means: Matrix, deviations: Matrix) -> Moments:
-        """Moments of statistics, given those if all rows are permuted."""
-        factor = np.sqrt(2) if self.plan.swap else 1.0
-        return means * factor, deviations * factor
+    bases: Bases
+    finish: Callable[[Products], Statistics]
 
 
 def compute(plan: Plan, rng: np.random.Generator, noise: NoiseSource) -> Found:
     """Compute every statistic, those of the family for the same permutations."""
-    left, right = plan.sides
-    order = noise.permutation(len(left))  # secret; partners stay together
-    x, y = left.rows[order], right.rows[order]
     if plan.exact:
+        order = secret_order(len(plan.sides.x), noise)  # partners stay together
+        x, y = (side.rows[order] for side in plan.sides)
         return Found(_exact(plan, x, y, rng), None)
-    rearranged = _Rearranged.draw(plan, x, y, rng)
-    parts = [part for name in plan.family for part in _members(name, rearranged)]
-    found = None
+    n, split = len(plan.sides.x), plan.sides.x.width
+    draws = (pair_signs if plan.swap else block_shuffles)(n, plan.n_permutations, rng)
+    blocks = None if plan.swap else draws.shape[1]
+    members = [member for name in plan.family for member in _members(name, plan, draws)]
+    asked: list[tuple[Bases, int | None]] = [(member.bases, blocks) for member in members]
+    shuffles = None
     if plan.trend_share:
         # permuted in any case: a trend looks at differences, which swaps do not make smaller
-        found = _trends(plan, x, y, block_shuffles(len(x), plan.n_permutations, rng))
+        shuffles = block_shuffles(n, plan.n_permutations, rng)
+        asked.append((_bases(partial(trends, width=plan.trend_width), plan), shuffles.shape[1]))
+    sums = cross_sums(in_secret_order(beside(*plan.sides), noise), split, asked)
+    # sums of the next pass replace those of the one before
+    parts = [member.finish(next(sums)) for member in members]
+    found = None if shuffles is None else _trends(plan, next(sums), shuffles)
     return Found(_joined(parts) if parts else None, found)
 
 
@@ -123,27 +115,40 @@ def _joined(parts: list[Statistics]) -> Statistics:
 
 
 def _trends(
-    plan: Plan, x: Matrix, y: Matrix, shuffles: NDArray[np.intp]
+    plan: Plan, products: Products, shuffles: NDArray[np.intp]
 ) -> tuple[Matrix, PermutationSensitivity]:
     """Signed covariances (pairs of functions × permutations)."""
-    make = partial(trends, width=plan.trend_width)
-    first, second = (_on(make, domain) for domain in plan.domains)
-    found = permuted_covariances(
-        x, y, (first, second), shuffles, lambda sums: sums.reshape(len(sums), -1)
-    )
-    bound = signed_covariance_sensitivity(len(x)) * plan.sides[0].rows_per_person
-    return found, bound.widened(summation_error(len(x), shuffles.shape[1], 0))
+    found = products.reduced(shuffles, _flat)
+    bound = signed_covariance_sensitivity(len(plan.sides.x)) * plan.sides.rows_per_person
+    return found, bound.widened(products.rounding() + products.fixed)
 
 
-def _on(make: Functions, domain: Domain) -> Basis:
-    return lambda rows: make(rows, domain)
+def _flat(sums: Matrix) -> Matrix:
+    return sums.reshape(len(sums), -1)
 
 
-def _members(name: str, given: _Rearranged) -> Iterator[Statistics]:
-    plan = given.plan
+@dataclass(frozen=True, slots=True)
+class _On:
+    """Functions of the rows of one side; it travels to other processes."""
+
+    make: Functions
+    domain: Domain
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        return self.make(rows, self.domain)
+
+
+def _bases(make: Functions, plan: Plan) -> Bases:
+    """Functions with values in [0, 1] of both sides."""
+    left, right = (_On(make, domain) for domain in plan.domains)
+    widths = [make(np.zeros((0, own.dimension)), own).shape[1] for own in plan.domains]
+    return Bases(left, right, (widths[0], widths[1]))
+
+
+def _members(name: str, plan: Plan, draws: NDArray[Any]) -> Iterator[_Member]:
     if name in FUNCTIONS:
         for make in FUNCTIONS[name]:
-            yield _largest(make, given)
+            yield _Member(_bases(make, plan), partial(_largest, plan, draws, make))
         return
     if name == "additive":
         families = plan.kernels[0][0].family, plan.kernels[1][0].family
@@ -154,45 +159,52 @@ def _members(name: str, given: _Rearranged) -> Iterator[Statistics]:
         pairs = list(zip(plan.kernels, plan.domains, strict=True))
         features = [side_features(*pair)[1] for pair in pairs]
         moments = [null_moments(*pair) for pair in pairs]
-    null = _hsic_null(np.array(moments[0]), np.array(moments[1]), len(given.x), "v")
-    yield _hsic((features[0], features[1]), null, given)
+    null = _hsic_null(np.array(moments[0]), np.array(moments[1]), len(plan.sides.x), "v")
+    both = features[0], features[1]
+    yield _Member(feature_bases(both), partial(_hsic, plan, draws, both, null))
 
 
-def _largest(make: Functions, given: _Rearranged) -> Statistics:
+def _largest(plan: Plan, draws: NDArray[Any], make: Functions, products: Products) -> Statistics:
     """Return the largest covariance of functions."""
-    n, domains = len(given.x), given.plan.domains
-    bases = _on(make, domains[0]), _on(make, domains[1])
-    found = given.covariances(given.x, given.y, bases, given.draws, largest)
-    sensitivity = swapped_covariance_sensitivity if given.plan.swap else covariance_sensitivity
-    error = summation_error(n, given.draws.shape[1], 0)
-    mean, deviation = np.array(covariance_moments(make, domains)) / np.sqrt(n)
+    n = len(plan.sides.x)
+    sensitivity = swapped_covariance_sensitivity if plan.swap else covariance_sensitivity
+    error = products.rounding() + products.fixed
+    mean, deviation = np.array(covariance_moments(make, plan.domains)) / np.sqrt(n)
     return Statistics(
-        found,
-        [(sensitivity(n) * given.plan.sides[0].rows_per_person).widened(error)],
-        given.null(np.array([mean]), np.array([deviation])),
+        products.reduced(draws, largest),
+        [(sensitivity(n) * plan.sides.rows_per_person).widened(error)],
+        _null(plan, np.array([mean]), np.array([deviation])),
     )
 
 
 def _hsic(
-    features: tuple[SharedFeatures, SharedFeatures], null: Moments, given: _Rearranged
+    plan: Plan,
+    draws: NDArray[Any],
+    features: tuple[SharedFeatures, SharedFeatures],
+    null: Moments,
+    products: Products,
 ) -> Statistics:
     """HSIC of every pair of kernels."""
-    n, persons = len(given.x), given.plan.sides[0].rows_per_person
-    found, errors = permuted_hsic_features(
-        given.x, given.y, features, given.draws, given.covariances
-    )
-    sensitivity = swapped_hsic_sensitivity if given.plan.swap else hsic_sensitivity
+    n, persons = len(plan.sides.x), plan.sides.rows_per_person
+    found, errors = permuted_hsic_features(products, features, draws)
+    sensitivity = swapped_hsic_sensitivity if plan.swap else hsic_sensitivity
     bounds = [
         (sensitivity(a, b, n) * persons).widened(float(error))
         for (a, b), error in zip(
             ((a, b) for a in features[0].spreads for b in features[1].spreads), errors, strict=True
         )
     ]
-    return Statistics(found, bounds, given.null(*null))
+    return Statistics(found, bounds, _null(plan, *null))
+
+
+def _null(plan: Plan, means: Matrix, deviations: Matrix) -> Moments:
+    """Moments of statistics, given those if all rows are permuted."""
+    factor = np.sqrt(2) if plan.swap else 1.0
+    return means * factor, deviations * factor
 
 
 def _exact(plan: Plan, x: Matrix, y: Matrix, rng: np.random.Generator) -> Statistics:
-    n, persons = len(x), plan.sides[0].rows_per_person
+    n, persons = len(x), plan.sides.rows_per_person
     shuffles = np.tile(np.arange(n), (plan.n_permutations + 1, 1))
     rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
     unbiased = plan.estimator == "u"

@@ -8,6 +8,7 @@ at the ends of a column.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import UNIT_ROUNDOFF, KernelFamily, gram, kernel_grid
-from privatest.kernels.shared import SharedFeatures, diameter, interpolation
+from privatest.kernels.shared import Basis, SharedFeatures, diameter, interpolation
 
 __all__ = ["additive", "additive_moments"]
 
@@ -65,26 +66,34 @@ def additive(family: KernelFamily, domain: Domain) -> SharedFeatures:
     """
     count = domain.dimension
     columns = [_column(family, level, _functions(level, count)) for level in domain.levels]
-    lookups = [
+    lookups = tuple(
         interpolation(table, numeric=level == 0)
         for (table, _, _), level in zip(columns, domain.levels, strict=True)
-    ]
-
-    def basis(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.hstack([lookup(rows[:, [index]]) for index, lookup in enumerate(lookups)])
-
+    )
     largest = [np.square(table) @ weights for table, weights, _ in columns]
     sizes = np.sqrt(np.mean([squares.max(axis=0) for squares in largest], axis=0)) * (1 + 1e-12)
     spreads = np.sqrt(np.mean([np.square(spread) for _, _, spread in columns], axis=0))
     roundoff = 4 * (sum(table.shape[1] for table, _, _ in columns) + 8) * UNIT_ROUNDOFF
     return SharedFeatures(
-        basis=basis,
+        basis=_EachColumn(lookups),
         mix=None,
         weights=np.vstack([weights for _, weights, _ in columns]) / count,
         spreads=tuple(float(spread) * (1 + 1e-12) for spread in spreads),
         sizes=tuple(float(size) for size in sizes),
         errors=tuple(float(roundoff * size) for size in sizes),
+        reach=max(1.0, *(float(np.abs(table).max()) for table, _, _ in columns)),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EachColumn:
+    """Each column's functions, side by side; it travels to other processes."""
+
+    lookups: tuple[Basis, ...]
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        found = [lookup(rows[:, [index]]) for index, lookup in enumerate(self.lookups)]
+        return np.hstack(found)
 
 
 def additive_moments(family: KernelFamily, domain: Domain) -> tuple[tuple[float, float], ...]:

@@ -49,6 +49,8 @@ class SharedFeatures:
         Bound on the norm of any row's features, and of what they are computed from.
     errors : tuple of float
         Bound on the rounding error of a row's features.
+    reach : float
+        Bound on the absolute value of a number of the basis, at least 1.
     """
 
     basis: Basis
@@ -57,23 +59,33 @@ class SharedFeatures:
     spreads: tuple[float, ...]
     sizes: tuple[float, ...]
     errors: tuple[float, ...]
+    reach: float = 1.0
 
     @property
     def width(self) -> int:
         """Length of the basis."""
         return len(self.weights) if self.mix is None else len(self.mix)
 
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """How long a kernel's features are at most, if no number of the basis is larger than 1.
+
+        A product of gains bounds the norm of mixed products of two bases in the same way.
+        """
+        squares = (
+            np.ones(len(self.weights)) if self.mix is None else np.square(self.mix).sum(axis=0)
+        )
+        width = 1 if self.mix is None else len(self.mix)
+        found: NDArray[np.float64] = np.sqrt(width * (squares @ self.weights)) * (1 + 1e-12)
+        return found
+
 
 def stacked(maps: FeatureMaps) -> SharedFeatures:
     """Put the features of all kernels side by side; they have norm at most 1."""
     nothing = np.zeros((0, maps.raw_width))
     kernels = range(len(maps.spreads))
-
-    def basis(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.hstack([maps.project(index, raw) for index, raw in enumerate(maps.raw(rows))])
-
     return SharedFeatures(
-        basis=basis,
+        basis=_Projected(maps),
         mix=None,
         weights=_owners([maps.project(index, nothing).shape[1] for index in kernels]),
         spreads=maps.spreads,
@@ -83,6 +95,17 @@ def stacked(maps: FeatureMaps) -> SharedFeatures:
             for amplification, rounding in zip(maps.amplifications, maps.roundings, strict=True)
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Projected:
+    """The features of all kernels side by side; it travels to other processes."""
+
+    maps: FeatureMaps
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        raw = enumerate(self.maps.raw(rows))
+        return np.hstack([self.maps.project(index, each) for index, each in raw])
 
 
 def tabulated(
@@ -125,6 +148,7 @@ def tabulated(
         ),
         sizes=sizes,
         errors=tuple(roundoff * bound for bound in sizes),
+        reach=max(1.0, float(np.abs(table).max())),
     )
 
 
@@ -148,19 +172,34 @@ def _main_directions(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def interpolation(table: NDArray[np.float64], *, numeric: bool) -> Basis:
     """Return the function that looks rows up in the table: by their code, or between points."""
-    if not numeric:
-        return lambda rows: table[rows[:, 0].astype(np.intp)]
-    steps = np.diff(table, axis=0)
+    return _Between(table, np.diff(table, axis=0)) if numeric else _AtCodes(table)
 
-    def basis(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        position = rows[:, 0] * len(steps)
-        index = np.minimum(position.astype(np.intp), len(steps) - 1)
-        found = steps[index]
-        found *= (position - index)[:, None]
-        found += table[index]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AtCodes:
+    """Rows of a table by the code of a category."""
+
+    table: NDArray[np.float64]
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = self.table[rows[:, 0].astype(np.intp)]
         return found
 
-    return basis
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Between:
+    """Rows of a table of points of [0, 1], interpolated between neighbours."""
+
+    table: NDArray[np.float64]
+    steps: NDArray[np.float64]
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        position = rows[:, 0] * len(self.steps)
+        index = np.minimum(position.astype(np.intp), len(self.steps) - 1)
+        found: NDArray[np.float64] = self.steps[index]
+        found *= (position - index)[:, None]
+        found += self.table[index]
+        return found
 
 
 def diameter(points: NDArray[np.float64]) -> float:

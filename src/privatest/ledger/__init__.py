@@ -2,6 +2,7 @@
 
 from privatest.ledger.accounts import Account, Composition, Head, Limits, Spent, Sums, Totals
 from privatest.ledger.history import Answered, Entry, Reservation
+from privatest.ledger.restoring import Lost, Restored, restore
 from privatest.ledger.store import Ledger, request_digest
 
 __all__ = [
@@ -12,9 +13,12 @@ __all__ = [
     "Head",
     "Ledger",
     "Limits",
+    "Lost",
     "Reservation",
+    "Restored",
     "Spent",
     "Sums",
     "Totals",
     "request_digest",
+    "restore",
 ]

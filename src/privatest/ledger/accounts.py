@@ -26,6 +26,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 
 __all__ = [
+    "CLOSED",
     "COMPOSITIONS",
     "Account",
     "Composition",
@@ -116,6 +117,10 @@ class Limits:
         if not values:
             raise ValueError("no limit")
         return cls(**{name: _read(name, value) for name, value in values.items()})
+
+
+CLOSED = Limits(events=0)
+"""The limits of a closed account: every request is an event, so none is granted."""
 
 
 def _read(name: str, value: object) -> Any:
@@ -253,6 +258,11 @@ class Account:
         return min(Decimal(1), max(shares, default=Decimal(1)))
 
     @property
+    def closed(self) -> bool:
+        """Whether nothing is granted any more: an analyst was revoked, a data set renamed."""
+        return self.limits == CLOSED
+
+    @property
     def left(self) -> dict[str, Decimal | int]:
         """What is left of each limit, for a request on the whole data set."""
         return self.sums.left(self.limits)
@@ -267,6 +277,7 @@ class Account:
             "left": {n: v if isinstance(v, int) else f"{v:f}" for n, v in self.left.items()},
             "parts": {part: spent.to_dict() for part, spent in self.sums.parts},
             "used": float(self.used),
+            "closed": self.closed,
         }
 
 

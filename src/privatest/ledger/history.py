@@ -31,6 +31,7 @@ __all__ = [
     "dataset_names",
     "dataset_row",
     "entries",
+    "holds",
     "recall",
     "totals",
     "unfinished",
@@ -198,6 +199,15 @@ def unfinished(connection: Connection, dataset: Row[Any]) -> list[Entry]:
         .order_by(table.c.sequence)
     )
     return [_entry(dataset.name, row) for row in connection.execute(query)]
+
+
+def holds(connection: Connection, number: str) -> bool:
+    """Return whether a reservation has this id."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    table = tables().entries
+    found = connection.execute(select(table.c.sequence).where(table.c.opens == number))
+    return found.one_or_none() is not None
 
 
 def recall(connection: Connection, name: str, request: str) -> Any:

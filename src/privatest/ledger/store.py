@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 from privatest.accounting import Event
-from privatest.core.errors import LedgerError, ParameterError
+from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.core.validation import integer_at_least, number, reject
 from privatest.ledger import history, transactions, verification
-from privatest.ledger.accounts import Composition, Head, Totals, read_settings
+from privatest.ledger.accounts import Head, Totals, read_settings
 from privatest.ledger.chain import canonical, digest, parsed
-from privatest.ledger.database import Database, backup, log_is_needed, new_file
+from privatest.ledger.checks import LONGEST_NAME, charged, name_of, words
+from privatest.ledger.copies import copy_to_file
+from privatest.ledger.custody import Custody
+from privatest.ledger.database import Database, log_is_needed, new_file
 from privatest.ledger.history import Answered, Entry, Reservation
 from privatest.ledger.tables import is_newest, migrate
-from privatest.ledger.transactions import (
-    LONGEST_NAME,
-    charged,
-    is_budget,
-    name_of,
-    settings_of,
-    words,
-)
 
 __all__ = ["Ledger", "request_digest"]
 
@@ -38,7 +34,7 @@ def request_digest(request: Mapping[str, Any]) -> str:
     return digest("privatest request", canonical(dict(request)))
 
 
-class Ledger:
+class Ledger(Custody):
     """A durable record of budgets, on SQLite or PostgreSQL.
 
     Use ``Ledger.open``. Budget is reserved before data is read; from then on it is spent,
@@ -58,10 +54,7 @@ class Ledger:
     >>> folder.cleanup()
     """
 
-    __slots__ = ("_database",)
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    __slots__ = ()
 
     @classmethod
     def open(
@@ -108,63 +101,6 @@ class Ledger:
         """Close it at the end of the block."""
         self.close()
 
-    def create_dataset(
-        self,
-        name: str,
-        budget: Budget,
-        *,
-        composition: Composition = "basic",
-        each: Event | None = None,
-        partition: Iterable[str] = (),
-        schema_digest: str = "",
-        exist_ok: bool = False,
-    ) -> None:
-        """Add a data set with its total budget.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-        budget : Budget
-            What all releases together may cost.
-        composition : {"basic", "tight", "equal"}
-            What decides a grant: sums of epsilon and delta; zCDP, which allows more small
-            requests and needs delta; or the number of requests, which all cost ``each``.
-        each : Event, optional
-            What every request costs, for "equal".
-        partition : iterable of str
-            Names of disjoint parts of the data, if it is public who is in which part.
-        schema_digest : str
-            Digest of the public schema; it never changes for a data set.
-        exist_ok : bool
-            Accept an existing data set with the same settings and budget.
-        """
-        settings = settings_of(composition, each, partition, schema_digest)
-        name_of("dataset", name)
-        is_budget(budget)
-        if exist_ok and name in self.datasets():
-            self._must_agree(name, budget, settings)
-            return
-        with self._database.writing() as connection:
-            transactions.create_dataset(connection, name, budget, settings)
-
-    def set_budget(self, dataset: str, budget: Budget, *, below_spent: bool = True) -> None:
-        """Change the total budget of a data set; history keeps the old one.
-
-        A budget below what is spent grants nothing more and refunds nothing; without
-        ``below_spent`` it is refused.
-        """
-        is_budget(budget)
-        with self._database.writing() as connection:
-            transactions.set_budget(connection, dataset, budget, below_spent)
-
-    def set_analyst(self, dataset: str, analyst: str, budget: Budget) -> None:
-        """Give an analyst a budget of their own within a data set, or change it."""
-        name_of("analyst", analyst)
-        is_budget(budget)
-        with self._database.writing() as connection:
-            transactions.set_analyst(connection, dataset, analyst, budget)
-
     def reserve(
         self,
         dataset: str,
@@ -174,6 +110,7 @@ class Ledger:
         request: str | None = None,
         budget: Budget | None = None,
         asked: Mapping[str, Any] | None = None,
+        number: str | None = None,
     ) -> Reservation:
         """Spend budget on a release, before its data is read.
 
@@ -191,6 +128,9 @@ class Ledger:
             Price of the event under plain addition, if not its own; required for Gaussian noise.
         asked : mapping, optional
             A public description of the request (JSON), for the history.
+        number : str, optional
+            The id, 32 new hexadecimal digits, for those who must know it even if the process that
+            reserves dies; None makes one.
 
         Raises
         ------
@@ -208,9 +148,12 @@ class Ledger:
         """
         if request is not None:
             name_of("request", request, 64)
+        number = uuid.uuid4().hex if number is None else name_of("number", number, 32)
         cost, public = charged(event, budget), words(asked)
         with self._database.writing() as connection:
-            return transactions.reserve(connection, dataset, event, cost, analyst, request, public)
+            return transactions.reserve(
+                connection, dataset, event, cost, analyst, request, public, number
+            )
 
     def affords(
         self,
@@ -251,6 +194,11 @@ class Ledger:
             reject("reason", f"a string of at most {LONGEST_NAME} characters", reason)
         with self._database.writing(flush=False) as connection:
             transactions.close(connection, _id(reservation), "failed", {"reason": reason})
+
+    def holds(self, reservation: Reservation | str) -> bool:
+        """Return whether there is such a reservation, open or closed."""
+        with self._database.reading() as connection:
+            return history.holds(connection, _id(reservation))
 
     def recall(self, dataset: str, request: str) -> Any:
         """Return what was released for an identical request, at no cost; None if nothing was."""
@@ -321,38 +269,16 @@ class Ledger:
             return verification.export(connection, stream)
 
     def backup(self, file: str | os.PathLike[str]) -> dict[str, Head]:
-        """Copy the whole ledger to a new file, and verify the copy; return its heads.
+        """Copy the whole ledger to a new SQLite file, and verify the copy; return its heads.
 
-        For SQLite only, even while others write. Copying the file by other means omits what is
-        still in the log beside it. PostgreSQL has its own tools.
+        The copy is the ledger as it was at one moment, even while others write to it. Copying an
+        SQLite file by other means omits what is still in the log beside it.
         """
-        if self._database.kind != "sqlite":
-            raise LedgerError(
-                "A ledger in PostgreSQL is backed up with the server's own tools: "
-                "pg_dump DATABASE > ledger.sql"
-            )
         with new_file(file, "backup") as path:
             with self._database.reading() as connection:
-                backup(connection, path)
+                copy_to_file(connection, path)
             with type(self).open(path) as copy:
                 return copy.verify()
-
-    def _must_agree(self, name: str, budget: Budget, settings: Mapping[str, Any]) -> None:
-        with self._database.reading() as connection:
-            row = history.dataset_row(connection, name)
-        before = parsed(read_settings, row.settings)
-        if before["schema"] != settings["schema"]:
-            raise ParameterError(
-                f"The schema of data set {name!r} differs from the one its history was made "
-                "with. Undo the change, or add the data under a new name with a new budget."
-            )
-        if before != settings:
-            raise ParameterError(f"The composition or partition of {name!r} cannot be changed.")
-        if Budget(row.epsilon, row.delta) != budget:
-            raise ParameterError(
-                f"The budget of {name!r} is {Budget(row.epsilon, row.delta)}. Change it with "
-                "Ledger.set_budget or `privatest ledger set`."
-            )
 
 
 def _id(reservation: Reservation | str) -> str:

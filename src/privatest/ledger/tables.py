@@ -13,11 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from privatest.core.errors import LedgerError, LedgerMissing
 from privatest.ledger.chain import DAMAGED
+from privatest.ledger.postgresql import FUNCTIONS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["MIGRATIONS", "is_newest", "migrate", "sound", "statements", "tables", "version_of"]
+__all__ = [
+    "GUARDS",
+    "MIGRATIONS",
+    "is_newest",
+    "migrate",
+    "sound",
+    "statements",
+    "tables",
+    "version_of",
+]
 
 _NUMBERS = ("id", "dataset", "sequence", "version")
 _OPTIONAL = ("opens", "closes", "request")
@@ -139,8 +149,22 @@ _FIRST_POSTGRESQL = (
 
 MIGRATIONS: Sequence[Mapping[str, Sequence[str]]] = (
     {"sqlite": _FIRST + _FIRST_SQLITE, "postgresql": _FIRST + _FIRST_POSTGRESQL},
+    # also entries of more kinds (transactions.KINDS), which an older privatest must not add to
+    {"sqlite": (), "postgresql": FUNCTIONS},
 )
 """The statements from version i to version i + 1, for each database."""
+
+GUARDS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "sqlite": (
+        tuple(f"DROP TRIGGER privatest_no_{word}" for word in ("update", "delete")),
+        _FIRST_SQLITE,
+    ),
+    "postgresql": (
+        ("DROP TRIGGER privatest_append_only ON privatest_entries",),
+        _FIRST_POSTGRESQL[1:],
+    ),
+}
+"""How to lift the guards of the chain, and to put them back: only a restore does."""
 
 _MIGRATION_LOCK = 7_720_846_411_253_201_007  # arbitrary; others are unlikely to use it
 
@@ -193,9 +217,9 @@ def migrate(connection: Connection, *, create: bool) -> None:
 def statements(dialect: str) -> SimpleNamespace:
     """Build the statements that every request runs, once: building costs more than running.
 
-    PostgreSQL gets fewer, since each is a round trip.
+    PostgreSQL gets functions that its owner made: fewer round trips, and no rights to change.
     """
-    from sqlalchemy import bindparam, func, insert, select, update  # noqa: PLC0415
+    from sqlalchemy import bindparam, insert, select, text, update  # noqa: PLC0415
 
     datasets, analysts, entries = tables().datasets, tables().analysts, tables().entries
     own = (analysts.c.dataset == bindparam("of_dataset")) & (analysts.c.name == bindparam("whose"))
@@ -207,17 +231,27 @@ def statements(dialect: str) -> SimpleNamespace:
         .where(datasets.c.id == bindparam("of_dataset"))
         .values({name: bindparam(f"new_{name}") for name in head})
     )
-    postgresql = dialect == "postgresql"
-    # recording how a request ended need not wait for the disk (Ledger.commit)
-    quick = [func.set_config("synchronous_commit", "off", True)] if postgresql else []
-    return SimpleNamespace(
-        lock=select(datasets).where(datasets.c.name == bindparam("of_name")).with_for_update(),
+    found = SimpleNamespace(
+        lock=select(datasets).where(datasets.c.name == bindparam("of_name")),
         # the reservation's data set, locked, and the digest of its request
-        lock_open=select(datasets, entries.c.request, *quick)
+        lock_open=select(datasets, entries.c.request)
         .join(entries, entries.c.dataset == datasets.c.id)
-        .where(entries.c.opens == bindparam("reservation"))
-        .with_for_update(of=datasets),
+        .where(entries.c.opens == bindparam("reservation")),
         analyst=select(analysts).where(own),
-        spend_of_analyst=update(analysts).where(own).values(sums=bindparam("new_sums")),
-        append=(move_head.add_cte(append.cte("appended")),) if postgresql else (append, move_head),
+        spend_of_analyst=update(analysts).where(own).values(sums=bindparam("new_own")),
+        append=(append, move_head),
+        serve=None,
     )
+    if dialect == "postgresql":
+        found.lock = text("SELECT * FROM privatest_lock(:of_name)")
+        # recording how a request ended need not wait for the disk (Ledger.commit)
+        found.lock_open = text(
+            "SELECT *, set_config('synchronous_commit', 'off', true) "
+            "FROM privatest_lock_open(:reservation)"
+        )
+        found.append = (move_head.add_cte(append.cte("appended")),)
+        found.serve = text(
+            "SELECT privatest_append(:of_dataset, :sequence, :kind, :opens, :closes, :request, "
+            ":body, :hash, :new_time, :new_sums, :whose, :new_own)"
+        )
+    return found

@@ -1,22 +1,27 @@
-"""Changes to a ledger, and checks of what callers pass.
+"""Changes to a ledger.
 
 Each change runs inside one transaction that holds the data set's lock.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from privatest.accounting import Event, Gaussian, event_from_dict, event_to_dict, price
+from privatest.accounting import Event, event_from_dict, event_to_dict
 from privatest.core.errors import BudgetError, LedgerError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.core.validation import one_of, reject
-from privatest.ledger.accounts import COMPOSITIONS, Limits, Spent, Sums, limits_of, read_settings
+from privatest.ledger.accounts import (
+    CLOSED,
+    Limits,
+    Spent,
+    Sums,
+    limits_of,
+    read_settings,
+)
 from privatest.ledger.chain import GENESIS, canonical, digest, parsed
+from privatest.ledger.checks import now
 from privatest.ledger.history import Reservation
 from privatest.ledger.tables import sound, statements, tables
 
@@ -24,76 +29,20 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
 __all__ = [
-    "LONGEST_NAME",
-    "charged",
+    "account_of",
+    "append",
     "close",
     "create_dataset",
-    "is_budget",
+    "is_closed",
+    "limits_for",
     "locked",
-    "name_of",
-    "now",
     "reserve",
     "set_analyst",
     "set_budget",
-    "settings_of",
-    "words",
+    "sums_text",
 ]
 
-LONGEST_NAME = 200
-
-
-def settings_of(
-    composition: str, each: Event | None, partition: Iterable[str], schema_digest: str
-) -> dict[str, Any]:
-    """Return the settings of a data set, which never change."""
-    one_of("composition", composition, COMPOSITIONS)
-    if (composition == "equal") != (each is not None):
-        raise ParameterError("each must be given for the composition 'equal', and only for it.")
-    if each is not None and each.part is not None:
-        raise ParameterError("each must not name a part.")
-    if isinstance(partition, str):
-        reject("partition", "a list of names", partition)
-    parts = [name_of("partition", part) for part in partition]
-    if len(set(parts)) != len(parts) or len(parts) == 1:
-        raise ParameterError("partition must name at least two different parts, or none.")
-    settings: dict[str, Any] = {"composition": composition, "schema": schema_digest}
-    settings |= {} if each is None else {"each": event_to_dict(each)}
-    return settings | ({"partition": sorted(parts)} if parts else {})
-
-
-def charged(event: Event, budget: Budget | None) -> Budget:
-    """Return the price of an event under plain addition."""
-    if not isinstance(event, Event):
-        reject("event", "a Pure, Approximate, Gaussian or Laplace event", event)
-    if budget is not None:
-        return is_budget(budget)
-    if isinstance(event, Gaussian):
-        raise ParameterError("budget must be given for Gaussian noise: its price at some delta.")
-    return price(event)
-
-
-def name_of(parameter: str, value: object, longest: int = LONGEST_NAME) -> str:
-    """Check that a name can be stored and printed."""
-    if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
-        reject(parameter, f"a printable name of at most {longest} characters", value)
-    return value
-
-
-def is_budget(budget: object) -> Budget:
-    """Check that a value is a Budget."""
-    if not isinstance(budget, Budget):
-        reject("budget", "a Budget", budget)
-    return budget
-
-
-def words(asked: object) -> dict[str, Any] | None:
-    """Check the public description of a request, which must be a JSON object."""
-    if asked is None:
-        return None
-    if not isinstance(asked, Mapping):
-        reject("asked", "a mapping of names to values", asked)
-    canonical(dict(asked), "asked")
-    return dict(asked)
+_REQUESTS = ("reserved", "committed", "failed")  # what a role that serves may append
 
 
 # Names of the sums in a refusal.
@@ -104,11 +53,6 @@ _SUMS: Mapping[str, str] = {
     "rho_delta": "delta, of which half is for requests",
     "events": "requests",
 }
-
-
-def now() -> str:
-    """Return the time in UTC, in a form that sorts."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def locked(connection: Connection, name: str) -> Row[Any]:
@@ -134,7 +78,7 @@ def create_dataset(
         connection.execute(text("LOCK TABLE privatest_datasets IN SHARE ROW EXCLUSIVE MODE"))
     if connection.scalar(select(datasets.c.id).where(datasets.c.name == name)) is not None:
         raise ParameterError(f"dataset must be a new name; {name!r} is in the ledger already.")
-    limits = _limits(budget, settings)
+    limits = limits_for(budget, settings)
     values = {
         "id": (connection.scalar(select(func.max(datasets.c.id))) or 0) + 1,
         "name": name,
@@ -142,13 +86,13 @@ def create_dataset(
         "epsilon": f"{budget.epsilon:f}",
         "delta": f"{budget.delta:f}",
         "limits": canonical(limits.to_dict()),
-        "sums": canonical(Sums().to_dict()),
+        "sums": sums_text(Sums()),
         "sequence": 0,
         "hash": GENESIS,
         "time": "",
     }
     connection.execute(insert(datasets), values)
-    _append(
+    append(
         connection,
         locked(connection, name),
         "created",
@@ -156,36 +100,64 @@ def create_dataset(
     )
 
 
-def set_budget(connection: Connection, name: str, budget: Budget, below_spent: bool) -> None:
+def set_budget(
+    connection: Connection,
+    name: str,
+    budget: Budget,
+    below_spent: bool,
+    fields: Mapping[str, Any],
+) -> None:
     """Change the total budget of a data set; the change is an entry of its own."""
     dataset = locked(connection, name)
-    limits = _limits(budget, parsed(read_settings, dataset.settings))
-    sums = parsed(Sums.from_dict, dataset.sums)
-    if not below_spent and not sums.within(limits):
-        spent = f"epsilon {_plain(sums.worst.epsilon)}, delta {_plain(sums.worst.delta)}"
-        raise ParameterError(
-            f"The budget of data set {name!r} must be at least what is already spent ({spent}). "
-            "To stop all further requests, set it to what is spent."
-        )
-    fields = _budget_fields(budget, limits)
-    _append(connection, dataset, "budget", fields, _budget_columns(budget, limits))
+    if is_closed(dataset):
+        raise ParameterError(f"data set {name!r} is closed; its history says why.")
+    limits = limits_for(budget, parsed(read_settings, dataset.settings))
+    _refuse_below(dataset, limits, f"data set {name!r}", below_spent)
+    body = {**_budget_fields(budget, limits), **fields}
+    append(connection, dataset, "budget", body, _budget_columns(budget, limits))
 
 
-def set_analyst(connection: Connection, name: str, analyst: str, budget: Budget) -> None:
+def set_analyst(
+    connection: Connection,
+    name: str,
+    analyst: str,
+    budget: Budget,
+    below_spent: bool,
+    fields: Mapping[str, Any],
+) -> None:
     """Enter an analyst, or change an analyst's budget; what was spent stays spent."""
-    from sqlalchemy import insert, update  # noqa: PLC0415
+    from sqlalchemy import insert, select, update  # noqa: PLC0415
 
     analysts = tables().analysts
     dataset = locked(connection, name)
-    limits = _limits(budget, parsed(read_settings, dataset.settings))
+    limits = limits_for(budget, parsed(read_settings, dataset.settings))
     here = (analysts.c.dataset == dataset.id) & (analysts.c.name == analyst)
     columns = _budget_columns(budget, limits)
-    if connection.execute(update(analysts).where(here).values(columns)).rowcount == 0:
-        sums = canonical(Sums().to_dict())
-        row = {"dataset": dataset.id, "name": analyst, "sums": sums, **columns}
+    own = sound(connection.execute(select(analysts).where(here)).one_or_none())
+    if own is None:
+        row = {"dataset": dataset.id, "name": analyst, "sums": sums_text(Sums()), **columns}
         connection.execute(insert(analysts), row)
-    fields = {"analyst": analyst, **_budget_fields(budget, limits)}
-    _append(connection, dataset, "analyst", fields)
+    else:
+        _refuse_below(own, limits, f"analyst {analyst!r} on data set {name!r}", below_spent)
+        connection.execute(update(analysts).where(here).values(columns))
+    body = {"analyst": analyst, **_budget_fields(budget, limits), **fields}
+    append(connection, dataset, "analyst", body)
+
+
+def is_closed(row: Row[Any]) -> bool:
+    """Return whether an account grants nothing any more."""
+    return parsed(Limits.from_dict, row.limits) == CLOSED
+
+
+def _refuse_below(row: Row[Any], limits: Limits, whose: str, below_spent: bool) -> None:
+    sums = parsed(Sums.from_dict, row.sums)
+    if below_spent or sums.within(limits):
+        return
+    spent = f"epsilon {_plain(sums.worst.epsilon)}, delta {_plain(sums.worst.delta)}"
+    raise ParameterError(
+        f"The budget of {whose} must be at least what is already spent ({spent}). "
+        "To stop all further requests, set it to what is spent."
+    )
 
 
 def reserve(
@@ -196,21 +168,17 @@ def reserve(
     analyst: str | None,
     request: str | None,
     asked: Mapping[str, Any] | None,
+    number: str,
 ) -> Reservation:
     """Charge the data set and the analyst, or refuse and change nothing."""
     dataset = locked(connection, name)
     spent = charge(event, budget, parsed(read_settings, dataset.settings))
     sums = _granted(f"data set {name!r}", dataset, event, spent)
+    own_sums = None
     if analyst is not None:
-        whose = {"of_dataset": dataset.id, "whose": analyst}
-        found = connection.execute(statements(connection.dialect.name).analyst, whose)
-        own = sound(found.one_or_none())
-        if own is None:
-            raise ParameterError(f"analyst must be one that data set {name!r} has; add it first.")
+        own = account_of(connection, dataset, analyst)
         own_sums = _granted(f"analyst {analyst!r} on data set {name!r}", own, event, spent)
-        whose["new_sums"] = canonical(own_sums.to_dict())
-        connection.execute(statements(connection.dialect.name).spend_of_analyst, whose)
-    reservation = Reservation(uuid.uuid4().hex, name, analyst, dataset.sequence + 1)
+    reservation = Reservation(number, name, analyst, dataset.sequence + 1)
     fields = {
         "event": event_to_dict(event),
         "epsilon": f"{budget.epsilon:f}",
@@ -220,8 +188,20 @@ def reserve(
         **({} if request is None else {"request": request}),
         **({} if asked is None else {"asked": asked}),
     }
-    _append(connection, dataset, "reserved", fields, {"sums": canonical(sums.to_dict())})
+    append(connection, dataset, "reserved", fields, {"sums": sums_text(sums)}, own_sums)
     return reservation
+
+
+def account_of(connection: Connection, dataset: Row[Any], analyst: str) -> Row[Any]:
+    """Return the row of an analyst."""
+    whose = {"of_dataset": dataset.id, "whose": analyst}
+    found = connection.execute(statements(connection.dialect.name).analyst, whose)
+    own = sound(found.one_or_none())
+    if own is None:
+        raise ParameterError(
+            f"analyst must be one that data set {dataset.name!r} has; add it first."
+        )
+    return own
 
 
 def charge(event: Event, budget: Budget, settings: Mapping[str, Any]) -> Spent:
@@ -252,7 +232,7 @@ def close(connection: Connection, reservation: str, kind: str, fields: Mapping[s
         raise LedgerError("The ledger holds no such reservation; nothing may be released.")
     request = {} if dataset.request is None else {"request": dataset.request}
     try:
-        _append(connection, dataset, kind, {"closes": reservation, **request, **fields})
+        append(connection, dataset, kind, {"closes": reservation, **request, **fields})
     except IntegrityError:  # the column is unique
         raise LedgerError(
             "The reservation is already closed; nothing more may be released."
@@ -286,14 +266,18 @@ def _plain(value: Decimal | int) -> str:
     return short if Decimal(short) == value else f"{value}"
 
 
-def _append(
+def append(
     connection: Connection,
     dataset: Row[Any],
     kind: str,
     fields: Mapping[str, Any],
     changes: Mapping[str, Any] | None = None,
+    own: Sums | None = None,
 ) -> None:
-    """Append an entry to the chain and move the head, in the caller's transaction."""
+    """Append an entry to the chain and move the head, in the caller's transaction.
+
+    ``changes`` are columns of the data set; ``own`` are new sums of the analyst of a request.
+    """
     clock = now()
     time = max(clock, dataset.time)  # a clock that was set back must not reorder the chain
     body = canonical(
@@ -319,12 +303,25 @@ def _append(
     head = {"sequence": entry["sequence"], "hash": entry["hash"], "time": time, **(changes or {})}
     kept = {name: getattr(dataset, name) for name in ("sums", "epsilon", "delta", "limits")}
     new = {f"new_{name}": value for name, value in (kept | head).items()}
-    values = entry | {"of_dataset": dataset.id, **new}
-    for statement in statements(connection.dialect.name).append:
+    whose: dict[str, Any] = {"whose": None, "new_own": None}
+    if own is not None:
+        whose = {"whose": fields["analyst"], "new_own": sums_text(own)}
+    values = entry | {"of_dataset": dataset.id, **new, **whose}
+    ready = statements(connection.dialect.name)
+    if ready.serve is not None and kind in _REQUESTS:
+        connection.execute(ready.serve, values)
+        return
+    for statement in (*ready.append, *(() if own is None else (ready.spend_of_analyst,))):
         connection.execute(statement, values)
 
 
-def _limits(budget: Budget, settings: Mapping[str, Any]) -> Limits:
+def sums_text(sums: Sums) -> str:
+    """Return sums as they are stored."""
+    return canonical(sums.to_dict())
+
+
+def limits_for(budget: Budget, settings: Mapping[str, Any]) -> Limits:
+    """Return the limits of a budget under the settings of a data set."""
     each = settings.get("each")
     if settings["composition"] == "tight" and budget.delta == 0:
         raise ParameterError(

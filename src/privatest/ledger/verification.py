@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 from privatest.accounting import event_from_dict
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.ledger.accounts import Head, Limits, Sums
+from privatest.ledger.accounts import Head, Limits, Spent, Sums
 from privatest.ledger.chain import DAMAGED, GENESIS, canonical, digest, parsed, read_body
 from privatest.ledger.tables import sound, tables
 from privatest.ledger.transactions import charge
@@ -38,6 +38,9 @@ class _Replay:
     budgets: dict[str, tuple[str, str, Limits]] = field(default_factory=dict)  # "" is the data set
     sums: dict[str, Sums] = field(default_factory=dict)
     open: set[str] = field(default_factory=set)
+    began: str = ""  # the day of the period
+    closed: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)  # to whom, where
+    links: list[tuple[str, Mapping[str, Any], Spent]] = field(default_factory=list)
 
     def wrong(self, what: str) -> NoReturn:
         raise LedgerError(
@@ -72,12 +75,19 @@ class _Replay:
         kind = body["kind"]
         if (kind == "created") != (self.head.sequence == 0):
             self.wrong("the data set was not created once, at first")
-        if kind in ("created", "budget", "analyst"):
+        if kind in ("created", "budget", "analyst", "closed"):
             self.settings = body.get("settings", self.settings)
             whose = body["analyst"] if kind == "analyst" else ""
             limits = Limits.from_dict(body["limits"])
             self.budgets[whose] = (body["epsilon"], body["delta"], limits)
             self.sums.setdefault(whose, Sums())
+            if kind == "closed":
+                end = {"sequence": self.head.sequence, "hash": self.head.hash}
+                self.closed.append((body["to"], end))
+        elif kind in ("linked", "restored"):
+            self._carry(body)
+        elif kind == "renewed":
+            self._renew(body)
         elif kind == "reserved":
             self._spend(body)
         elif kind in ("committed", "failed"):
@@ -86,6 +96,27 @@ class _Replay:
             self.open.remove(body["closes"])
         else:
             self.wrong("its kind is not known")
+        if kind in ("created", "renewed", "restored"):
+            self.began = body["time"][:10]
+
+    def _carry(self, body: Mapping[str, Any]) -> None:
+        """Add spending that no request of this chain made."""
+        spent = Spent.from_dict(body["carried"])
+        self.sums[""] = self.sums[""].after(None, spent)
+        if body["kind"] == "linked":
+            self.links.append((body["of"], body["head"], spent))
+        for whose, own in body["analysts"].items():
+            budget = (own["epsilon"], own["delta"], Limits.from_dict(own["limits"]))
+            self.budgets.setdefault(whose, budget)
+            before = self.sums.setdefault(whose, Sums())
+            self.sums[whose] = before.after(None, Spent.from_dict(own["carried"]))
+
+    def _renew(self, body: Mapping[str, Any]) -> None:
+        if not self.began < body["since"] <= body["time"][:10]:
+            self.wrong("its period began before")
+        if body["ended"] != self.sums[""].to_dict():
+            self.wrong("the sums of the period that ends are not those of its entries")
+        self.sums = dict.fromkeys(self.sums, Sums())
 
     def _spend(self, body: Mapping[str, Any]) -> None:
         event = event_from_dict(body["event"])
@@ -141,7 +172,20 @@ def verify(connection: Connection, heads: Mapping[str, Head | str]) -> dict[str,
     found = {row.name: _verify(connection, row, heads.get(row.name)) for row in rows}
     for name in heads.keys() - found.keys():
         raise LedgerError(f"The ledger was changed: data set {name!r} is gone.")
-    return found
+    for replay in found.values():
+        for old, head, spent in replay.links:
+            _compare_link(replay, found.get(old), head, spent)
+    return {name: replay.head for name, replay in found.items()}
+
+
+def _compare_link(
+    replay: _Replay, old: _Replay | None, head: Mapping[str, Any], spent: Spent
+) -> None:
+    """Compare what was carried with the data set that it was carried from."""
+    if old is None or (replay.dataset, head) not in old.closed:
+        replay.wrong("it continues a data set that does not end there")
+    if old.sums[""].worst != spent:
+        replay.wrong("it does not count what was spent before")
 
 
 def _refuse_orphans(connection: Connection) -> None:
@@ -155,7 +199,7 @@ def _refuse_orphans(connection: Connection) -> None:
             raise LedgerError("The ledger was changed or damaged: a data set is gone.")
 
 
-def _verify(connection: Connection, dataset: Row[Any], known: Head | str | None) -> Head:
+def _verify(connection: Connection, dataset: Row[Any], known: Head | str | None) -> _Replay:
     from sqlalchemy import select  # noqa: PLC0415
 
     name, passed = dataset.name, known is None
@@ -171,7 +215,7 @@ def _verify(connection: Connection, dataset: Row[Any], known: Head | str | None)
         )
     own = connection.execute(select(analysts).where(analysts.c.dataset == dataset.id))
     replay.compare(dataset, {row.name: row for row in map(sound, own)})
-    return replay.head
+    return replay
 
 
 def _agrees(head: Head, known: Head | str | None, name: str) -> bool:

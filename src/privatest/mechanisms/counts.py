@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.validation import one_of, reject
+from privatest.core.witness import meets, releases
 from privatest.mechanisms.additive import gaussian, gaussian_noise_scale
 
 __all__ = ["COUNT_MECHANISMS", "CountMechanism", "CountNoise", "count_noise", "noisy_counts"]
@@ -115,8 +116,9 @@ def noisy_counts(
     if law.kind == "gaussian":
         values = counts.astype(np.float64)
         return gaussian(values, sensitivity=_l2(rows_per_person), budget=budget, noise=noise)
+    meets("discrete Laplace", counts, "l1", (2.0 * rows_per_person,), law.scale)
     drawn = [int(count) + noise.discrete_laplace(law.scale) for count in counts.ravel()]
-    return np.array(drawn, dtype=np.float64).reshape(counts.shape)
+    return releases(np.array(drawn, dtype=np.float64).reshape(counts.shape))
 
 
 def _l2(rows_per_person: int) -> Sensitivity:

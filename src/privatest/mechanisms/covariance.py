@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
+from privatest.core.witness import releases
 from privatest.mechanisms.bingham import Draw, orthogonal_axes, rational_root, secret_draws
 from privatest.mechanisms.signed_sums import (
     signed_sums,
@@ -145,7 +146,7 @@ def covariance_ed(
     # the low bits of the axes, which are not float-safe, are not released
     grid = math.ldexp(1.0, math.floor(math.log2(scales.eigenvalues)) - _GRID_BITS)
     rounded: Floats = np.rint(released / grid) * grid
-    return (rounded + rounded.T) / 2
+    return releases((rounded + rounded.T) / 2)
 
 
 def ed_replicates(

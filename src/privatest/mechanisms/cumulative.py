@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
+from privatest.core.witness import meets, releases
 from privatest.laws.cumulative import cumulated
 from privatest.statistics.cumulative import Tree, tree_counts, tree_width
 
@@ -55,7 +56,8 @@ def noisy_cumulative(
     """
     nodes = tree_counts(counts, tree)
     scale = cumulative_scale(tree, moved, budget)
+    meets("discrete Laplace", nodes, "l1", (float(tree_width(tree, moved)),), scale)
     drawn = np.array(
         [int(node) + noise.discrete_laplace(scale) for node in nodes], dtype=np.float64
     )
-    return cumulated(drawn, tree, float(counts.sum()))
+    return cumulated(releases(drawn), tree, float(counts.sum()))

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
+from privatest.core.witness import meets, releases
 from privatest.laws.law import Alternative, Law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
 
@@ -89,6 +90,7 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
     uniform on (-1/2, 1/2), is post-processing.
     """
     scale = math.nextafter(1.0 / law.epsilon, math.inf)
+    meets("Tulap", value, "absolute", (float(law.width),), scale)
     # integers around 0 if the width is odd, around 1/2 if it is even, which is put right here
     middle, half_step = (law.width - 1) // 2, 0.5 * (1 - law.width % 2)
     while True:
@@ -96,7 +98,7 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
         if law.edge is None or abs(drawn - half_step) < law.edge:
             break
     spread = (noise.below(1 << 53) + 0.5) / (1 << 53) - 0.5
-    return float(value + drawn) - half_step + spread
+    return releases(float(value + drawn) - half_step + spread)
 
 
 def lattice_outcome(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
+from privatest.core.witness import meets
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     on_steps,
@@ -60,6 +61,9 @@ def any_rejects(
         for test in tests
     ]
     unit = max(scale for _, scale in grids)
+    for test, (_, scale) in zip(tests, grids, strict=True):
+        bounds = (test.sensitivity.observed, test.sensitivity.permuted)
+        meets("one draw", test.statistics, "permutation", bounds, scale)
     draw = Fraction(noise.discrete_laplace(unit)) / Fraction(unit)
     rejected = [
         survival_mean(points[0] + math.floor(draw * Fraction(scale)), points, scale)

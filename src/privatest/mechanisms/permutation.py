@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
+from privatest.core.witness import meets
 
 __all__ = [
     "PVALUE_GRID",
@@ -231,4 +232,6 @@ def _noisy_survival(
     noise: NoiseSource,
 ) -> Fraction:
     points, scale = on_steps(statistics, sensitivity, budget.pure_epsilon, release)
+    bounds = (sensitivity.observed, sensitivity.permuted)
+    meets("smoothed permutation", statistics, "permutation", bounds, scale)
     return survival_mean(points[0] + noise.discrete_laplace(scale), points, scale)

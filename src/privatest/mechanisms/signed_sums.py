@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import SMALLEST_SENSITIVITY
+from privatest.core.witness import meets, releases
 from privatest.mechanisms.additive import geometric
 
 __all__ = [
@@ -65,10 +66,12 @@ def signed_sums(
     if not np.isfinite(values).all():
         raise ParameterError("value must be a vector of finite numbers: noise was not drawn.")
     steps, grid = _grid(sensitivity, len(values))
-    drawn = _integers(len(values), math.nextafter(steps / epsilon, math.inf), noise)
+    scale = math.nextafter(steps / epsilon, math.inf)
+    meets("signed sums", values, "signed sums", (sensitivity,), scale * grid)
+    drawn = _integers(len(values), scale, noise)
     # a quotient by a power of two is exact; so is the sum of integers
     noisy = [round(float(value) / grid) + z for value, z in zip(values, drawn, strict=True)]
-    return np.array([float(integer) * grid for integer in noisy])
+    return releases(np.array([float(integer) * grid for integer in noisy]))
 
 
 def signed_sums_scale(sensitivity: float, epsilon: float, dimension: int) -> float:

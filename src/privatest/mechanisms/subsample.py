@@ -19,6 +19,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number
+from privatest.core.witness import meets
 
 __all__ = [
     "COIN",
@@ -156,6 +157,7 @@ def sarrm_rejects(
     """
     if len(rejections) != parameters.n_subsets:
         raise ParameterError("rejections must be as many as there are subsets; nothing was drawn.")
+    meets("flipped coins", rejections, "l1", (1.0,), parameters.flips)
     # every coin is tossed, whatever the rejections are
     flipped = [noise.below(COIN) < parameters.flips for _ in rejections]
     return sum(a != b for a, b in zip(rejections, flipped, strict=True)) > parameters.k

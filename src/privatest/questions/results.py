@@ -8,7 +8,14 @@ from typing import Any, Protocol
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome
 
-__all__ = ["Result", "result_from_dict"]
+__all__ = ["Result", "result_document", "result_from_dict"]
+
+_SAID = {
+    "compared",
+    "guarantee",
+    "noise_to_chance",
+    "verdict",
+}  # by a document, of a result: they follow from it
 
 
 class Result(Protocol):
@@ -34,9 +41,32 @@ class Result(Protocol):
         ...
 
 
+def result_document(result: Result, compared: str, label: str) -> dict[str, Any]:
+    """Return the document of a result: its plain values, and what they say in words.
+
+    Parameters
+    ----------
+    result : Result
+        What was released.
+    compared : str
+        What was compared with what.
+    label : str
+        What a printed result calls these words.
+    """
+    said: dict[str, Any] = {"guarantee": result.guarantee}
+    if isinstance(result, Decision):
+        said |= {"verdict": result.verdict}
+        if result.noise_to_chance is not None:
+            said |= {"noise_to_chance": result.noise_to_chance}
+    if label == "compared" or isinstance(result, Decision):
+        said |= {"compared": compared}
+    return result.to_dict() | said
+
+
 def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | None:
     """Return the result that was recorded as JSON; None if the document is no result."""
-    values = {name: value for name, value in document.items() if name not in ("epsilon", "delta")}
+    others = {"epsilon", "delta", *_SAID}
+    values = {name: value for name, value in document.items() if name not in others}
     if {"reject", "null_hypothesis"} <= values.keys():
         kind = Outcome if "pvalue" in values else Decision
         return kind(**values, spent=spent)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import PlainTextResponse, StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from privatest.core.errors import ParameterError
@@ -20,6 +20,7 @@ from privatest.service.models import refusals
 from privatest.service.people import Person, SignInNeeded, by_token
 from privatest.service.queries import ask_release
 from privatest.service.tokens import find_token, new_token
+from privatest.service.watching import Metrics
 
 __all__ = ["api"]
 
@@ -46,6 +47,7 @@ def _person(
     except SignInNeeded:
         house.rate.take(f"address {address}")
         raise
+    request.state.person = person.name  # for the service's own log
     house.rate.take(f"person {person.name}")
     return person
 
@@ -64,6 +66,24 @@ _guarded = APIRouter(responses=refusals(401, 403, 422, 429, 503))
 def health() -> models.Health:
     """Say that the service answers; no token is needed."""
     return models.Health()
+
+
+@api.get(
+    "/metrics",
+    tags=["service"],
+    response_class=PlainTextResponse,
+    responses=refusals(401, 403, 429, 503),
+)
+def metrics(
+    request: Request,
+    house: TheHouse,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> PlainTextResponse:
+    """Return counts for Prometheus, for custodians and auditors, or for all if the file says so."""
+    if not house.config.service.open_metrics:
+        _person(house, request, given).must("custodian", "auditor")
+    counts: Metrics = request.app.state.metrics
+    return PlainTextResponse(counts.text(house), media_type="text/plain; version=0.0.4")
 
 
 @_guarded.get("/me", tags=["service"])
@@ -90,6 +110,24 @@ def dataset(name: Name, house: TheHouse, person: Known) -> models.Document:
     """Describe one data set."""
     _must_see(house, person, name)
     return models.Document(**describe_dataset(house.curator, name, person.name))
+
+
+@api.get("/facts/{name}", tags=["asking"], responses=refusals(401, 403, 404, 422, 429, 503))
+def facts(
+    name: Name,
+    request: Request,
+    house: TheHouse,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> models.Document:
+    """Say how a data set is protected, in the terms of NIST SP 800-226.
+
+    It needs a token, or none where the curator's file says ``open_facts = true``.
+    """
+    if not house.config.service.open_facts:
+        _must_see(house, _person(house, request, given), name)
+    elif name not in house.config.datasets:
+        raise NotFound("There is no such data set.")
+    return models.Document(**house.curator.facts(name))
 
 
 @_guarded.post("/price", tags=["asking"], responses=refusals(413))

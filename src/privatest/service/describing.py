@@ -43,7 +43,8 @@ def visible_datasets(curator: Curator, analyst: str, *, everything: bool) -> lis
 def describe_dataset(curator: Curator, name: str, analyst: str) -> dict[str, Any]:
     """Return schema, policy and budgets of a data set, as they are for one person."""
     dataset = curator.config.datasets[name]
-    registration, reason = curator.registration(name), curator.not_ready(name)
+    reason = curator.not_ready(name)
+    registration = curator.registration(name) if reason is None else None
     return {
         "name": name,
         "ready": reason is None,

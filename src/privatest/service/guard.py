@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from privatest.core.documents import JSON_FORMAT
 from privatest.core.errors import (
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Headers", "describe_error", "handle_errors"]
+
+Page = Callable[[Request, int, dict[str, Any]], Response]
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (SignInNeeded, 401),
@@ -95,35 +100,43 @@ def describe_error(error: Exception) -> tuple[int, dict[str, Any]]:
     return status, document
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Answer errors with one shape."""
+def handle_errors(app: FastAPI, page: Page) -> None:
+    """Answer errors with one shape: JSON for programs, a page for people."""
+
+    def answer(request: Request, status: int, document: dict[str, Any], headers: Any) -> Response:
+        if request.url.path.startswith("/api/"):
+            return JSONResponse(document, status, headers)
+        response = page(request, status, document)
+        response.headers.update(headers or {})
+        return response
 
     @app.exception_handler(PrivatestError)
-    async def own(_: Request, error: PrivatestError) -> JSONResponse:
+    async def own(request: Request, error: PrivatestError) -> Response:
         status, document = describe_error(error)
         headers = {"www-authenticate": "Bearer"} if status == 401 else {}
         if isinstance(error, TooMany):
             headers["retry-after"] = str(error.seconds)
-        return JSONResponse(document, status, headers)
+        return await run_in_threadpool(answer, request, status, document, headers)
 
     @app.exception_handler(RequestValidationError)
-    async def shape(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def shape(request: Request, error: RequestValidationError) -> Response:
         places = [".".join(map(str, each["loc"])) for each in error.errors()]
         words = f"the request has a wrong shape at {printable(', '.join(places)[:500])}."
-        return _refusal(422, "ParameterError", words)
+        return await run_in_threadpool(
+            answer, request, 422, _refusal("ParameterError", words), None
+        )
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> Response:
         words = {404: "There is no such place.", 405: "This place does not take that method."}
         message = words.get(error.status_code, "The request cannot be read.")
-        return _refusal(error.status_code, "HTTPError", message, error.headers)
+        document = _refusal("HTTPError", message)
+        return await run_in_threadpool(answer, request, error.status_code, document, error.headers)
 
     @app.exception_handler(Exception)
-    async def fault(_: Request, error: Exception) -> JSONResponse:
-        status, document = describe_error(error)
-        return JSONResponse(document, status)
+    async def fault(request: Request, error: Exception) -> Response:
+        return answer(request, *describe_error(error), None)
 
 
-def _refusal(status: int, name: str, message: str, headers: Any = None) -> JSONResponse:
-    document = {"format": JSON_FORMAT, "error": name, "message": message}
-    return JSONResponse(document, status, headers)
+def _refusal(name: str, message: str) -> dict[str, Any]:
+    return {"format": JSON_FORMAT, "error": name, "message": message}

@@ -7,10 +7,18 @@ from dataclasses import dataclass
 
 from privatest.core.errors import PrivatestError
 from privatest.curator.config import CuratorConfig
-from privatest.service.store import Store
+from privatest.service.store import Store, Token
 from privatest.service.tokens import find_token
 
-__all__ = ["Forbidden", "Person", "SignInNeeded", "TooMany", "by_subject", "by_token"]
+__all__ = [
+    "Forbidden",
+    "Person",
+    "SignInNeeded",
+    "TooMany",
+    "by_subject",
+    "by_token",
+    "by_token_number",
+]
 
 
 class SignInNeeded(PrivatestError):
@@ -61,11 +69,13 @@ class Person:
 
 def by_token(store: Store, config: CuratorConfig, text: str | None) -> Person:
     """Return whose token it is."""
-    found = find_token(store, text) if text else None
-    scopes = () if found is None else _still(found.name, found.scopes, config)
-    if found is None or not scopes:
-        raise SignInNeeded
-    return Person(found.name, scopes)
+    return _owner(find_token(store, text) if text else None, config)
+
+
+def by_token_number(store: Store, config: CuratorConfig, number: str) -> Person:
+    """Return whose token has this number, if it still opens anything."""
+    found = store.token_numbered(number)
+    return _owner(found if found is not None and found.is_valid else None, config)
 
 
 def by_subject(config: CuratorConfig, subject: str) -> Person:
@@ -78,6 +88,13 @@ def by_subject(config: CuratorConfig, subject: str) -> Person:
     if not scopes or len(names) > 1:
         raise Forbidden("You are signed in, but the curator does not know you: tell the custodian.")
     return Person(names[0] if names else subject, tuple(scopes))
+
+
+def _owner(found: Token | None, config: CuratorConfig) -> Person:
+    scopes = () if found is None else _still(found.name, found.scopes, config)
+    if found is None or not scopes:
+        raise SignInNeeded
+    return Person(found.name, scopes)
 
 
 def _still(name: str, scopes: Sequence[str], config: CuratorConfig) -> tuple[str, ...]:

@@ -153,6 +153,15 @@ class Store:
             row = connection.execute(select(table).where(table.c.digest == digest)).one_or_none()
         return None if row is None else _token(row)
 
+    def token_numbered(self, number: str) -> Token | None:
+        """Return the token with this id."""
+        from sqlalchemy import select  # noqa: PLC0415
+
+        table = _tables().tokens
+        with self._database.reading() as connection:
+            row = connection.execute(select(table).where(table.c.id == number)).one_or_none()
+        return None if row is None else _token(row)
+
     def tokens(self) -> list[Token]:
         """Return all tokens, newest first."""
         from sqlalchemy import select  # noqa: PLC0415

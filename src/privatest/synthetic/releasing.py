@@ -26,6 +26,7 @@ from privatest.core.validation import (
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_like, encode_sample
+from privatest.engines.shuffled import in_secret_order
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answering.estimates import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
@@ -310,10 +311,11 @@ def _subspace(
 
     ``share`` is what the coefficients take of the budget; None for all of it.
     """
-    rows, n = plan.sample.rows, len(plan.sample)
+    n = len(plan.sample)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
-    exact = coefficients(space, kernel_sums(space, rows, noise.permutation(n)), n)
+    ordered = in_secret_order(plan.sample, noise)
+    exact = coefficients(space, kernel_sums(space, ordered.held), n)
     noisy, sigma = with_rest(
         exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
     )

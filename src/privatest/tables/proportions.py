@@ -268,6 +268,8 @@ def _read(
             "adjacency='one', if everybody may know who is in which group."
         ).with_flags("Pass --membership public for that.")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
+    if adjacency == "row":  # in which group a row is, is not to be told
+        names = ["x or y"] * 2
     read = _Read(
         tuple(
             read_outcomes(data, bounds, success, name)

@@ -48,7 +48,10 @@ def several_samples(
     for name in _ONLY_TWO:
         if only_two[name] not in (None, "auto"):
             raise ParameterError(f"{name} is for two samples.")
-    pairs = [encode_samples(samples[0], other, bounds) for other in samples[1:]]
+    private = adjacency == "row"
+    pairs = [
+        encode_samples(samples[0], other, bounds, private_groups=private) for other in samples[1:]
+    ]
     groups = (pairs[0].x, *(pair.y for pair in pairs))
     sizes = list(map(len, groups))
     if adjacency == "one" and min(sizes) < 2:

@@ -208,7 +208,7 @@ def _private_groups(
     common: dict[str, Any],
 ) -> Decision:
     """Permute the labels: the law of U needs the group sizes, which are private."""
-    samples = encode_samples(data[0], data[1], bounds, units="own")
+    samples = encode_samples(data[0], data[1], bounds, units="own", private_groups=True)
     if samples.domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     check_sizes(samples, "row")

@@ -22,6 +22,7 @@ __all__ = ["ENDINGS", "File", "ending_of", "files_at", "is_pattern"]
 TEXT_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 ENDINGS = (*TEXT_ENDINGS, ".parquet", ".arrow", ".ipc", ".feather", ".npy")
 _PATTERN = re.compile(r"[*?\[]")
+_QUERY = re.compile(r"\?[\w.-]+=.*$")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -148,14 +149,21 @@ def _system(text: str, filesystem: Any) -> tuple[Any, str]:
     if "://" not in text:
         return fs.LocalFileSystem(), os.path.abspath(os.path.expanduser(text)).replace(os.sep, "/")
     try:
-        scheme, _, rest = text.partition("://")
-        system, base = fs.FileSystem.from_uri(f"{scheme}://{_fixed_part(rest)}")
+        scheme, _, address = text.partition("://")
+        rest, query = _parted(address)
+        system, base = fs.FileSystem.from_uri(f"{scheme}://{_fixed_part(rest)}{query}")
     except (pa.ArrowException, ValueError, OSError):  # its message may hold a password
         raise ParameterError(
             "data has an address that Arrow cannot open; pass filesystem= for others than s3://, "
             "gs://, hdfs:// and file://."
         ) from None
     return system, base + rest[len(_fixed_part(rest)) :]
+
+
+def _parted(address: str) -> tuple[str, str]:
+    """Part an address from its query, such as "?region=eu-west-1": that is not a pattern."""
+    found = _QUERY.search(address)
+    return (address, "") if found is None else (address[: found.start()], found.group())
 
 
 def _fixed_part(path: str) -> str:

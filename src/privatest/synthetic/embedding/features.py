@@ -58,7 +58,7 @@ def features_release(
     **Privacy** The noisy mean feature is (epsilon, delta)-private; the rest is post-processing.
     """
     noisy = noisy_features(
-        sample.rows,
+        sample.held,
         kernel=kernel,
         domain=sample.domain,
         n_frequencies=n_frequencies,

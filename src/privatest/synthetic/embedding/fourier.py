@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,13 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.core.validation import Rng, integer_at_least, one_of, public_generator
 from privatest.data.domain import Domain
+from privatest.data.samples import Sample
+from privatest.data.stream import BLOCK_ROWS, Held
+from privatest.engines.local import within_block
+from privatest.engines.shuffled import in_secret_order
+from privatest.engines.summaries import FixedPoint, fixed_rounding, summarise
 from privatest.kernels.fourier import FourierMap, Frequencies, angles, cos_sin, kernel_map
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel
-from privatest.statistics.bins import parallel
 from privatest.synthetic.embedding.sharing import with_rest
 
 __all__ = ["NoisyFeatures", "mean_features", "mean_features_sensitivity", "noisy_features"]
@@ -56,7 +61,7 @@ class NoisyFeatures:
 
 
 def noisy_features(
-    rows: NDArray[np.float64],
+    rows: Held,
     *,
     kernel: Kernel,
     domain: Domain,
@@ -72,7 +77,7 @@ def noisy_features(
 
     Parameters
     ----------
-    rows : ndarray
+    rows : ndarray, or a way to read them
         Encoded rows, numbers and categories, within ``domain``.
     kernel : Kernel
         Gaussian, or Laplace with random frequencies.
@@ -107,11 +112,14 @@ def noisy_features(
     integer_at_least("rows_per_person", rows_per_person, 1)
     one_of("frequencies", frequencies, ("auto", "lattice", "random"))
     source = noise_source(noise)
-    _check_rows(rows, domain)
+    if isinstance(rows, np.ndarray):  # others were encoded as they were read
+        _check_rows(rows, domain)
     features = kernel_map(kernel, domain, n_frequencies, public_generator(rng), frequencies)
     sensitivity = mean_features_sensitivity(features, len(rows), rows_per_person)
     gaussian_scale(sensitivity.value, budget)  # refuses delta = 0 before the long work
-    exact = mean_features(rows, features, source.permutation(len(rows)))
+    if not domain.bounded:
+        rows = in_secret_order(Sample(rows, None), source).held
+    exact = mean_features(rows, features)
     mean, scale = with_rest(
         exact, sensitivity=sensitivity, budget=budget, share=share, noise=source
     )
@@ -149,37 +157,55 @@ def mean_features_sensitivity(
 
     Each mean is off by the error of a feature and of its summation: the additions within a
     block, those of blocks and strips, and a few products. A feature has norm 1, so n additions
-    add at most n units of roundoff in l2; twice that is taken.
+    add at most n units of roundoff in l2; twice that is taken. Sums of blocks of rows are rounded
+    to fixed point, which puts each cosine and sine off by as much, and the squares of the
+    amplitudes add up to 1.
     """
     blocks = math.ceil(_STRIP / _block_rows(len(features.amplitudes)))
-    additions = _LONGEST_BLOCK + blocks + math.ceil(n_rows / _STRIP) + 16
-    slack = features.rounding + 2 * additions * UNIT_ROUNDOFF
+    additions = _LONGEST_BLOCK + blocks + BLOCK_ROWS // _STRIP + 16
+    fixed = 1.5 * fixed_rounding(n_rows, n_rows) / n_rows
+    slack = features.rounding + 2 * additions * UNIT_ROUNDOFF + fixed
     moved = min(rows_per_person, n_rows) * features.spread / n_rows
     return Sensitivity((moved + 2 * slack) * (1 + 1e-14), norm="l2")
 
 
-def mean_features(
-    rows: NDArray[np.float64], features: FourierMap, order: NDArray[np.intp] | None = None
-) -> NDArray[np.float64]:
+class _WaveSums:
+    """Sums of exp(i w · x) for all pairs of parts of frequencies; real, then imaginary."""
+
+    __slots__ = ("parts", "sums", "total")
+
+    def __init__(self, parts: tuple[_Part, _Part], total: int) -> None:
+        self.parts, self.total = parts, total
+        shape = (2, *(part.values.shape[1] for part in parts))
+        self.sums = FixedPoint(shape, total)
+
+    def update(self, rows: NDArray[np.float64], start: int) -> None:
+        """Add a block."""
+        del start
+        found = np.zeros(self.sums.units.shape[1:], dtype=np.complex128)
+        strips = (rows[first : first + _STRIP] for first in range(0, len(rows), _STRIP))
+        summed = partial(_summed, parts=self.parts)
+        for part in within_block(summed, strips, self.total, len(rows) * found.size):
+            found += part
+        self.sums.add(np.stack([found.real, found.imag]))
+
+    def merge(self, other: _WaveSums) -> None:
+        """Add other blocks."""
+        self.sums.merge(other.sums)
+
+
+def mean_features(rows: Held, features: FourierMap) -> NDArray[np.float64]:
     """Return the mean of a_j cos(w_j · x) and of a_j sin(w_j · x) over rows: 2 × J, not private.
 
     exp(i w · x) is a product over two groups of columns. The frequencies of a lattice have few
-    different parts in each group, so a matrix product replaces nearly all cosines. ``order`` is
-    the secret order in which rows are read: the last bit of an angle may depend on a
-    row's place in its block, and without bounds that bit may be a whole turn.
+    different parts in each group, so a matrix product replaces nearly all cosines. Without bounds
+    rows have to be in a secret order: the last bit of an angle may depend on a row's place in its
+    block, and may be a whole turn.
     """
-    left, right = _parts(features.frequencies)
-    total = np.zeros((left.values.shape[1], right.values.shape[1]), dtype=np.complex128)
-    work = len(rows) * len(features.amplitudes)
-
-    def strip(start: int) -> NDArray[np.complex128]:
-        place = slice(start, start + _STRIP)
-        return _summed(rows[place] if order is None else rows[order[place]], left, right)
-
-    for part in parallel(strip, range(0, len(rows), _STRIP), work):
-        total += part
-    sums = total[left.index, right.index] * features.amplitudes / len(rows)
-    return np.stack([sums.real, sums.imag])
+    left, right = parts = _parts(features.frequencies)
+    (found,) = summarise((Sample(rows, None), partial(_WaveSums, parts, len(rows))))
+    sums = found.sums.value[:, left.index, right.index]
+    return sums * features.amplitudes / len(rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,8 +237,9 @@ def _parts(frequencies: NDArray[np.float64]) -> tuple[_Part, _Part]:
     return best
 
 
-def _summed(rows: NDArray[np.float64], left: _Part, right: _Part) -> NDArray[np.complex128]:
+def _summed(rows: NDArray[np.float64], parts: tuple[_Part, _Part]) -> NDArray[np.complex128]:
     """Sum over rows exp(i w · x), for all pairs of parts of frequencies."""
+    left, right = parts
     total = np.zeros((left.values.shape[1], right.values.shape[1]), dtype=np.complex128)
     size = _block_rows(max(total.shape))
     for start in range(0, len(rows), size):

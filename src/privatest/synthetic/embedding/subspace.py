@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,11 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Sensitivity
 from privatest.data.domain import Domain
+from privatest.data.samples import Sample
+from privatest.data.stream import Held
+from privatest.engines.local import within_block
+from privatest.engines.summaries import summarise
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
-from privatest.statistics.bins import parallel
 
 __all__ = [
     "Subspace",
@@ -107,34 +111,49 @@ def span(
     return Subspace(points, chosen, np.array(pivots, dtype=np.intp), kernel, domain)
 
 
-def kernel_sums(
-    space: Subspace, rows: NDArray[np.float64], order: NDArray[np.intp] | None = None
-) -> NDArray[np.int64]:
+class KernelSums:
+    """Sums of 2^36 k(pivot, row), each rounded to an integer."""
+
+    __slots__ = ("space", "sums", "total")
+
+    def __init__(self, space: Subspace, total: int) -> None:
+        self.space, self.total = space, total
+        self.sums = np.zeros(space.rank, dtype=np.int64)
+
+    def update(self, rows: NDArray[np.float64], start: int) -> None:
+        """Add a block."""
+        del start
+        space = self.space
+        pivots = space.points[space.pivots]
+        size = max(16, min(4096, _TILE_ENTRIES // max(len(pivots), 1)))
+
+        def tile(first: int) -> NDArray[np.int64]:
+            matrix = gram(space.kernel, rows[first : first + size], pivots, space.domain)
+            np.multiply(matrix, 2.0**SUM_BITS, out=matrix)
+            np.rint(matrix, out=matrix)
+            total: NDArray[np.float64] = np.ones(len(matrix)) @ matrix
+            return total.astype(np.int64)
+
+        work = len(rows) * len(pivots)
+        for part in within_block(tile, range(0, len(rows), size), self.total, work):
+            self.sums += part
+
+    def merge(self, other: KernelSums) -> None:
+        """Add other blocks."""
+        self.sums += other.sums
+
+
+def kernel_sums(space: Subspace, rows: Held) -> NDArray[np.int64]:
     """Sum 2^36 k(pivot, row) over the rows, each rounded to an integer; one blocked pass.
 
     Integers below 2^53 add up exactly in any order: the rounding error of a row affects only its
-    own term, which is divided by N, and sums over parts of the data can be merged. ``order`` is
-    the secret order in which rows are processed: the last bit of a kernel value may depend on a
-    row's position in its block.
+    own term, which is divided by N, and sums over parts of the data can be merged. Rows have to
+    be in a secret order: the last bit of a kernel value may depend on a row's place in its block.
     """
     if len(rows) > _MOST_ROWS:
         raise ParameterError(f"x must have at most {_MOST_ROWS:,} rows.")
-    pivots = space.points[space.pivots]
-    size = max(16, min(4096, _TILE_ENTRIES // max(len(pivots), 1)))
-
-    def tile(start: int) -> NDArray[np.int64]:
-        place = slice(start, start + size)
-        block = rows[place] if order is None else rows[order[place]]
-        matrix = gram(space.kernel, block, pivots, space.domain)
-        np.multiply(matrix, 2.0**SUM_BITS, out=matrix)
-        np.rint(matrix, out=matrix)
-        total: NDArray[np.float64] = np.ones(len(matrix)) @ matrix
-        return total.astype(np.int64)
-
-    sums = np.zeros(len(pivots), dtype=np.int64)
-    for part in parallel(tile, range(0, len(rows), size), len(rows) * len(pivots)):
-        sums += part
-    return sums
+    (found,) = summarise((Sample(rows, None), partial(KernelSums, space, len(rows))))
+    return found.sums
 
 
 def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> NDArray[np.float64]:

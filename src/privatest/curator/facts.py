@@ -1,0 +1,106 @@
+"""What a custodian tells the public of a data set's deployment: no row, no answer, no name.
+
+The words are those of NIST SP 800-226 (Guidelines for Evaluating Differential Privacy Guarantees):
+unit of privacy, privacy parameters, mechanisms and their composition, trust model, and what
+beside the theorem a guarantee rests on.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from privatest.questions import METHODS
+
+if TYPE_CHECKING:
+    from privatest.curator.config import DatasetConfig
+    from privatest.ledger.accounts import Totals
+
+__all__ = ["deployment_facts", "facts_page"]
+
+_COMPOSITIONS = {
+    "basic": "Basic composition: the epsilons and deltas of all answers are added up.",
+    "tight": "Zero-concentrated differential privacy: the rhos of all answers are added up, and "
+    "converted to epsilon and delta.",
+    "equal": "Every answer costs the same; their largest number follows from the privacy loss "
+    "distribution of one.",
+}
+_MECHANISMS = {
+    "two-sample": "Laplace, discrete Laplace or Gaussian noise on a test statistic, or a "
+    "permutation test with such noise on the observed and the permuted statistics",
+    "independence": "Laplace, discrete Laplace or Gaussian noise on a statistic of dependence, or "
+    "a permutation test with such noise",
+    "paired": "discrete Laplace noise on counts and rank sums",
+    "fit": "discrete Laplace noise on a distance of distribution functions, or on counts",
+    "mean": "Laplace or Gaussian noise on clipped moments",
+    "release": "Gaussian noise on counts of tables, or on coefficients of features",
+}
+
+
+def deployment_facts(dataset: DatasetConfig, totals: Totals) -> dict[str, Any]:
+    """Return the facts, in the order in which they are read."""
+    schema, policy = dataset.schema, dataset.policy
+    people = schema.rows_per_person
+    unit = "one row" if people == 1 else f"one person, who has at most {people} rows"
+    questions = [question for question in METHODS if any(q == question for q, _ in policy.tests)]
+    return {
+        "dataset": dataset.name,
+        "unit_of_privacy": f"{unit}, replaced by any other; the number of rows is public",
+        "rows_per_person": people,
+        "model": "central: a curator holds the rows and adds the noise",
+        "epsilon": f"{totals.account.budget.epsilon:f}",
+        "delta": f"{totals.account.budget.delta:f}",
+        "period": "for ever: a budget is never refilled by itself",
+        "composition": _COMPOSITIONS[totals.composition],
+        "share_spent": float(totals.account.used),
+        "largest_epsilon_of_one_answer": f"{(policy.largest or dataset.budget).epsilon:f}",
+        "mechanisms": {question: _MECHANISMS[question] for question in questions},
+        "methods": sorted(f"{question}/{method}" for question, method in policy.tests),
+        "public": _public(dataset),
+        "noise": "from the operating system's secure randomness, on integers or lattices; it "
+        "cannot be seeded, and floating-point rounding is part of the proof",
+        "side_channels": "answers and failures are given at times that follow from public sizes",
+        "record": "a hash chain over every request, its price and its answer",
+        "not_covered": "a guarantee is about the answers: it does not say that the data was "
+        "collected rightly, nor that what holds for people like someone is unknown of them",
+    }
+
+
+def _public(dataset: DatasetConfig) -> list[str]:
+    """Return what is treated as public: declared, not measured."""
+    schema = dataset.schema
+    known = ["the number of rows", "names, types, bounds and categories of the columns"]
+    shown = [n for n, c in schema.columns.items() if getattr(c, "membership", "") == "public"]
+    known += [f"which rows are in which category of {name!r}" for name in shown]
+    return known
+
+
+def facts_page(facts: dict[str, Any]) -> str:
+    """Write the facts as one page of HTML that needs nothing else."""
+    rows = "\n".join(
+        f"<tr><th scope='row'>{escape(name.replace('_', ' '))}</th><td>{_cell(value)}</td></tr>"
+        for name, value in facts.items()
+    )
+    title = f"How the answers about {escape(str(facts['dataset']))} are protected"
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{title}</title></head>\n<body><main><h1>{title}</h1>\n"
+        "<p>In the terms of NIST SP 800-226, Guidelines for Evaluating Differential Privacy "
+        f"Guarantees.</p>\n<table>\n{rows}\n</table></main></body></html>\n"
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict):
+        items = [f"{escape(str(k))}: {escape(str(v))}" for k, v in value.items()]
+        return _items(items)
+    if isinstance(value, list):
+        return _items([escape(str(each)) for each in value])
+    if isinstance(value, float):
+        return f"{100 * value:.0f}%"
+    return escape(str(value))
+
+
+def _items(items: list[str]) -> str:
+    return "<ul>" + "".join(f"<li>{item}</li>" for item in items) + "</ul>"

@@ -1,0 +1,217 @@
+"""When a request is answered, and what it may take: by public sizes, never by values.
+
+An answer comes at a multiple of the response time of its request, whether it was ready long
+before or only just. The response time is twice the longest of the custodian's measurements on
+made-up rows of the same sizes, or a careful guess where nobody has measured, rounded up to one of
+few values.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privatest.core.documents import write_text
+from privatest.core.errors import ParameterError
+from privatest.curator.registration import rows_of
+from privatest.curator.work import count_steps
+from privatest.questions.each_column import PreparedEach
+
+if TYPE_CHECKING:
+    from privatest.curator.config import DatasetConfig
+    from privatest.curator.registration import Registration
+    from privatest.questions import Prepared
+
+__all__ = [
+    "ADMISSION",
+    "MOST_MULTIPLES",
+    "RECORDING",
+    "Allowance",
+    "Measured",
+    "Sizes",
+    "Times",
+    "allowance",
+    "on_the_grid",
+]
+
+VERSION = 1
+MOST_MULTIPLES = 8  # of the response time: who is not ready by then is ended
+RECORDING = 0.05  # seconds before an answer is due in which it is recorded
+SAFETY = 2  # times the longest measurement
+_SHORTEST = 0.1
+# Careful guesses, in seconds, where nobody has measured: of any request, of a number that is read,
+# of a step as counted in work.py.
+_ANY, _NUMBER, _STEP = 1.0, 2e-6, 4e-10
+_SLOWER = 10  # times as long is a step with all pairs of rows
+# Sizes that a request may name, and what they are where it does not.
+_USUAL = {"permutations": 999, "points": 500, "locations": 1, "cells": 1024, "degree": 3}
+_MEMORY, _BYTES = 2 << 30, 512  # of any request, and for each number that is read
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a request may take; all of it follows from public sizes.
+
+    Attributes
+    ----------
+    period : float
+        Its response time in seconds: answers come at multiples of it.
+    seconds : float
+        After which it is ended.
+    memory : int
+        Bytes that it may have beside the program itself.
+    """
+
+    period: float
+    seconds: float
+    memory: int
+
+    def after(self, elapsed: float) -> Allowance:
+        """Return what is left after some time."""
+        return replace(self, seconds=max(self.seconds - elapsed, 1e-3))
+
+
+# Until a request is admitted only its own words are read, and curator.toml.
+ADMISSION = Allowance(_SHORTEST, 60.0, _MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the time of a request depends on: public numbers.
+
+    Attributes
+    ----------
+    rows, columns : int
+        What is read.
+    steps : int
+        Of its computation, as the policy counts them; 0 if they are few.
+    extent : int
+        Other sizes that it names: permutations, locations, points of a release.
+    """
+
+    rows: int
+    columns: int
+    steps: int = 0
+    extent: int = 1
+
+    @classmethod
+    def of(cls, prepared: Prepared, registration: Registration) -> Sizes:
+        """Read them off an admitted request."""
+        chosen = rows_of(registration, prepared.filters)
+        given, steps = prepared.request.options, count_steps(prepared, chosen)
+        if given.get("estimator") == "u":
+            steps *= _SLOWER
+        takes = prepared.request.entry.options
+        own = {name: usual for name, usual in _USUAL.items() if name in takes}
+        extent = math.prod(_extent(given.get(name, usual)) for name, usual in own.items())
+        return cls(registration.rows, len(prepared.reads), steps, 1 if steps else extent)
+
+
+def _extent(value: object) -> int:
+    if isinstance(value, (list, tuple)):
+        return max(len(value), 1)
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return max(int(value), 1)
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The longest time of a method, in seconds, and the sizes that it was measured with."""
+
+    seconds: float
+    sizes: Sizes
+
+    @property
+    def response_time(self) -> float:
+        """Of a request with these sizes."""
+        return _period(self.seconds)
+
+    def scaled(self, sizes: Sizes) -> float:
+        """Return about how long a request of other sizes takes; never less than measured."""
+        own = self.sizes
+        larger = (sizes.rows / own.rows) * (sizes.columns / own.columns)
+        larger = max(larger, 1.0) * max(sizes.extent / own.extent, 1.0)
+        more = max(sizes.steps - own.steps, 0)
+        return self.seconds * larger + more * _STEP
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What the custodian measured, by data set and by question and method.
+
+    Attributes
+    ----------
+    date : str
+        When.
+    machine : mapping
+        Public facts about where.
+    datasets : mapping
+        Measurements by the name of a data set, then by question/method.
+    """
+
+    date: str = ""
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    datasets: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Times:
+        """Read the file; where there is none, or one of another version, nothing was measured."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if found["version"] != VERSION:
+                return cls()
+            datasets = {
+                name: {
+                    which: Measured(float(each["seconds"]), Sizes(**each["sizes"]))
+                    for which, each in measured.items()
+                }
+                for name, measured in found["datasets"].items()
+            }
+            return cls(str(found["date"]), dict(found["machine"]), datasets)
+        except FileNotFoundError:
+            return cls()
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise ParameterError(
+                f"{path.name} cannot be read. It holds response times: remove it, and run "
+                "privatest curator calibrate."
+            ) from None
+
+    def save(self, path: Path) -> None:
+        """Replace the file."""
+        text = json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+        try:
+            write_text(path, text)
+        except OSError as error:
+            raise ParameterError(f"{path.name} cannot be written: {error.strerror}.") from None
+
+
+def allowance(
+    prepared: Prepared, dataset: DatasetConfig, registration: Registration, times: Times
+) -> Allowance:
+    """Return the response time of a request, and its limits."""
+    request, sizes = prepared.request, Sizes.of(prepared, registration)
+    measured = times.datasets.get(dataset.name, {}).get(f"{request.question}/{request.method}")
+    if measured is None:
+        tests = len(prepared.columns) if isinstance(prepared, PreparedEach) else 1
+        numbers = sizes.rows * sizes.columns
+        seconds = tests * _ANY + _NUMBER * numbers + _STEP * sizes.steps
+    else:
+        seconds = measured.scaled(sizes)
+    period = _period(seconds)
+    memory = _MEMORY + _BYTES * sizes.rows * sizes.columns
+    return Allowance(period, (MOST_MULTIPLES - 0.5) * period, memory)
+
+
+def _period(seconds: float) -> float:
+    return on_the_grid(SAFETY * seconds + 2 * RECORDING)
+
+
+def on_the_grid(seconds: float) -> float:
+    """Round up to 0.1 times a power of the root of 2: few values, whatever was measured."""
+    place = math.ceil(2 * math.log2(max(seconds, _SHORTEST) / _SHORTEST) - 1e-9)
+    return _SHORTEST * 2 ** (place / 2)

@@ -1,0 +1,225 @@
+"""Requests of others, each in a process of its own, answered at public times.
+
+Whoever asks sees an answer, a refusal or one fixed failure, and when it comes. Refusals depend on
+public facts and come at once. All else comes at a multiple of a response time that follows from
+public sizes, and a worker's place stays taken until then. Proof: docs/proofs/curator.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from socket import socket
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from privatest.core.errors import EngineError, ParameterError, PrivatestError
+from privatest.core.validation import integer_at_least
+from privatest.curator.answers import RequestFailed, log_failure
+from privatest.curator.config import CuratorConfig
+from privatest.curator.nursery import Nursery, Places
+from privatest.curator.pace import next_multiple
+from privatest.curator.response_times import RECORDING
+from privatest.ledger import Ledger
+
+__all__ = ["Reply", "Workers"]
+
+Kind = Literal["answer", "refused", "failed"]
+_CLOSING = "The curator is closing; ask again later."
+_MARKING = 60.0  # seconds in which those that were ended are marked
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is said to whoever asked.
+
+    Attributes
+    ----------
+    kind : {"answer", "refused", "failed"}
+        Which of the three it is.
+    document : mapping
+        Plain values. Of an answer: ``Answer.to_dict()``, ``words`` and ``label``. Of a refusal:
+        the ``error`` and its ``message``, and for a budget what was ``asked`` and what is ``left``.
+        Of a failure: ``id``, ``spent`` and the fixed ``message``.
+    """
+
+    kind: Kind
+    document: Mapping[str, Any]
+
+
+class WorkerEnded(Exception):
+    """A worker ended without a word: for the custodian's log."""
+
+
+class Workers:
+    """Runs requests in processes of their own; at most ``count`` at once, others wait in order.
+
+    Parameters
+    ----------
+    config : str or path
+        ``curator.toml``; read anew for each request.
+    count : int
+        Places for requests. One is taken until the public time of its answer.
+    public_times : bool
+        Whether answers wait for public times. Without, whoever asks must be trusted.
+
+    Notes
+    -----
+    **Privacy**: the reply is that of ``Curator.run``. Its time, that of the reservation and
+    that of the record are multiples of a response time, which follows from public sizes; how many
+    multiples is all that the data can change. A worker that dies is a failure like any other.
+    """
+
+    program: tuple[str, ...] = ("-m", "privatest.curator.worker")
+
+    def __init__(self, config: str | Path, *, count: int = 2, public_times: bool = True) -> None:
+        self._config = Path(config).absolute()
+        self._public_times = public_times
+        self._places = Places(integer_at_least("count", count, 1))
+        self._nursery = Nursery(self.program)
+
+    def __enter__(self) -> Self:
+        """Use the workers for a block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close them at the end of the block."""
+        self.close()
+
+    def run(
+        self,
+        request: Mapping[str, Any],
+        *,
+        analyst: str,
+        progress: Callable[[str], None] | None = None,
+    ) -> Reply:
+        """Answer a request; return at a public time.
+
+        Parameters
+        ----------
+        request : mapping
+            What is asked; plain values that JSON has.
+        analyst : str
+            Who asks. Nobody checks it here.
+        progress : callable, optional
+            Is told "waiting", "running" and "until the public time", at public times.
+
+        Notes
+        -----
+        **Sensitivity**, **Privacy**: as ``Curator.run``.
+        """
+
+        def tell(words: str) -> None:
+            if progress is not None:
+                with suppress(Exception):  # whoever listens must not change what happens
+                    progress(words)
+
+        try:
+            document = json.loads(json.dumps(dict(request)))
+        except (TypeError, ValueError, RecursionError):
+            return _refused(ParameterError("the request must be plain values, as JSON has."))
+        with self._places.one(lambda: tell("waiting")) as free:
+            if not free:
+                return _refused(EngineError(_CLOSING))
+            tell("running")
+            try:
+                channel = self._nursery.worker()
+            except EngineError as error:
+                return _refused(error)
+            with closing(channel):
+                return self._in_worker(channel, _Run(analyst), document, tell)
+
+    def close(self, *, wait: float = 30.0) -> None:
+        """Refuse new requests, let running ones end for ``wait`` seconds, then end them.
+
+        Those that are ended stay spent, and are marked as failed.
+        """
+        self._places.close()
+        self._places.idle(wait)
+        self._nursery.kill()
+        self._places.idle(_MARKING)
+
+    def _in_worker(
+        self,
+        channel: socket,
+        run: _Run,
+        document: Mapping[str, Any],
+        tell: Callable[[str], None],
+    ) -> Reply:
+        job = {
+            "config": str(self._config),
+            "request": document,
+            "analyst": run.analyst,
+            "number": run.number,
+            "start": run.start,
+            "public_times": self._public_times,
+        }
+        with suppress(OSError), channel.makefile("r", encoding="utf-8") as lines:
+            channel.sendall(json.dumps(job).encode() + b"\n")
+            for line in lines:
+                if not line.endswith("\n"):  # it died while it spoke
+                    break
+                told = json.loads(line)
+                if "kind" in told:
+                    self._wait_until(run, told["due"])
+                    return Reply(told["kind"], told["document"])
+                run = replace(run, period=told["period"], dataset=told["dataset"])
+                tell("until the public time")
+        return self._died(run)
+
+    def _died(self, run: _Run) -> Reply:
+        """Give the one failure, and mark it, at a public time like any other end."""
+        due = None
+        if self._public_times and run.period is not None:
+            due = next_multiple(time.monotonic() - run.start + RECORDING, run.period)
+            self._wait_until(run, due - RECORDING)
+        spent = self._mark(run)
+        self._wait_until(run, due)
+        failed = RequestFailed(run.number, spent=spent)
+        document = {"id": run.number, "spent": spent, "message": str(failed)}
+        return Reply("failed", document)
+
+    def _wait_until(self, run: _Run, due: float | None) -> None:
+        """Wait until some seconds after the start, unless everything is being ended."""
+        if due is not None:
+            self._nursery.ended.wait(max(0.0, run.start + due - time.monotonic()))
+
+    def _mark(self, run: _Run) -> bool:
+        """Close the reservation of a worker that died; return whether there was one."""
+        spent = False
+        with suppress(PrivatestError):
+            config = CuratorConfig.load(self._config)
+            with Ledger.open(config.ledger) as ledger:
+                spent = ledger.holds(run.number)
+                if spent:
+                    with suppress(PrivatestError):  # it was closed, in its last moment
+                        ledger.fail(run.number, reason=WorkerEnded.__name__)
+            with suppress(OSError):
+                facts = {"dataset": run.dataset, "analyst": run.analyst, "spent": str(spent)}
+                log_failure(config.log, run.number, WorkerEnded(), **facts)
+        return spent
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One request on its way."""
+
+    analyst: str
+    number: str = field(default_factory=lambda: uuid.uuid4().hex)
+    start: float = field(default_factory=time.monotonic)
+    period: float | None = None
+    dataset: str = ""
+
+
+def _refused(error: PrivatestError) -> Reply:
+    return Reply("refused", {"error": type(error).__name__, "message": str(error)})

@@ -1,0 +1,19 @@
+"""The page: the curator for people with a browser. It takes cookies, the API takes tokens."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from privatest.service.pages.asking import asking
+from privatest.service.pages.common import error_page
+from privatest.service.pages.custody import custody
+from privatest.service.pages.reading import reading
+from privatest.service.pages.signing import signing
+
+__all__ = ["PARTS", "error_page", "pages"]
+
+PARTS = (signing, asking, reading, custody)
+
+pages = APIRouter(include_in_schema=False)
+for part in PARTS:
+    pages.include_router(part)
