@@ -223,7 +223,7 @@ WRONG: list[tuple[Callable[[Any, Any], Any], type[Exception], str]] = [
     (lambda c, d: d.private_man, AttributeError, "private_man"),
     (lambda c, d: c.dataset("others"), pt.ServiceError, "no such data set"),
     (lambda c, d: c.job("abc"), pt.ServiceError, "no such job"),
-    (lambda c, d: c.rehearse(request()), pt.ServiceError, "no rehearsal"),
+    (lambda c, d: c.rehearse(request(epsilon=-1)), pt.ParameterError, "epsilon"),
     (lambda c, d: c.run({}), pt.ParameterError, "epsilon|question"),
 ]
 
@@ -262,6 +262,17 @@ def test_data_sets_and_budgets_print(client):
     assert "█" in str(people.budget) or "░" in str(people.budget)
     assert "progress" in before._repr_html_()
     assert client.me()["name"] == "ada"
+
+
+def test_a_rehearsal_costs_nothing(client):
+    people = client.dataset("people")
+    before = people.budget
+    found = client.rehearse(people.request.ks_2samp("visits", group="plan", epsilon=1))
+    assert found["made_up_rows"] is True
+    assert people.budget == before
+    old = (404, {}, b'{"error": "HTTPError", "message": "There is no such place."}')
+    with pytest.raises(pt.ServiceError, match="no rehearsal"):
+        Client(Script([old])).rehearse({})
 
 
 def test_a_release_is_synthetic_data(client):
@@ -333,6 +344,9 @@ def test_errors_with_more_to_say():
     again = error_of({"error": "RequestFailed", "message": str(first)})
     assert isinstance(again, RequestFailed)
     assert (str(again), again.id, again.spent) == (str(first), "0" * 32, False)
+    worker = error_of({"id": "1" * 32, "spent": True, "message": "x"})  # as a worker writes it
+    assert isinstance(worker, RequestFailed)
+    assert (worker.id, worker.spent) == ("1" * 32, True)
     assert "privatest curator token" in str(error_of({"error": "SignInNeeded"}, 401))
 
 

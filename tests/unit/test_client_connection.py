@@ -22,16 +22,28 @@ from privatest.client.talking import Talk
 from privatest.client.transport import Http, Lost
 
 
+class Server(HTTPServer):
+    """A server that remembers the tokens it saw."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Answers)
+        self.seen: list[str] = []
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+
 class Answers(BaseHTTPRequestHandler):
-    """Answers by the path that is asked for, and remembers tokens that it saw."""
+    """Answers by the path that is asked for."""
+
+    server: Server
 
     def do_GET(self) -> None:
-        seen: list[str] = self.server.seen  # type: ignore[attr-defined]
-        seen.append(self.headers.get("Authorization", ""))
+        self.server.seen.append(self.headers.get("Authorization", ""))
         if self.path.endswith("/elsewhere"):
             self.send_response(307)
-            port = self.server.server_address[1]
-            self.send_header("Location", f"http://localhost:{port}/api/v1/me")
+            self.send_header("Location", f"http://{self.server.address}/api/v1/me")
             self.end_headers()
             return
         body = b'{"name": "ada"}'
@@ -46,9 +58,8 @@ class Answers(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening(context: ssl.SSLContext | None = None) -> Iterator[HTTPServer]:
-    server = HTTPServer(("127.0.0.1", 0), Answers)
-    server.seen = []  # type: ignore[attr-defined]
+def listening(context: ssl.SSLContext | None = None) -> Iterator[Server]:
+    server = Server()
     if context is not None:
         server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -95,21 +106,21 @@ def quick(url: str) -> Client:
 def test_a_certificate_is_verified(tmp_path, monkeypatch):
     context, file = certificate(tmp_path)
     with listening(context) as server:
-        url = f"https://127.0.0.1:{server.server_address[1]}"
+        url = f"https://{server.address}"
         with pytest.raises(pt.ServiceError, match="cannot be verified") as caught:
             quick(url).me()
         assert not isinstance(caught.value, Lost)  # trying again would not help
-        assert server.seen == []  # type: ignore[attr-defined]
+        assert server.seen == []
         monkeypatch.setenv("SSL_CERT_FILE", str(file))  # an authority of one's own
         assert quick(url).me() == {"name": "ada"}
-        assert server.seen == ["Bearer pt_secret"]  # type: ignore[attr-defined]
+        assert server.seen == ["Bearer pt_secret"]
 
 
 def test_a_redirect_is_not_followed():
     with listening() as server:
-        transport = Http(f"http://127.0.0.1:{server.server_address[1]}", "pt_secret")
+        transport = Http(f"http://{server.address}", "pt_secret")
         assert transport.send("GET", "/elsewhere", None).status == 307
-        assert len(server.seen) == 1  # type: ignore[attr-defined]
+        assert len(server.seen) == 1
         with pytest.raises(Lost):
             transport.send("GET", "/broken", None)
 
@@ -117,4 +128,4 @@ def test_a_redirect_is_not_followed():
 def test_an_answer_without_end_is_not_read(monkeypatch):
     monkeypatch.setattr("privatest.client.transport._LARGEST", 5)
     with listening() as server, pytest.raises(pt.ServiceError, match="too large"):
-        quick(f"http://127.0.0.1:{server.server_address[1]}").me()
+        quick(f"http://{server.address}").me()

@@ -23,6 +23,7 @@ GUARDED = [
     ("GET", "/datasets/people"),
     ("GET", "/facts/people"),
     ("POST", "/price"),
+    ("POST", "/rehearse"),
     ("POST", "/run"),
     ("GET", "/jobs"),
     ("GET", "/jobs/abc"),

@@ -70,6 +70,7 @@ def known(service: Service) -> dict[str, Any]:
 BODIES: dict[str, dict[str, Any]] = {
     "/run": request(epsilon=0.03125),
     "/price": request(),
+    "/rehearse": request(),
     "/tokens": {"name": "ada", "scopes": ["ask"]},
     "/jobs/{number}/query": {"question": "mean", "words": ["visits"]},
 }

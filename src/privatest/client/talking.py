@@ -101,12 +101,13 @@ def error_of(document: Mapping[str, Any], status: int = 0) -> PrivatestError:
     words = str(document.get("message") or "The service gave no answer that can be read.")
     if name == "BudgetError":
         return BudgetError(words, asked=_sums(document, "asked"), left=_sums(document, "left"))
-    if name == "RequestFailed":
+    if name == "RequestFailed" or {"id", "spent"} <= document.keys():
         from privatest.curator.answers import RequestFailed  # noqa: PLC0415
 
         found = _ID.search(words)
         number = str(document.get("id") or (found[0] if found else "unknown"))
-        return RequestFailed(number, spent="nothing was spent" not in words)
+        spent = document.get("spent", "nothing was spent" not in words)
+        return RequestFailed(number, spent=bool(spent))
     if name in _OWN:
         return _OWN[name](words)
     if status == 401:

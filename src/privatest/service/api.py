@@ -137,6 +137,13 @@ def price(request: Ask, house: TheHouse, person: Known) -> models.Document:
     return models.Document(**house.curator.price(request, analyst=person.name).to_dict())
 
 
+@_guarded.post("/rehearse", tags=["asking"], responses=refusals(413))
+def rehearse(request: Ask, house: TheHouse, person: Known) -> models.Document:
+    """Show what an answer would look like, from made-up rows. Nothing is spent."""
+    person.must("ask")
+    return models.Document(**house.rehearse(request, person).to_dict())
+
+
 @_guarded.post("/run", tags=["asking"], status_code=202, responses=refusals(409, 413))
 def run(request: Ask, house: TheHouse, person: Known) -> models.JobDocument:
     """Begin a request: it is charged, answered by a worker, and kept as a job.

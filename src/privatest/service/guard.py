@@ -23,6 +23,7 @@ from privatest.core.errors import (
     PrivatestError,
 )
 from privatest.core.validation import printable
+from privatest.curator.answers import RequestFailed
 from privatest.service.house import NotFound
 from privatest.service.people import Forbidden, SignInNeeded, TooMany
 
@@ -44,6 +45,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (DataError, 422),
     (EngineError, 503),
     (LedgerError, 503),
+    (RequestFailed, 503),
 )
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import BoundedSemaphore
 from typing import Any
 
 from fastapi import APIRouter
@@ -21,12 +20,10 @@ from privatest.service.house import NotFound
 from privatest.service.pages.common import Posted, Visit, Visitor, fragment, goto
 from privatest.service.pages.kinds import ALTERNATIVES, KINDS, Fields, document_of, options_of
 from privatest.service.pages.words import budget_words, column_words, shown
-from privatest.service.people import TooMany
 
 __all__ = ["asking"]
 
 asking = APIRouter()
-_REHEARSING = BoundedSemaphore(2)  # they run in this process
 _SMALLEST, _USUAL = 0.01, 0.1
 
 
@@ -83,7 +80,7 @@ def send(name: str, key: str, visit: Visitor, form: Posted) -> Response:
     curator, person = visit.house.curator, visit.person
     try:
         if wanted == "rehearse":
-            found = _rehearse(visit, view.document)
+            found = visit.house.rehearse(view.document, visit.person)
             return _form(visit, name, key, form, view, rehearsal=found)
         curator.price(view.document, analyst=person.name, afford=True)
         job = visit.house.jobs.submit(person.name, view.document)
@@ -166,16 +163,6 @@ def _advised(visit: Visit, name: str, key: str, form: Fields) -> View:
     if wanted and wanted not in [each.method for each in found]:
         raise ParameterError("method must be one that is offered for this question.")
     raise first or ParameterError("This question is not offered for this data set.")
-
-
-def _rehearse(visit: Visit, document: Mapping[str, Any]) -> Rehearsal:
-    """Run on made-up rows; a few at a time."""
-    if not _REHEARSING.acquire(timeout=5):
-        raise TooMany(5)
-    try:
-        return visit.house.curator.rehearse(document, analyst=visit.person.name)
-    finally:
-        _REHEARSING.release()
 
 
 def _form(
