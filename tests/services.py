@@ -91,9 +91,11 @@ def opening_here(place: str | os.PathLike[str], per_minute: int = 100_000) -> Ho
 
 
 @contextmanager
-def serving(folder: Path, config: str = CONFIG, *, per_minute: int = 100_000) -> Iterator[Service]:
+def serving(
+    folder: Path, config: str = CONFIG, *, per_minute: int = 100_000, **changes: Any
+) -> Iterator[Service]:
     """Serve a small curator with analysts ada and bob, custodian carol and auditor otto."""
-    opened(folder, config).close()
+    opened(folder, config, **changes).close()
     path = folder / "curator.toml"
 
     log = StringIO()

@@ -226,7 +226,7 @@ def test_tokens_are_made_and_revoked(service, carol):
         assert carol.post("/custody/tokens", **wrong).status_code == 422
 
 
-@pytest.mark.parametrize("text", NASTY)
+@pytest.mark.parametrize("text", NASTY, ids=["markup", "lines", "digits"])
 def test_nothing_that_is_typed_is_believed(service, ada, carol, text):
     fields = {
         "differ": ("group", "columns", "groups", "epsilon", "delta", "alpha", "method", "more"),
@@ -345,6 +345,27 @@ def test_small_pictures():
     line = spending_line([("2026-01-01T00:00:00", 0.5), ("2026-01-02T00:00:00", 0.25)], 1.0)
     assert line is not None
     assert "epsilon 0.75 of 1" in line["words"]
+
+
+def test_no_value_is_on_any_page_or_in_any_file(tmp_path):
+    canary = 61.0625  # of one person; exact in binary, so that every spelling would show it
+    visits = [canary, *(float(2 * i) for i in range(1, 40))]
+    with serving(tmp_path, visits=visits) as service:
+        ada, carol = Browser(service, "ada"), Browser(service, "carol")
+        texts = []
+        for key, asked in ASKED.items():
+            page = ada.ended(ada.post(f"/datasets/people/{key}", **asked, do="run"))
+            place = page.url.path
+            if key in ("differ", "related", "fits", "change"):  # a quantile may be anybody's value
+                files = ("answer.json", "report.html", "script.py")
+                texts += [page.text, *(ada.get(f"{place}/{file}").text for file in files)]
+        for place in ("/", "/datasets/people", "/datasets/people/differ"):
+            texts.append(ada.get(place).text)
+        for place in ("/custody", "/custody/datasets/people", "/custody/tokens", "/jobs"):
+            texts.append(carol.get(place).text)
+    log = tmp_path / "curator.log"
+    texts.append(log.read_text(encoding="utf-8") if log.exists() else "")
+    assert not [text for text in texts if "61.06" in text]
 
 
 def test_a_rehearsal_reads_no_row(service, monkeypatch):

@@ -347,7 +347,7 @@ def test_an_issuer_that_is_gone(tmp_path):
     gone = TestIssuer("http://127.0.0.1:9")
     with with_issuer(tmp_path, gone) as service:
         answer = browser(service).get("/sign-in/issuer")
-        assert answer.status_code == 403
+        assert answer.status_code == 503
         assert "does not answer" in answer.text
 
 

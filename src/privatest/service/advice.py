@@ -38,7 +38,7 @@ def advice(
     *,
     schema: Schema,
     rows: int,
-    epsilon: float,
+    epsilon: float | str,
     offered: Collection[tuple[str, str]],
 ) -> list[Advice]:
     """Return the methods that may suit, the best first; a curator checks them in this order.
@@ -53,8 +53,8 @@ def advice(
         The public description of all columns.
     rows : int
         The public number of rows.
-    epsilon : float
-        What the answer may cost.
+    epsilon : float or str
+        What the answer may cost, as it was typed: it may be no number.
     offered : collection of (question, method)
         What the policy allows.
     """

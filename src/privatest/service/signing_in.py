@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privatest.core.errors import ParameterError
+from privatest.core.errors import EngineError, ParameterError
 from privatest.curator.service_config import ServiceConfig
 from privatest.service.people import Forbidden
 
@@ -20,7 +20,7 @@ _SIGNED = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384
 _FAILED = "The sign-in failed: begin again. If it fails again, tell the custodian."
 
 
-class IssuerUnreachable(Forbidden):
+class IssuerUnreachable(EngineError):
     """The issuer does not answer, or not as it should."""
 
     def __init__(self) -> None:

@@ -144,7 +144,7 @@ def _advised(visit: Visit, name: str, key: str, form: Fields) -> View:
         document | hints,
         schema=dataset.schema,
         rows=0 if registration is None else registration.rows,
-        epsilon=0.0,
+        epsilon=document["epsilon"],
         offered=offered,
     )
     best, wanted, first = None, form.get("method") or "", None

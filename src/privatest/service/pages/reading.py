@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
+from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -30,6 +31,7 @@ __all__ = ["reading"]
 reading = APIRouter()
 Number = Annotated[str, Path(pattern="^[0-9a-f]{1,32}$")]
 _MOST_LISTED = 200
+_DRAWING = Lock()  # matplotlib draws one picture at a time
 _SCRIPT = '''"""Ask a curator. The same request of the same person costs nothing again."""
 
 import os
@@ -165,13 +167,14 @@ def _picture(text: str) -> bytes | None:
     if result is None:
         return None
     entry = METHODS[job.request["question"]][job.request["method"]]
+    stream = io.BytesIO()
     try:
-        drawn = entry.load_picture()(result)
+        with _DRAWING:
+            drawn = entry.load_picture()(result)
+            figure = drawn if hasattr(drawn, "savefig") else drawn.figure
+            figure.savefig(stream, format="png", dpi=110)
     except Exception:  # a released answer that has nothing to draw, such as a decision
         return None
-    figure = drawn if hasattr(drawn, "savefig") else drawn.figure
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110)
     return stream.getvalue()
 
 
