@@ -150,6 +150,8 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-history", ["ledger", "history", "a"]),
     ("ledger-verify", ["ledger", "verify"]),
     ("ledger-backup", ["ledger", "backup", "copy.db"]),
+    ("ledger-restore", ["ledger", "restore", "copy.db"]),
+    ("ledger-head", ["ledger", "head"]),
     ("ledger-export", ["ledger", "export", "lines.jsonl"]),
 ]
 
@@ -228,6 +230,7 @@ def test_documents_of_a_curator(cli, tmp_path, monkeypatch):
 def test_every_command_with_a_document_is_tested():
     tested = {" ".join(c[:2]) if c[0] == "ledger" else c[0] for _, c in RUNS}
     tested |= {"ledger answer", "curator run", "curator price"}
+    tested |= {"curator revoke", "curator renew"}  # tests/e2e/test_curator.py
     assert set(_with_json(get_command(app), "")) == tested
 
 
