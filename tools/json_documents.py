@@ -198,6 +198,7 @@ _TOTALS = {
     "limits": _table("Sums that may not be passed, by name, as exact decimals."),
     "spent": _part("spent"),
     **_LEFT,
+    "closed": _true("Whether nothing is granted any more."),
     "parts": _table("What was spent on each part of the partition."),
     "analysts": _table("The same for each analyst."),
     "each": _of(["object", "null"], "What every request costs, if all must cost the same."),
@@ -460,6 +461,19 @@ LEDGER = {
     "ledger-backup": _document(
         "Of `ledger backup`.",
         {"file": _text("The copy."), "entries": _count("How many."), **_HEADS},
+    ),
+    "ledger-restore": _document(
+        "Of `ledger restore`.",
+        {
+            **_HEADS,
+            "lost": _table("What the backup lacked, by data set: heads, entries, what was spent."),
+            "unknown": _true("Whether there was nothing to compare with."),
+            "kept": _of(["string", "null"], "The ledger that was replaced, if there was one."),
+        },
+    ),
+    "ledger-head": _document(
+        "Of `ledger head`.",
+        {**_HEADS, "file": _of(["string", "null"], "The file to which a line was added.")},
     ),
     "ledger-export": _document(
         "Of `ledger export`.",

@@ -152,6 +152,8 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-history", ["ledger", "history", "a"]),
     ("ledger-verify", ["ledger", "verify"]),
     ("ledger-backup", ["ledger", "backup", "copy.db"]),
+    ("ledger-restore", ["ledger", "restore", "copy.db"]),
+    ("ledger-head", ["ledger", "head"]),
     ("ledger-export", ["ledger", "export", "lines.jsonl"]),
     ("study", ["plan", "size", "--effect", "0.3", "--epsilon", "1", "--no-cache"]),
     ("study", ["plan", "power", "--n", "90", "--effect", "0.3", "--epsilon", "1"]),
@@ -272,6 +274,7 @@ def test_every_command_with_a_document_is_tested():
     tested = {" ".join(c[:2]) if c[0] in ("ledger", "plan") else c[0] for _, c in RUNS}
     tested |= {"ledger answer", "curator run", "curator price", "curator calibrate"}
     tested |= {f"curator {command}" for command in KEPT.values()}
+    tested |= {"curator revoke", "curator renew"}  # tests/e2e/test_curator.py
     assert set(_with_json(get_command(app), "")) == tested
 
 

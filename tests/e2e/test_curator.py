@@ -189,6 +189,17 @@ def test_a_new_name_for_old_data_is_mentioned(ready, tmp_path):
     assert "  The same contents were registered as people before." in run.out
 
 
+def test_revoking_and_renewing(ready, tmp_path):
+    run = ready("curator", "revoke", "ada", "--reason", "left", "--json")
+    assert json.loads(run.out)["changed"] == ["people"]
+    refused(ready("curator", "run", "--analyst", "ada", ask()), "may not ask any more")
+    assert "revoked, left" in ready("ledger", "history", "people", "--ledger", "ledger.db").out
+    assert "may ask again: people" in ready("curator", "revoke", "ada", "--undo").out
+    assert "No data set declares a period" in ready("curator", "renew").out
+    write(tmp_path, CONFIG.replace("epsilon = 3", 'renew = "yearly"\nepsilon = 3'))
+    assert json.loads(ready("curator", "renew", "--json").out)["renewed"] == {"people": False}
+
+
 def test_a_damaged_ledger(ready):
     for end in ("-wal", "-shm"):
         Path(f"ledger.db{end}").unlink(missing_ok=True)

@@ -18,7 +18,7 @@ import pytest
 from privatest.accounting import Pure
 from privatest.core.errors import BudgetError, LedgerError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.ledger import Ledger, transactions
+from privatest.ledger import Ledger, checks, transactions
 from tests.e2e import ledger_processes
 from tests.e2e.postgres import Server, server_or_skip
 from tests.e2e.postgres_proxy import proxy
@@ -155,7 +155,7 @@ def test_a_connection_lost_in_the_middle(postgres, monkeypatch):
     with Ledger.open(postgres, create=True) as ledger:
         ledger.create_dataset("d", Budget(1))
         reservation = ledger.reserve("d", EACH)
-        real = transactions.now
+        real = checks.now
 
         def lose() -> str:  # called with the lock held, before anything is written
             with psycopg.connect(postgres, autocommit=True) as other:

@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from privatest.accounting import event_of
 from privatest.core.errors import BudgetError, DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.curator import Curator, answers, persons
@@ -51,7 +52,7 @@ def test_a_revoked_analyst_neither_asks_nor_recalls(tmp_path):
             curator.run(request(), analyst="ada")
         assert spent(tmp_path) == Decimal("0.2")  # past entries stay
         with ledger(tmp_path) as book, pytest.raises(BudgetError):
-            book.reserve("people", module.event_of(Budget("0.1")), analyst="ada")
+            book.reserve("people", event_of(Budget("0.1")), analyst="ada")
         assert curator.revoke("ada", undo=True) == ["people"]
         assert curator.run(request(), analyst="ada").recorded
         with pytest.raises(ParameterError, match="no analyst 'eve'"):
@@ -157,7 +158,7 @@ def test_what_was_spent_under_another_name_counts(tmp_path, changes):
         assert book.totals("persons").analysts["ada"].spent.epsilon == Decimal("0.2")
         assert book.totals("people").account.closed
         with pytest.raises(BudgetError):
-            book.reserve("people", module.event_of(Budget("0.1")))
+            book.reserve("people", event_of(Budget("0.1")))
         with pytest.raises(ParameterError, match="closed"):
             book.set_budget("people", Budget(9))
     with Curator.open(write(tmp_path)) as curator:

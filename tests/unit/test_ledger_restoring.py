@@ -59,6 +59,7 @@ def test_what_lacks_nothing_is_restored_without_a_word(path):
     assert file.read_bytes() == before  # a backup stays as it is
     assert entries(path, "restored") == []
     assert spent(path) == (Decimal("0.1"), Decimal("0.1"))
+    assert done.kept is not None
     assert spent(done.kept) == (Decimal("0.1"), Decimal("0.1"))
     assert stat.S_IMODE(done.kept.stat().st_mode) == 0o600
 
@@ -94,6 +95,7 @@ def test_going_back_on_purpose_is_recorded_and_refunds_nothing(path):
             ledger.verify({"visits": lost})  # a head that was kept shows it
         with pytest.raises(BudgetError):
             ledger.reserve("visits", Pure("0.21"), analyst="ada")
+    assert done.kept is not None
     with Ledger.open(done.kept) as ledger:
         assert ledger.verify()["visits"] == lost
 

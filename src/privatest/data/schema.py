@@ -147,7 +147,7 @@ class Schema:
     rows_per_person : int
         The most rows that one person has; every sensitivity grows by this factor.
     id_column : str or None
-        Whose row it is. No test reads it; a curator counts rows by it, at registration.
+        Whose row it is: a curator counts rows by it; no test reads it.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns, in the order of ``names``, without ids."""
         chosen = [names] if isinstance(names, str) else list(names)
-        for name in set(chosen) - set(self.columns):
+        for name in {*chosen} - {*self.columns}:
             reject("columns", f"among the declared ones ({listed(self.columns)})", name)
         if not chosen or len(set(chosen)) < len(chosen):
             reject("columns", "at least one, and each only once", chosen)
@@ -282,8 +282,8 @@ class Schema:
 
     def to_toml(self) -> str:
         """Return the schema as TOML; :meth:`from_text` reads it back."""
-        parts = [f"rows_per_person = {self.rows_per_person}\n"]
-        parts[0] += "" if self.id_column is None else f"id_column = {_toml(self.id_column)}\n"
+        who = "" if self.id_column is None else f"id_column = {_toml(self.id_column)}\n"
+        parts = [f"rows_per_person = {self.rows_per_person}\n{who}"]
         for name, column in self.columns.items():
             keys: dict[str, object]
             if isinstance(column, NumericColumn):
@@ -363,10 +363,8 @@ def _column(name: str, entry: object) -> Column:
         keys = dict(entry)
         kind = one_of("type", keys.pop("type", None), ("numeric", "categorical"))
         needed = "bounds" if kind == "numeric" else "categories"
-        optional = (
-            ("integer", "missing", "atoms") if kind == "numeric" else ("membership", "missing")
-        )
-        _known(keys, (needed, *optional))
+        optional = ("integer", "atoms") if kind == "numeric" else ("membership",)
+        _known(keys, (needed, *optional, "missing"))
         value = keys.pop(needed, [])
         if value == []:
             raise ParameterError(

@@ -120,7 +120,7 @@ def restore(
         If the backup is damaged, or would go back in time unasked. Nothing was changed.
     """
     words = told(reason) | ({"by": name_of("by", by)} if by else {})
-    stamp = now().replace(":", "").replace("-", "")[:15]
+    stamp = now().replace(":", "").replace("-", "").rstrip("Z")
     with _draft(Path(backup)) as (draft, heads):
         database = Database(location, create=True, timeout=30) if "://" in str(location) else None
         file = Path(location) if database is None else None
