@@ -270,7 +270,11 @@ def test_a_rehearsal_costs_nothing(client):
     found = client.rehearse(people.request.ks_2samp("visits", group="plan", epsilon=1))
     assert found["made_up_rows"] is True
     assert people.budget == before
-    old = (404, {}, b'{"error": "HTTPError", "message": "There is no such place."}')
+    old: tuple[Any, ...] = (
+        404,
+        {},
+        b'{"error": "HTTPError", "message": "There is no such place."}',
+    )
     with pytest.raises(pt.ServiceError, match="no rehearsal"):
         Client(Script([old])).rehearse({})
 
