@@ -38,5 +38,5 @@ if __name__ == "__main__":
         rehearse(self, case, place)
 
     vars(curator)["look"] = faulty
-    curator.Curator._rehearse = dying  # type: ignore[method-assign]
+    curator.Curator._rehearse = dying  # type: ignore[method-assign, assignment]
     worker.main()
