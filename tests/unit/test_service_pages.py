@@ -6,7 +6,7 @@ import ast
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -19,6 +19,7 @@ from privatest.service.advice import advice
 from privatest.service.pages.drawing import pvalue_scale, spending_line
 from privatest.service.pages.kinds import KINDS
 from privatest.service.pages.words import account_words
+from privatest.service.tokens import find_token, new_token
 from tests.curators import CONFIG, SCHEMA, request
 from tests.services import Service, serving
 
@@ -181,6 +182,24 @@ def test_nobody_sees_the_answers_of_others(service, ada):
         assert bob.get(page.url.path + file).status_code == 404
     assert page.url.path not in bob.get("/jobs").text
     assert page.url.path in Browser(service, "otto").get("/jobs").text
+
+
+def test_a_revoked_token_ends_watching(service, ada, monkeypatch):
+    page = ada.ended(ada.post("/datasets/people/differ", **DIFFER, do="run"))
+    place = f"{page.url.path}/events"
+    assert "event: done" in ada.get(place).text
+    service.tokens["late"] = new_token(service.house.store, "ada")
+    watching = Browser(service, "late")
+
+    async def news(*_: Any) -> AsyncIterator[str]:
+        yield "first"
+        found = find_token(service.house.store, service.tokens["late"])
+        assert found is not None
+        service.house.store.revoke(found.id)
+        yield "second"
+
+    monkeypatch.setattr("privatest.service.pages.reading.events", news)
+    assert watching.get(place).text == "first"
 
 
 def test_the_custodian_sees_whole_requests(service, ada, carol):
@@ -377,3 +396,20 @@ def test_a_rehearsal_reads_no_row(service, monkeypatch):
     assert found["made_up_rows"] is True
     json.dumps(found, allow_nan=False)
     assert curator.ledger.totals("people").to_dict() == before
+
+
+def test_the_power_to_expect_is_told_and_ranks(service):
+    from privatest.service.advice import advice
+
+    schema = service.house.config.datasets["people"].schema
+    offered = {("two-sample", name) for name in ("mmd", "ks", "mann-whitney")}
+    columns = {"columns": ["visits"], "group": "plan"}
+    few, many = (
+        advice("two-sample", columns, schema=schema, rows=400, epsilon=price, offered=offered)
+        for price in (0.1, 1)
+    )
+    assert [each.method for each in many][0] == "mann-whitney"
+    assert many[0].power.startswith("At this size and price it sees a shift of")
+    assert few[0].power != many[0].power
+    typed = advice("two-sample", columns, schema=schema, rows=400, epsilon="<b>", offered=offered)
+    assert {each.power for each in typed} == {""}

@@ -1,11 +1,12 @@
-"""Which method suits a question, and why: rules that look at public things only."""
+"""Which method suits a question, why, and what to expect of it: by public things only."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from privatest.core.errors import ParameterError
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.questions import METHODS
 
@@ -58,7 +59,6 @@ def advice(
     offered : collection of (question, method)
         What the policy allows.
     """
-    del rows, epsilon  # for power, when there are tables of it
     rules = {
         "two-sample": _differ,
         "independence": _related,
@@ -72,7 +72,63 @@ def advice(
         found.setdefault(method, Advice(question, method, reason))
     for method, entry in METHODS[question].items():  # what no rule speaks of comes last
         found.setdefault(method, Advice(question, method, f"It is offered: {entry.about}."))
-    return [each for method, each in found.items() if (question, method) in offered]
+    expected = _expected(question, columns, schema, rows, epsilon)
+    ranked = sorted(found.values(), key=lambda each: -expected.get(each.method, ("", -1.0))[1])
+    if not expected or next(iter(found)) not in expected:  # a rule knows what tables do not
+        ranked = list(found.values())
+    told = [replace(each, power=expected.get(each.method, ("",))[0]) for each in ranked]
+    return [each for each in told if (question, each.method) in offered]
+
+
+_MOST = 1e6  # no policy has more
+_EFFECTS = {
+    "shift": "a shift of {:.2g} standard deviations",
+    "dependence": "a correlation of {:.2g}",
+    "proportions": "shares that differ by {:.2g}",
+}
+
+
+def _expected(
+    question: str, columns: Mapping[str, Any], schema: Schema, rows: int, epsilon: float | str
+) -> dict[str, tuple[str, float]]:
+    """Return what to expect of methods, in words, and their power: by public tables."""
+    from privatest.planning import recommend  # noqa: PLC0415 - it reads its tables
+
+    special = {"given", "success", "family", "shares", "q"} & set(columns)
+    group = schema.columns.get(columns.get("group", ""))
+    several = len(columns.get("groups", getattr(group, "categories", ("", "")))) > 2
+    try:
+        price = float(epsilon) / schema.rows_per_person  # a person's rows share it
+    except ValueError:  # what somebody typed
+        return {}
+    if question in ("mean", "release") or special or several or not 0 < price < _MOST:
+        return {}
+    named = [columns[part] for part in ("columns", "x", "y", "before", "after") if part in columns]
+    names = [name for part in named for name in ([part] if isinstance(part, str) else part)]
+    known = [name for name in dict.fromkeys(names) if name in schema.columns]
+    sizes = (rows // 2, rows - rows // 2) if question == "two-sample" else (rows,)
+    try:
+        ranking = recommend(
+            question,
+            sizes,
+            schema.select(known) if known else 1,
+            epsilon=price,
+            membership=getattr(group, "membership", "private"),
+        )
+    except ParameterError:  # no test in the tables for these columns, or too few rows
+        return {}
+    if ranking.effect is None:
+        return {}
+    form = _EFFECTS.get(ranking.looking_for, f"a {ranking.looking_for} of {{:.2g}}")
+    seen = form.format(ranking.effect)
+    return {
+        choice.method: (
+            f"At this size and price it sees {seen} with power {choice.power:.2f}.",
+            choice.power,
+        )
+        for choice in ranking.choices
+        if choice.power is not None
+    }
 
 
 Suited = Iterator[tuple[str, str]]

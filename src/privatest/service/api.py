@@ -211,8 +211,8 @@ def budgets(house: TheHouse, person: Known) -> models.Documents:
 
 @_guarded.get("/tokens", tags=["custody"])
 def tokens(house: TheHouse, person: Known) -> models.Tokens:
-    """List tokens, for custodians; the tokens themselves are not kept."""
-    person.must("custodian")
+    """List tokens, for custodians and auditors; the tokens themselves are not kept."""
+    person.must("custodian", "auditor")
     found = [models.TokenDocument(**token.to_dict()) for token in house.store.tokens()]
     return models.Tokens(items=found)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from privatest.service.pages.asking import asking
+from privatest.service.pages.asking import asking_pages
 from privatest.service.pages.common import error_page
-from privatest.service.pages.custody import custody
-from privatest.service.pages.reading import reading
-from privatest.service.pages.signing import signing
+from privatest.service.pages.custody import custody_pages
+from privatest.service.pages.reading import reading_pages
+from privatest.service.pages.signing import signing_pages
 
 __all__ = ["PARTS", "error_page", "pages"]
 
-PARTS = (signing, asking, reading, custody)
+PARTS = (signing_pages, asking_pages, reading_pages, custody_pages)
 
 pages = APIRouter(include_in_schema=False)
 for part in PARTS:

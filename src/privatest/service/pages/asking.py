@@ -21,13 +21,13 @@ from privatest.service.pages.common import Posted, Visit, Visitor, fragment, got
 from privatest.service.pages.kinds import ALTERNATIVES, KINDS, Fields, document_of, options_of
 from privatest.service.pages.words import budget_words, column_words, shown
 
-__all__ = ["asking"]
+__all__ = ["asking_pages"]
 
-asking = APIRouter()
+asking_pages = APIRouter()
 _SMALLEST, _USUAL = 0.01, 0.1
 
 
-@asking.get("/")
+@asking_pages.get("/")
 def datasets(visit: Visitor) -> Response:
     """List what one may ask about."""
     curator, person = visit.house.curator, visit.person
@@ -37,7 +37,7 @@ def datasets(visit: Visitor) -> Response:
     return visit.page("datasets.html", datasets=found, budgets=budgets)
 
 
-@asking.get("/datasets/{name}")
+@asking_pages.get("/datasets/{name}")
 def dataset(name: str, visit: Visitor) -> Response:
     """Describe a data set in words, and offer questions."""
     about = _described(visit, name)
@@ -52,7 +52,7 @@ def dataset(name: str, visit: Visitor) -> Response:
     )
 
 
-@asking.get("/datasets/{name}/{key}")
+@asking_pages.get("/datasets/{name}/{key}")
 def form(name: str, key: str, visit: Visitor) -> Response:
     """Show the form of a question, filled in from the address where it says so."""
     given = visit.request.query_params
@@ -61,7 +61,7 @@ def form(name: str, key: str, visit: Visitor) -> Response:
     return _form(visit, name, key, given, view)
 
 
-@asking.get("/datasets/{name}/{key}/advice")
+@asking_pages.get("/datasets/{name}/{key}/advice")
 def advise(name: str, key: str, visit: Visitor) -> Response:
     """Say what suits the columns that are chosen by now, for the form's script."""
     _kind(visit, name, key)
@@ -69,7 +69,7 @@ def advise(name: str, key: str, visit: Visitor) -> Response:
     return HTMLResponse(fragment("_advice.html", view=view, budget=_budget(visit, name)))
 
 
-@asking.post("/datasets/{name}/{key}")
+@asking_pages.post("/datasets/{name}/{key}")
 def send(name: str, key: str, visit: Visitor, form: Posted) -> Response:
     """Look at, rehearse or run what a form asks."""
     _kind(visit, name, key)

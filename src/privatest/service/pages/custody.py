@@ -18,13 +18,13 @@ from privatest.service.pages.drawing import spending_line
 from privatest.service.pages.words import account_words
 from privatest.service.tokens import SCOPES, new_token
 
-__all__ = ["custody"]
+__all__ = ["custody_pages"]
 
-custody = APIRouter()
+custody_pages = APIRouter()
 _ENTRIES = 500  # of the ledger, on one page
 
 
-@custody.get("/custody")
+@custody_pages.get("/custody")
 def overview(visit: Visitor) -> Response:
     """Show all budgets, what runs low, and what is not finished."""
     visit.person.must("custodian", "auditor")
@@ -32,7 +32,7 @@ def overview(visit: Visitor) -> Response:
     return visit.page("custody.html", datasets=found)
 
 
-@custody.get("/custody/datasets/{name}")
+@custody_pages.get("/custody/datasets/{name}")
 def dataset(name: str, visit: Visitor) -> Response:
     """Show one data set: its budget over time, its policy, and who asked what."""
     visit.person.must("custodian", "auditor")
@@ -54,14 +54,14 @@ def dataset(name: str, visit: Visitor) -> Response:
     )
 
 
-@custody.get("/custody/tokens")
+@custody_pages.get("/custody/tokens")
 def tokens(visit: Visitor) -> Response:
     """List tokens; a custodian makes and revokes them here."""
     visit.person.must("custodian", "auditor")
     return _tokens(visit)
 
 
-@custody.post("/custody/tokens")
+@custody_pages.post("/custody/tokens")
 def make_token(visit: Visitor, form: Posted) -> Response:
     """Make a token and show it this once."""
     visit.person.must("custodian")
@@ -81,7 +81,7 @@ def make_token(visit: Visitor, form: Posted) -> Response:
     return _tokens(visit, 201, made=text, owner=name)
 
 
-@custody.post("/custody/tokens/revoke")
+@custody_pages.post("/custody/tokens/revoke")
 def revoke_token(visit: Visitor, form: Posted) -> Response:
     """Revoke a token at once: sessions that it opened end too."""
     visit.person.must("custodian")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from threading import Lock
@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from privatest.core.documents import JSON_FORMAT, canonical
@@ -24,11 +25,13 @@ from privatest.service.pages.common import Visit, Visitor, fragment
 from privatest.service.pages.drawing import pvalue_scale
 from privatest.service.pages.kinds import KINDS
 from privatest.service.pages.words import budget_words, result_of, shown
+from privatest.service.people import Forbidden, SignInNeeded
+from privatest.service.sessions import person_of
 from privatest.service.store import Job
 
-__all__ = ["reading"]
+__all__ = ["reading_pages"]
 
-reading = APIRouter()
+reading_pages = APIRouter()
 Number = Annotated[str, Path(pattern="^[0-9a-f]{1,32}$")]
 _MOST_LISTED = 200
 _DRAWING = Lock()  # matplotlib draws one picture at a time
@@ -47,14 +50,14 @@ print(answer)
 '''
 
 
-@reading.get("/jobs")
+@reading_pages.get("/jobs")
 def jobs(visit: Visitor) -> Response:
     """List requests, newest first: one's own, or everybody's for those who may see them."""
     found = visit.house.jobs_of(visit.person, _MOST_LISTED)
     return visit.page("jobs.html", jobs=found, words=_question_words)
 
 
-@reading.get("/jobs/{number}")
+@reading_pages.get("/jobs/{number}")
 def job(number: Number, visit: Visitor) -> Response:
     """Show a request and its answer."""
     found = visit.house.job(number, visit.person)
@@ -72,15 +75,24 @@ def job(number: Number, visit: Visitor) -> Response:
     return visit.page("job.html", **words)
 
 
-@reading.get("/jobs/{number}/events")
+@reading_pages.get("/jobs/{number}/events")
 def watch(number: Number, visit: Visitor) -> StreamingResponse:
     """Tell the page how far a request is."""
     visit.house.job(number, visit.person)
-    stream = events(visit.house, number, visit.person)
-    return StreamingResponse(stream, media_type="text/event-stream")
+    return StreamingResponse(_watched(visit, number), media_type="text/event-stream")
 
 
-@reading.get("/jobs/{number}/picture.png")
+async def _watched(visit: Visit, number: str) -> AsyncIterator[str]:
+    """Tell news as long as the session holds; a token may be revoked meanwhile."""
+    async for news in events(visit.house, number, visit.person):
+        try:
+            await run_in_threadpool(person_of, visit.request, visit.house)
+        except (SignInNeeded, Forbidden):
+            return
+        yield news
+
+
+@reading_pages.get("/jobs/{number}/picture.png")
 def picture(number: Number, visit: Visitor) -> Response:
     """Draw what was released."""
     found = visit.house.job(number, visit.person)
@@ -90,7 +102,7 @@ def picture(number: Number, visit: Visitor) -> Response:
     return Response(drawn, media_type="image/png")
 
 
-@reading.get("/jobs/{number}/answer.json")
+@reading_pages.get("/jobs/{number}/answer.json")
 def as_json(number: Number, visit: Visitor) -> Response:
     """Give the whole job as a file."""
     found = visit.house.job(number, visit.person)
@@ -98,7 +110,7 @@ def as_json(number: Number, visit: Visitor) -> Response:
     return _file(text, "application/json", f"answer-{found.id[:8]}.json")
 
 
-@reading.get("/jobs/{number}/script.py")
+@reading_pages.get("/jobs/{number}/script.py")
 def as_script(number: Number, visit: Visitor) -> Response:
     """Give a program that asks the same."""
     found = visit.house.job(number, visit.person)
@@ -106,7 +118,7 @@ def as_script(number: Number, visit: Visitor) -> Response:
     return _file(text, "text/x-python", f"ask-{found.id[:8]}.py")
 
 
-@reading.get("/jobs/{number}/report.html")
+@reading_pages.get("/jobs/{number}/report.html")
 def as_report(number: Number, visit: Visitor) -> Response:
     """Give a page that needs no other files."""
     found = visit.house.job(number, visit.person)

@@ -12,14 +12,14 @@ from privatest.service.sessions import begin, end, person_of
 from privatest.service.signing_in import RETURN, local_path
 from privatest.service.tokens import find_token
 
-__all__ = ["signing"]
+__all__ = ["signing_pages"]
 
-signing = APIRouter()
+signing_pages = APIRouter()
 _WRONG = "This token opens nothing: it may be mistyped, expired or revoked."
 _LONGEST_TOKEN = 200
 
 
-@signing.get("/sign-in")
+@signing_pages.get("/sign-in")
 def ask(request: Request, house: TheHouse, next: str = "/") -> Response:
     """Show how to sign in; whoever is signed in goes on."""
     back = local_path(next)
@@ -30,7 +30,7 @@ def ask(request: Request, house: TheHouse, next: str = "/") -> Response:
         return _sign_in(request, back)
 
 
-@signing.post("/sign-in")
+@signing_pages.post("/sign-in")
 def with_token(request: Request, house: TheHouse, form: Posted) -> Response:
     """Sign in with a token; the cookie keeps its number, not the token."""
     _count(request)
@@ -47,7 +47,7 @@ def with_token(request: Request, house: TheHouse, form: Posted) -> Response:
     return goto(back)
 
 
-@signing.get("/sign-in/issuer")
+@signing_pages.get("/sign-in/issuer")
 async def at_issuer(request: Request, next: str = "/") -> Response:
     """Go to the issuer. A link, not a form: forms may lead to this service only."""
     _count(request)
@@ -59,7 +59,7 @@ async def at_issuer(request: Request, next: str = "/") -> Response:
     return response
 
 
-@signing.get(RETURN)
+@signing_pages.get(RETURN)
 async def came_back(request: Request, house: TheHouse) -> Response:
     """Come back from the issuer."""
     _count(request)
@@ -73,7 +73,7 @@ async def came_back(request: Request, house: TheHouse) -> Response:
     return goto(back)
 
 
-@signing.post("/sign-out")
+@signing_pages.post("/sign-out")
 def sign_out(request: Request, form: Posted) -> Response:
     """End the session, wherever its cookie has been copied to."""
     del form
