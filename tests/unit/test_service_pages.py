@@ -408,7 +408,7 @@ def test_the_power_to_expect_is_told_and_ranks(service):
         advice("two-sample", columns, schema=schema, rows=400, epsilon=price, offered=offered)
         for price in (0.1, 1)
     )
-    assert [each.method for each in many][0] == "mann-whitney"
+    assert many[0].method == "mann-whitney"
     assert many[0].power.startswith("At this size and price it sees a shift of")
     assert few[0].power != many[0].power
     typed = advice("two-sample", columns, schema=schema, rows=400, epsilon="<b>", offered=offered)
