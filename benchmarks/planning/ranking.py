@@ -1,9 +1,9 @@
 """Does planning name the most powerful test? Scenarios that its tables were not made from.
 
 Run: python -m benchmarks.planning.ranking [--runs 400]. Writes results/planning-ranking.json. Each
-scenario has a law, sizes, an epsilon or a number of columns that the tables do not have. The
-tests that the tables have are simulated on the same studies, but for those that are expected to lose
-by more than .35; the recommended one should have the largest power, or one within .05 of it.
+scenario has a law, sizes, an epsilon or a number of columns that the tables do not have. Tests of
+the tables are simulated on the same studies, but for those that are expected to lose by more than
+.35; the recommended one should have the largest power, or one within .05 of it.
 """
 
 from __future__ import annotations
