@@ -97,7 +97,7 @@ class Plan(Released):
         lines = [self.sentence]
         if self.low is not None and self.high is not None:
             lines.append(
-                f"  simulated power there: {self.power:.2f} [{self.low:.2f}, {self.high:.2f}]"
+                f"  simulated power near there: {self.power:.2f} [{self.low:.2f}, {self.high:.2f}]"
             )
         if self.price is not None:
             lines.append(
