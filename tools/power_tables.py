@@ -48,6 +48,7 @@ from privatest.simulation.named_tests import ready, takes
 
 PAGE = Path(__file__).parent.parent / "src" / "privatest" / "planning" / "power.json"
 ALPHA = 0.05
+USUAL = ("shift", "dependence")
 SIZES = (20, 40, 80, 160, 320, 640)  # few, because laws are found again
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 1e3)  # the last is no noise
 Floats = NDArray[np.float64]
@@ -130,14 +131,21 @@ def entries() -> Iterator[tuple[str, str, int, str, str]]:
             yield "paired", kind, 1, "public", method
 
 
-def fit(nodes: Floats) -> Curve:
-    """Fit a curve to studies: strength, n, budget (noise scale in it), whether rejected."""
+def fit(nodes: Floats, like: Curve | None = None) -> Curve:
+    """Fit a curve to studies: strength, n, budget (noise scale in it), whether rejected.
+
+    ``like`` is the curve of the same test for a kind of effect with many studies: noise and shape
+    of a curve depend on the test more than on the kind, so few studies are drawn towards it.
+    """
     strength, n, budget, rejected = nodes.T
     chance = np.sqrt(n)
     unit = float(np.median(strength * chance))
     signal = strength * chance / unit
     start = np.array([-1.5, 2.0, 0.5, 0, 0, 0, 0, 0, math.log(3.0)])
     tight = np.array([0.1, 0.02, 0.5, 3.0, 3.0, 3.0, 0.1, 0.1, 0.5])
+    if like is not None:
+        start = np.array([*like.weights, math.log(like.noise)])
+        tight = np.array([1.0, 1.0, 1.0, 6.0, 6.0, 6.0, 0.5, 0.5, 6.0])
 
     # without an effect the power is alpha: known, not simulated
     none = np.array([(math.sqrt(n), e * math.sqrt(n)) for n in SIZES for e in EPSILONS]).T
@@ -225,10 +233,18 @@ def blind(nodes: Floats) -> bool:
 def write(kept: dict[str, list[tuple[float, ...]]]) -> None:
     """Fit every entry and write the tables."""
     found = []
-    for key, own in sorted(kept.items()):
-        question, kind, columns, membership, method = json.loads(key)
-        nodes = np.array(own)
-        curve = Curve(1.0, 1.0, (), len(nodes)) if blind(nodes) else fit(nodes)
+    likes: dict[tuple[str, str, str], Curve] = {}
+    places = {key: json.loads(key) for key in kept}
+    # the usual kind of each question first: it has the most studies
+    usual = sorted(kept, key=lambda key: (places[key][1] not in USUAL, places[key][2], key))
+    for key in usual:
+        question, kind, columns, membership, method = places[key]
+        nodes, test = np.array(kept[key]), (question, membership, method)
+        if blind(nodes):
+            curve = Curve(1.0, 1.0, (), len(nodes))
+        else:
+            curve = fit(nodes, likes.get(test) if columns == 1 else None)
+            likes.setdefault(test, curve)
         found.append(
             {
                 "question": question,

@@ -8,6 +8,18 @@ from privatest.core.results import Released
 
 __all__ = ["Choice", "Plan", "Recommendation"]
 
+_KINDS = {
+    "heavy_tails": "shift (heavy tails)",
+    "scale": "factor of spread",
+    "mixture": "share of responders",
+    "shape": "share of two peaks",
+    "atoms": "difference of zeros",
+    "proportions": "difference of shares",
+    "tables": "difference of categories",
+    "dependence": "correlation",
+    "curve": "correlation with a square",
+    "pilot": "shift of the pilot",
+}
 _GROUP = {True: "in each group", False: "in all"}
 
 
@@ -77,7 +89,8 @@ class Plan(Released):
         """The answer in words."""
         people = " and ".join(f"{size:,}" for size in dict.fromkeys(self.n))
         where = _GROUP[self.question == "two-sample" and len(set(self.n)) == 1]
-        about = f"a {self.kind.replace('_', ' ')} of {self.effect:.3g}"
+        kind = _KINDS.get(self.kind, self.kind.replace("_", " "))
+        about = f"a {kind} of {self.effect:.3g}"
         budget, size = f"epsilon {self.epsilon:.3g}", f"n = {people} {where}"
         if self.wanted == "n":
             return (
@@ -97,7 +110,7 @@ class Plan(Released):
         lines = [self.sentence]
         if self.low is not None and self.high is not None:
             lines.append(
-                f"  simulated power there: {self.power:.2f} [{self.low:.2f}, {self.high:.2f}]"
+                f"  simulated power near there: {self.power:.2f} [{self.low:.2f}, {self.high:.2f}]"
             )
         if self.price is not None:
             lines.append(

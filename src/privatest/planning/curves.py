@@ -22,6 +22,7 @@ __all__ = ["Curve", "features"]
 Floats = NDArray[np.float64]
 _NO_NOISE = 1e9
 _LEAST = 0.2  # epsilon times the root of n, of the studies that curves were fitted to
+_FEWEST = math.sqrt(20)  # the root of their smallest n
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def features(signal: Floats, budget: Floats, chance: Floats, noise: float) -> Fl
     seen = signal / widening
     # corrections stay as they were at the smallest budget that was simulated
     most = 0.5 * math.log1p((noise / _LEAST) ** 2)
-    wide, small = np.minimum(np.log(widening), most), 1 / chance
+    wide, small = np.minimum(np.log(widening), most), 1 / np.maximum(chance, _FEWEST)
     columns = [
         np.ones_like(seen),
         seen,

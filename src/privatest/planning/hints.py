@@ -12,7 +12,11 @@ from privatest.planning.recommending import recommend
 __all__ = ["better_test"]
 
 _FAR = 0.25  # by so much more often a test should reject before it is named
-_WORDS = {"proportions": "a difference of shares", "tables": "other shares", "dependence": "a line"}
+_WORDS = {
+    "proportions": "a difference of shares",
+    "tables": "other shares",
+    "dependence": "a trend",
+}
 
 
 def better_test(

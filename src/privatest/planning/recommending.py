@@ -33,7 +33,7 @@ _TRIED = 4  # tests that are simulated for a refined ranking
 _WORDS = {
     "proportions": "a difference of shares",
     "tables": "other shares of categories",
-    "dependence": "a line",
+    "dependence": "a trend",
     "curve": "a curve",
 }
 

@@ -16,7 +16,7 @@ from privatest.planning.answers import Plan
 from privatest.planning.curves import Curve
 from privatest.planning.search import Found, find, solve
 from privatest.planning.tables import curve_of, effective, tables_date
-from privatest.simulation.named_tests import MEMBERSHIPS, name_of, ready
+from privatest.simulation.named_tests import MEMBERSHIPS, check, name_of
 from privatest.simulation.running import Power
 from privatest.simulation.running import power as simulated_power
 from privatest.simulation.sampler import Sampler, Sizes
@@ -61,7 +61,7 @@ class Study:
         number("alpha", own.get("alpha", 0.05), above=0, below=1)
         one_of("membership", own.get("membership", "public"), MEMBERSHIPS)
         integer_at_least("runs", own.get("runs", 300), 1)
-        ready(test, effect, own.get("membership", "public"), settings)  # refuses what does not fit
+        check(test, effect, own.get("membership", "public"), settings)
         name = name_of(test, effect.question)
         cost = (float(budget.epsilon), float(budget.delta))
         return cls(test, name, effect, *cost, **own, options=settings)
@@ -124,7 +124,8 @@ class Study:
         if curve is not None:
             table = partial(self._at, epsilon)
             solved = solve(table, target, 2.0, _MOST_PEOPLE)
-            if self.curve is not None:
+            # without noise the tables will do, even where the rest is simulated
+            if self.curve is not None or (epsilon == NO_NOISE and not self.options and solved):
                 if solved is None:
                     raise ParameterError(
                         f"power {target:g} cannot be reached: {self.name} does not see a {words}; "

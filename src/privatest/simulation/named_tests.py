@@ -12,7 +12,7 @@ from privatest.core.validation import one_of
 from privatest.questions.catalogue import METHODS, Method, find
 from privatest.simulation.sampler import Sampler
 
-__all__ = ["MEMBERSHIPS", "entry_of", "fits", "name_of", "ready"]
+__all__ = ["MEMBERSHIPS", "check", "fits", "name_of", "ready", "takes"]
 
 MEMBERSHIPS = ("public", "private")
 
@@ -31,11 +31,6 @@ def name_of(test: str | Callable[..., Any], question: str) -> str:
     return f"{module}.{name}" + (f"({words})" if words else "")
 
 
-def entry_of(test: str | Callable[..., Any], question: str) -> Method | None:
-    """Return the catalogue's entry, or None for a function that it does not have."""
-    return METHODS[question].get(name_of(test, question))
-
-
 def fits(entry: Method, sampler: Sampler, membership: str) -> str:
     """Return why a test of the catalogue cannot be used on such data, or nothing."""
     if membership == "private" and entry.public_groups:
@@ -47,24 +42,35 @@ def fits(entry: Method, sampler: Sampler, membership: str) -> str:
     return ""
 
 
+def check(
+    test: str | Callable[..., Any], sampler: Sampler, membership: str, options: Mapping[str, Any]
+) -> Method | None:
+    """Refuse a test that such data does not fit; return the entry of one that is named."""
+    one_of("membership", membership, MEMBERSHIPS)
+    if callable(test):
+        return None
+    if not isinstance(test, str):
+        raise ParameterError("test must be the name of a method, or a function of privatest.")
+    name, entry = find(sampler.question, test)
+    why = fits(entry, sampler, membership)
+    if why and not (entry.needed and {*entry.needed} <= {*options}):
+        raise ParameterError(f"method {name} {why}.")
+    return entry
+
+
 def ready(
     test: str | Callable[..., Any], sampler: Sampler, membership: str, options: Mapping[str, Any]
 ) -> Callable[..., Any]:
     """Return a function of the samples, the budget and randomness."""
-    one_of("membership", membership, MEMBERSHIPS)
+    entry = check(test, sampler, membership, options)
     given = dict(sampler.arguments(membership))
-    if isinstance(test, str):
-        name, entry = find(sampler.question, test)
-        why = fits(entry, sampler, membership)
-        if why and not (entry.needed and {*entry.needed} <= {*options}):
-            raise ParameterError(f"method {name} {why}.")
+    if entry is not None:
         function = entry.load()
         named = {entry.options.get(key, key): value for key, value in options.items()}
         given |= dict(entry.preset) | named
-    elif callable(test):
-        function, given = test, given | dict(options)
     else:
-        raise ParameterError("test must be the name of a method, or a function of privatest.")
+        assert callable(test)
+        function, given = test, given | dict(options)
     return functools.partial(function, **_accepted(function, given))
 
 
