@@ -249,3 +249,31 @@ def test_a_stopped_service_marks_what_it_left(tmp_path: Path):
     assert found is not None
     assert found.state == "failed"
     store.close()
+
+
+def test_whoever_was_revoked_sees_no_answers_any_more(tmp_path):
+    with serving(tmp_path) as running:
+        job = running.answered(request())
+        running.house.curator.revoke("ada", reason="left")
+        for place in (f"/jobs/{job['id']}", f"/jobs/{job['id']}/events", "/datasets/people"):
+            assert running.get(place).status_code == 404
+        assert running.get("/jobs").json()["items"] == []
+        assert running.get("/datasets").json()["items"] == []
+        assert running.get(f"/jobs/{job['id']}", "carol").status_code == 200
+
+
+def test_a_token_of_an_analyst_that_the_file_revokes_opens_nothing(tmp_path):
+    config = CONFIG.replace("epsilon = 2\n", "epsilon = 2\nrevoked = true\n")
+    with serving(tmp_path, config) as running:
+        assert running.get("/me").status_code == 401
+        assert running.get("/me", "bob").status_code == 200
+
+
+def test_an_open_history_is_about_data_sets_that_one_may_ask(tmp_path):
+    config = f"{CONFIG}\n[analysts.eve]\ndatasets = []\n\n[service]\nopen_history = true\n"
+    with serving(tmp_path, config) as running:
+        job = running.answered(request())
+        running.tokens["eve"] = new_token(running.house.store, "eve")
+        assert running.get(f"/jobs/{job['id']}", "bob").status_code == 200
+        assert running.get(f"/jobs/{job['id']}", "eve").status_code == 404
+        assert running.get("/jobs", "eve").json()["items"] == []

@@ -203,6 +203,16 @@ class Curator:
             changed.append(name)
         return changed
 
+    def is_revoked(self, dataset: str, analyst: str) -> bool:
+        """Return whether an analyst may neither ask a data set nor see what it answered them."""
+        who = self.config.analysts.get(analyst)
+        if who is not None and who.revoked:
+            return True
+        if dataset not in self._ledger.datasets():
+            return False
+        account = self._ledger.totals(dataset).analysts.get(analyst)
+        return account is not None and account.closed
+
     def renew(self, name: str) -> bool:
         """Give a data set its budget anew, if its declared period has begun since the last time.
 
@@ -361,7 +371,7 @@ class Curator:
         if asked.dataset not in who.datasets:  # also for a data set that does not exist
             raise ParameterError(f"analyst {who.name!r} has no data set {asked.dataset!r}.")
         dataset = self._dataset(asked.dataset)
-        if who.revoked or self._is_revoked(dataset.name, who.name):
+        if self.is_revoked(dataset.name, who.name):
             raise ParameterError(f"analyst {who.name!r} may not ask any more.")
         prepared = admit(asked, dataset)
         reason = self.not_ready(dataset.name)
@@ -379,12 +389,6 @@ class Curator:
         }
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
-
-    def _is_revoked(self, dataset: str, analyst: str) -> bool:
-        if dataset not in self._ledger.datasets():
-            return False
-        account = self._ledger.totals(dataset).analysts.get(analyst)
-        return account is not None and account.closed
 
     def _rehearse(self, case: _Admitted, place: Place) -> Result:
         """Run the request on made-up rows, to refuse it before anything is spent."""
