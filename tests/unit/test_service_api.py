@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privatest.service.limits import RateLimit
+from privatest.service import limits
+from privatest.service.limits import BodyLimit, RateLimit
 from privatest.service.people import TooMany
 from privatest.service.store import Token
 from privatest.service.tokens import find_token, new_token
@@ -277,3 +280,61 @@ def test_an_open_history_is_about_data_sets_that_one_may_ask(tmp_path):
         assert running.get(f"/jobs/{job['id']}", "bob").status_code == 200
         assert running.get(f"/jobs/{job['id']}", "eve").status_code == 404
         assert running.get("/jobs", "eve").json()["items"] == []
+
+
+def test_strangers_cannot_have_limits_begin_anew(monkeypatch):
+    monkeypatch.setattr(limits, "_MOST_KNOWN", 10)
+    moment = [0.0]
+    rate = RateLimit(60, clock=lambda: moment[0])
+    for _ in range(60):
+        rate.take("person ada")
+    for number in range(40):
+        moment[0] += 0.01
+        rate.take(f"address {number}")
+        if number % 4 == 0:  # somebody who goes on asking is not forgotten
+            with suppress(TooMany):
+                rate.take("person ada")
+    with pytest.raises(TooMany):
+        rate.take("person ada")
+    assert len(rate._buckets) <= 10
+
+
+def test_half_of_a_body_is_not_taken_for_the_whole():
+    """Somebody whose connection breaks may have sent epsilon=1 of epsilon=10, or the reverse."""
+    called: list[Any] = []
+    messages = [
+        {"type": "http.request", "body": b"do=run&epsilon=1", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def app(*_: Any) -> None:
+        called.append(True)
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(_: Any) -> None:
+        called.append(True)
+
+    scope = {"type": "http", "method": "POST"}
+    asyncio.run(BodyLimit(app)(scope, receive, send))
+    assert not called
+
+
+@pytest.mark.parametrize("grid", ["many", "1e400"])
+def test_a_grid_of_words_is_refused(service, grid):
+    asked = request(method="ks", grid=grid)
+    assert service.post("/price", asked).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("", "for ever"), ("renew = 'yearly'", "renewed yearly"), ("renew = 30", "30")],
+)
+def test_facts_say_for_how_long_a_budget_is(tmp_path, line, words):
+    """A page that promises "for ever" where a budget is renewed would not be true."""
+    config = CONFIG.replace("epsilon = 3\n", f"epsilon = 3\n{line}\n")
+    with serving(tmp_path, config) as running:
+        period = running.get("/facts/people").json()["period"]
+    assert words in period
+    assert ("for ever" in period) == (not line)

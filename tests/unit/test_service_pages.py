@@ -377,3 +377,13 @@ def test_a_rehearsal_reads_no_row(service, monkeypatch):
     assert found["made_up_rows"] is True
     json.dumps(found, allow_nan=False)
     assert curator.ledger.totals("people").to_dict() == before
+
+
+@pytest.mark.parametrize("key", ["differ", "related", "means"])
+@pytest.mark.parametrize("name", ["columns", "group", "groups", "x", "y"])
+def test_more_options_of_a_wrong_type_are_refused(ada, key, name):
+    for value in (5, None, [[]], {}):
+        given = {"epsilon": "0.05", "more": json.dumps({name: value})}
+        answer = ada.get(f"/datasets/people/{key}/advice", params=given)
+        assert answer.status_code == 200
+        assert f"{name} must be text" in answer.text
