@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from privatest.service import events as events_module
 from privatest.service import limits
+from privatest.service.events import events
 from privatest.service.limits import BodyLimit, RateLimit
-from privatest.service.people import TooMany
+from privatest.service.people import Person, SignInNeeded, TooMany
 from privatest.service.store import Token
 from privatest.service.tokens import find_token, new_token
 from tests.curators import CONFIG, request
@@ -338,3 +340,29 @@ def test_facts_say_for_how_long_a_budget_is(tmp_path, line, words):
         period = running.get("/facts/people").json()["period"]
     assert words in period
     assert ("for ever" in period) == (not line)
+
+
+def watched(service: Service, person: Person, again: Any, number: str) -> list[str]:
+    async def all_of_it() -> list[str]:
+        return [line async for line in events(service.house, number, person, again)]
+
+    return asyncio.run(all_of_it())
+
+
+def test_whoever_is_signed_out_is_told_nothing_more(service):
+    job, ada = service.answered(request()), Person("ada", ("ask",))
+
+    def gone() -> Person:
+        raise SignInNeeded
+
+    assert "done" in watched(service, ada, lambda: ada, job["id"])[-1]
+    assert watched(service, ada, gone, job["id"]) == []
+
+
+def test_nobody_watches_with_more_connections_than_a_person_needs(service, monkeypatch):
+    job, ada = service.answered(request()), Person("ada", ("ask",))
+    monkeypatch.setitem(events_module._open, "ada", 20)
+    assert watched(service, ada, lambda: ada, job["id"]) == ["retry: 10000\n\n"]
+    monkeypatch.setitem(events_module._open, "ada", 0)
+    assert "done" in watched(service, ada, lambda: ada, job["id"])[-1]
+    assert "ada" not in events_module._open

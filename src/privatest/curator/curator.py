@@ -35,6 +35,7 @@ from privatest.curator.registration import (
 from privatest.curator.work import limit_work
 from privatest.data.place import Place
 from privatest.ledger import Ledger, request_digest
+from privatest.ledger.accounts import Spent
 from privatest.questions import Prepared, Request, Result, result_from_dict
 
 __all__ = ["Curator"]
@@ -140,13 +141,14 @@ class Curator:
         dataset = self._dataset(name)
         known = load_registrations(self.config.state)
         found = register(dataset, next((k.key for k in known.values()), uuid.uuid4().hex))
+        found = found.after(known.get(name), charged=self._is_charged(name))
         self._registrations = known
         twins = self.twins(name, found)
         shared = [twin for twin in twins if twin in self.config.datasets] or self._sharing(dataset)
         if shared:
             raise ParameterError(
-                f"{name!r} has the same contents as {shared[0]!r}: two budgets for the same people "
-                "add up. Leave one of them out of the file."
+                f"{name!r} has the same contents as {shared[0]!r} has, or had before: two budgets "
+                "for the same people add up. Leave one of them out of the file."
             )
         enter(self._ledger, dataset, self.config.analysts.values())
         for twin in twins:
@@ -156,16 +158,20 @@ class Curator:
         return found
 
     def twins(self, name: str, registration: Registration) -> list[str]:
-        """Return under which other names the same contents, or source, were registered."""
+        """Return under which other names the same contents, or source, were ever registered."""
         return [
             other
             for other, known in self._registrations.items()
             if other != name
             and (
-                known.contents == registration.contents
+                registration.contents in (known.contents, *known.earlier)
                 or (known.source == registration.source != "" and other not in self.config.datasets)
             )
         ]
+
+    def _is_charged(self, name: str) -> bool:
+        known = name in self._ledger.datasets()
+        return known and self._ledger.totals(name).account.spent != Spent()
 
     def _sharing(self, dataset: DatasetConfig) -> list[str]:
         """Return other data sets that have a file of this one, at whatever address."""

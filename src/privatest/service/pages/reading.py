@@ -6,7 +6,7 @@ import base64
 import io
 import json
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from threading import Lock
 from typing import Annotated, Any
@@ -24,6 +24,7 @@ from privatest.service.pages.common import Visit, Visitor, fragment
 from privatest.service.pages.drawing import pvalue_scale
 from privatest.service.pages.kinds import KINDS
 from privatest.service.pages.words import budget_words, result_of, shown
+from privatest.service.sessions import person_of
 from privatest.service.store import Job
 
 __all__ = ["reading"]
@@ -76,7 +77,8 @@ def job(number: Number, visit: Visitor) -> Response:
 def watch(number: Number, visit: Visitor) -> StreamingResponse:
     """Tell the page how far a request is."""
     visit.house.job(number, visit.person)
-    stream = events(visit.house, number, visit.person)
+    again = partial(person_of, visit.request, visit.house)
+    stream = events(visit.house, number, visit.person, again)
     return StreamingResponse(stream, media_type="text/event-stream")
 
 
