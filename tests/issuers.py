@@ -54,7 +54,7 @@ class TestIssuer:
     """What it says next.
 
     ``lies`` are claims that it puts in the place of true ones; ``other_key`` signs with a key that
-    it does not publish.
+    it does not publish; ``unsigned`` says who it was in plain words.
     """
 
     __test__ = False
@@ -63,6 +63,7 @@ class TestIssuer:
     subject: str = "ada-at-the-issuer"
     lies: dict[str, Any] = field(default_factory=dict)
     other_key: bool = False
+    unsigned: bool = False
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     key: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "1"}))
     unknown: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "1"}))
@@ -121,7 +122,11 @@ class TestIssuer:
                 or request.headers.get("authorization") != f"Basic {known}"
             ):
                 return JSONResponse({"error": "invalid_grant"}, 400)
-            told = {"access_token": "x", "token_type": "Bearer", "id_token": self.id_token(asked)}
+            told: dict[str, Any] = {"access_token": "x", "token_type": "Bearer"}
+            if self.unsigned:
+                told["userinfo"] = {"sub": self.subject}
+            else:
+                told["id_token"] = self.id_token(asked)
             return JSONResponse(told)
 
         return app

@@ -390,3 +390,22 @@ def test_data_that_this_user_may_not_read(tmp_path, monkeypatch):
         with pytest.raises(ParameterError, match="rights of the custodian"):
             curator.run(request(), analyst="ada")
     assert spent(tmp_path) == 0
+
+
+def test_a_file_that_had_another_name_does_not_get_a_second_budget(tmp_path):
+    """People whose file a data set left for another one are still charged there."""
+    with opened(tmp_path) as curator:
+        curator.run(request(), analyst="ada")
+    (tmp_path / "people.csv").replace(tmp_path / "left.csv")
+    others = table(visits=[float(i) for i in range(40)])
+    pyarrow.csv.write_csv(others, tmp_path / "people.csv")
+    path = tmp_path / "curator.toml"
+    with Curator.open(path) as curator:
+        curator.register("people")
+    again = '[datasets.again]\nsource = "left.csv"\nschema = "people.toml"\nepsilon = 3\n\n'
+    path.write_text(CONFIG.replace("[analysts.ada]", f"{again}[analysts.ada]"))
+    with Curator.open(path) as curator:
+        with pytest.raises(ParameterError, match="'people' has, or had before"):
+            curator.register("again")
+        assert "again" not in curator.ledger.datasets()
+        curator.register("people")  # as before

@@ -192,3 +192,44 @@ def test_entries_are_guarded_after_a_restore(path):
         with pytest.raises(sqlite3.IntegrityError, match="never changed"):
             connection.execute(statement)
     connection.close()
+
+
+def test_whoever_was_revoked_since_the_backup_stays_out(path):
+    file = backup(path)
+    with Ledger.open(path) as ledger:
+        ledger.revoke("visits", "ada", reason="left")
+    restore(file, path, back_in_time=True)
+    with Ledger.open(path) as ledger:
+        ledger.verify()
+        assert ledger.totals("visits").analysts["ada"].closed
+        with pytest.raises(BudgetError):
+            ledger.reserve("visits", Pure("0.1"), analyst="ada")
+
+
+def test_a_data_set_that_was_renamed_since_the_backup_stays_closed(path):
+    """Or its people would have two budgets."""
+    file = backup(path)
+    with Ledger.open(path) as ledger:
+        ledger.create_dataset("stays", Budget(1))
+        ledger.link("visits", "stays")
+    restore(file, path, back_in_time=True)
+    with Ledger.open(path) as ledger:
+        ledger.verify()
+        assert ledger.totals("visits").account.closed
+        assert ledger.totals("stays").account.spent.epsilon == Decimal("0.1")
+        with pytest.raises(BudgetError):
+            ledger.reserve("visits", Pure("0.1"))
+    assert entries(path, "closed")[0]["to"] == "stays"
+
+
+def test_budgets_that_were_lowered_since_the_backup_stay_low(path):
+    file = backup(path)
+    with Ledger.open(path) as ledger:
+        ledger.set_budget("visits", Budget("0.3"))
+        ledger.set_analyst("visits", "ada", Budget("0.2"))
+    restore(file, path, back_in_time=True)
+    with Ledger.open(path) as ledger:
+        ledger.verify()
+        totals = ledger.totals("visits")
+    assert totals.account.budget == Budget("0.3")
+    assert totals.analysts["ada"].budget == Budget("0.2")

@@ -167,6 +167,23 @@ def test_only_the_outermost_call_pays():
     assert [cost.epsilon for cost in till.costs] == [1, 2]
 
 
+def test_a_simulated_call_does_not_pay_for_real_ones_inside():
+    def inside(function):
+        def pvalue(x, y):
+            return function(x, y, epsilon=9).pvalue
+
+        return pvalue
+
+    free = {"epsilon": 2, "n_subsets": 3, "bounds": (0, 80), "noise": SimulatedNoise(1)}
+    with paying(Till()) as till:
+        pt.test_of_tests(X, X, pvalue=inside(pt.ks_2samp), **free)
+        paid = len(till.costs)
+        assert {cost.epsilon for cost in till.costs} == {9}
+        with pytest.raises(pt.ParameterError, match="it raised PrivacyError"):
+            pt.test_of_tests(X, X, pvalue=inside(ks_2samp), **free)
+    assert len(till.costs) == paid
+
+
 def test_a_plan_of_shares_has_its_own_budget():
     plan = pt.plan_share((0, 80), locations=3, epsilon=2, delta=1e-6)
     with paying(Till()) as till:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from privatest.service.limits import RateLimit
-from privatest.service.people import TooMany
+from privatest.service import events as events_module
+from privatest.service import limits
+from privatest.service.events import events
+from privatest.service.limits import BodyLimit, RateLimit
+from privatest.service.people import Person, SignInNeeded, TooMany
 from privatest.service.store import Token
 from privatest.service.tokens import find_token, new_token
 from tests.curators import CONFIG, request
@@ -250,3 +255,115 @@ def test_a_stopped_service_marks_what_it_left(tmp_path: Path):
     assert found is not None
     assert found.state == "failed"
     store.close()
+
+
+def test_whoever_was_revoked_sees_no_answers_any_more(tmp_path):
+    with serving(tmp_path) as running:
+        job = running.answered(request())
+        running.house.curator.revoke("ada", reason="left")
+        for place in (f"/jobs/{job['id']}", f"/jobs/{job['id']}/events", "/datasets/people"):
+            assert running.get(place).status_code == 404
+        assert running.get("/jobs").json()["items"] == []
+        assert running.get("/datasets").json()["items"] == []
+        assert running.get(f"/jobs/{job['id']}", "carol").status_code == 200
+
+
+def test_a_token_of_an_analyst_that_the_file_revokes_opens_nothing(tmp_path):
+    config = CONFIG.replace("epsilon = 2\n", "epsilon = 2\nrevoked = true\n")
+    with serving(tmp_path, config) as running:
+        assert running.get("/me").status_code == 401
+        assert running.get("/me", "bob").status_code == 200
+
+
+def test_an_open_history_is_about_data_sets_that_one_may_ask(tmp_path):
+    config = f"{CONFIG}\n[analysts.eve]\ndatasets = []\n\n[service]\nopen_history = true\n"
+    with serving(tmp_path, config) as running:
+        job = running.answered(request())
+        running.tokens["eve"] = new_token(running.house.store, "eve")
+        assert running.get(f"/jobs/{job['id']}", "bob").status_code == 200
+        assert running.get(f"/jobs/{job['id']}", "eve").status_code == 404
+        assert running.get("/jobs", "eve").json()["items"] == []
+
+
+def test_strangers_cannot_have_limits_begin_anew(monkeypatch):
+    monkeypatch.setattr(limits, "_MOST_KNOWN", 10)
+    moment = [0.0]
+    rate = RateLimit(60, clock=lambda: moment[0])
+    for _ in range(60):
+        rate.take("person ada")
+    for number in range(40):
+        moment[0] += 0.01
+        rate.take(f"address {number}")
+        if number % 4 == 0:  # somebody who goes on asking is not forgotten
+            with suppress(TooMany):
+                rate.take("person ada")
+    with pytest.raises(TooMany):
+        rate.take("person ada")
+    assert len(rate._buckets) <= 10
+
+
+def test_half_of_a_body_is_not_taken_for_the_whole():
+    """Somebody whose connection breaks may have sent epsilon=1 of epsilon=10, or the reverse."""
+    called: list[Any] = []
+    messages = [
+        {"type": "http.request", "body": b"do=run&epsilon=1", "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+
+    async def app(*_: Any) -> None:
+        called.append(True)
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def send(_: Any) -> None:
+        called.append(True)
+
+    scope = {"type": "http", "method": "POST"}
+    asyncio.run(BodyLimit(app)(scope, receive, send))
+    assert not called
+
+
+@pytest.mark.parametrize("grid", ["many", "1e400"])
+def test_a_grid_of_words_is_refused(service, grid):
+    asked = request(method="ks", grid=grid)
+    assert service.post("/price", asked).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [("", "for ever"), ("renew = 'yearly'", "renewed yearly"), ("renew = 30", "30")],
+)
+def test_facts_say_for_how_long_a_budget_is(tmp_path, line, words):
+    """A page that promises "for ever" where a budget is renewed would not be true."""
+    config = CONFIG.replace("epsilon = 3\n", f"epsilon = 3\n{line}\n")
+    with serving(tmp_path, config) as running:
+        period = running.get("/facts/people").json()["period"]
+    assert words in period
+    assert ("for ever" in period) == (not line)
+
+
+def watched(service: Service, person: Person, again: Any, number: str) -> list[str]:
+    async def all_of_it() -> list[str]:
+        return [line async for line in events(service.house, number, person, again)]
+
+    return asyncio.run(all_of_it())
+
+
+def test_whoever_is_signed_out_is_told_nothing_more(service):
+    job, ada = service.answered(request()), Person("ada", ("ask",))
+
+    def gone() -> Person:
+        raise SignInNeeded
+
+    assert "done" in watched(service, ada, lambda: ada, job["id"])[-1]
+    assert watched(service, ada, gone, job["id"]) == []
+
+
+def test_nobody_watches_with_more_connections_than_a_person_needs(service, monkeypatch):
+    job, ada = service.answered(request()), Person("ada", ("ask",))
+    monkeypatch.setitem(events_module._open, "ada", 20)
+    assert watched(service, ada, lambda: ada, job["id"]) == ["retry: 10000\n\n"]
+    monkeypatch.setitem(events_module._open, "ada", 0)
+    assert "done" in watched(service, ada, lambda: ada, job["id"])[-1]
+    assert "ada" not in events_module._open

@@ -413,3 +413,13 @@ def test_the_power_to_expect_is_told_and_ranks(service):
     assert few[0].power != many[0].power
     typed = advice("two-sample", columns, schema=schema, rows=400, epsilon="<b>", offered=offered)
     assert {each.power for each in typed} == {""}
+
+
+@pytest.mark.parametrize("key", ["differ", "related", "means"])
+@pytest.mark.parametrize("name", ["columns", "group", "groups", "x", "y"])
+def test_more_options_of_a_wrong_type_are_refused(ada, key, name):
+    for value in (5, None, [[]], {}):
+        given = {"epsilon": "0.05", "more": json.dumps({name: value})}
+        answer = ada.get(f"/datasets/people/{key}/advice", params=given)
+        assert answer.status_code == 200
+        assert f"{name} must be text" in answer.text

@@ -243,7 +243,8 @@ def issuer() -> Iterator[TestIssuer]:
 
 @pytest.fixture
 def truthful(issuer: TestIssuer) -> TestIssuer:
-    issuer.subject, issuer.lies, issuer.other_key = "ada-at-the-issuer", {}, False
+    issuer.subject, issuer.lies = "ada-at-the-issuer", {}
+    issuer.other_key = issuer.unsigned = False
     return issuer
 
 
@@ -310,6 +311,14 @@ def test_an_issuer_that_lies_signs_nobody_in(signed, truthful, lies):
 
 def test_a_foreign_signature_signs_nobody_in(signed, truthful):
     truthful.other_key = True
+    client = browser(signed)
+    assert through(client).status_code == 403
+    assert client.get("/").status_code == 303
+
+
+def test_plain_words_sign_nobody_in(signed, truthful):
+    """Without an ID token nothing was checked: no signature, audience or nonce."""
+    truthful.unsigned = True
     client = browser(signed)
     assert through(client).status_code == 403
     assert client.get("/").status_code == 303

@@ -109,8 +109,13 @@ class _Call:
 
     def __init__(self, name: str, arguments: Mapping[str, Any], payers: tuple[Payer, ...]) -> None:
         self._name, self._arguments, self._payers = name, arguments, payers
-        self._lock, self._paid = Lock(), not payers
+        self._lock, self._paid = Lock(), False
         self.tickets: list[Ticket] = []
+
+    @property
+    def covers(self) -> bool:
+        """Whether somebody pays for it; nobody does for simulated noise, which covers nothing."""
+        return bool(self._payers)
 
     @property
     def cost(self) -> Budget:
@@ -124,7 +129,7 @@ class _Call:
     def pay(self) -> None:
         """Pay once; nothing is spent if one of several budgets cannot."""
         with self._lock:
-            if self._paid:
+            if self._paid or not self._payers:
                 return
             cost = self.cost
             asked = _words(self._name, cost, self._arguments)
@@ -143,7 +148,7 @@ def pay_for_data() -> None:
 def pay_for_noise() -> None:
     """Pay for the call that is running here, or refuse secret noise that nobody pays for."""
     call = _call.get()
-    if call is not None:
+    if call is not None and call.covers:
         call.pay()
     elif _payers():
         raise PrivacyError(
@@ -169,7 +174,8 @@ def charged(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*data: Any, **options: Any) -> Any:
-        if _call.get() is not None or not (payers := _payers()):
+        outer = _call.get()
+        if (outer is not None and outer.covers) or not (payers := _payers()):
             return function(*data, **options)
         bound = signature.bind(*data, **options)
         bound.apply_defaults()

@@ -197,7 +197,7 @@ class Curator(Custody):
         if asked.dataset not in who.datasets:  # also for a data set that does not exist
             raise ParameterError(f"analyst {who.name!r} has no data set {asked.dataset!r}.")
         dataset = self._dataset(asked.dataset)
-        if who.revoked or self._is_revoked(dataset.name, who.name):
+        if self.is_revoked(dataset.name, who.name):
             raise ParameterError(f"analyst {who.name!r} may not ask any more.")
         prepared = admit(asked, dataset)
         reason = self.not_ready(dataset.name)
@@ -215,12 +215,6 @@ class Curator(Custody):
         }
         event, digest = _event(prepared, dataset), request_digest(words)
         return _Admitted(prepared, dataset, who.name, registration, event, digest)
-
-    def _is_revoked(self, dataset: str, analyst: str) -> bool:
-        if dataset not in self._ledger.datasets():
-            return False
-        account = self._ledger.totals(dataset).analysts.get(analyst)
-        return account is not None and account.closed
 
     def _rehearse(self, case: _Admitted, place: Place) -> Result:
         """Run the request on made-up rows, to refuse it before anything is spent."""

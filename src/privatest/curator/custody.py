@@ -21,6 +21,7 @@ from privatest.curator.registration import (
     save_registration,
 )
 from privatest.ledger import Ledger
+from privatest.ledger.accounts import Spent
 
 __all__ = ["Custody"]
 
@@ -95,13 +96,14 @@ class Custody:
         dataset = self._dataset(name)
         known = load_registrations(self.config.state)
         found = register(dataset, next((k.key for k in known.values()), uuid.uuid4().hex))
+        found = found.after(known.get(name), charged=self._is_charged(name))
         self._registrations = known
         twins = self.twins(name, found)
         shared = [twin for twin in twins if twin in self.config.datasets] or self._sharing(dataset)
         if shared:
             raise ParameterError(
-                f"{name!r} has the same contents as {shared[0]!r}: two budgets for the same people "
-                "add up. Leave one of them out of the file."
+                f"{name!r} has the same contents as {shared[0]!r} has, or had before: two budgets "
+                "for the same people add up. Leave one of them out of the file."
             )
         enter(self._ledger, dataset, self.config.analysts.values())
         for twin in twins:
@@ -111,16 +113,20 @@ class Custody:
         return found
 
     def twins(self, name: str, registration: Registration) -> list[str]:
-        """Return under which other names the same contents, or source, were registered."""
+        """Return under which other names the same contents, or source, were ever registered."""
         return [
             other
             for other, known in self._registrations.items()
             if other != name
             and (
-                known.contents == registration.contents
+                registration.contents in (known.contents, *known.earlier)
                 or (known.source == registration.source != "" and other not in self.config.datasets)
             )
         ]
+
+    def _is_charged(self, name: str) -> bool:
+        known = name in self._ledger.datasets()
+        return known and self._ledger.totals(name).account.spent != Spent()
 
     def _sharing(self, dataset: DatasetConfig) -> list[str]:
         """Return other data sets that have a file of this one, at whatever address."""
@@ -157,6 +163,16 @@ class Custody:
                 self._ledger.revoke(name, analyst, reason=reason)
             changed.append(name)
         return changed
+
+    def is_revoked(self, dataset: str, analyst: str) -> bool:
+        """Return whether an analyst may neither ask a data set nor see what it answered them."""
+        who = self.config.analysts.get(analyst)
+        if who is not None and who.revoked:
+            return True
+        if dataset not in self._ledger.datasets():
+            return False
+        account = self._ledger.totals(dataset).analysts.get(analyst)
+        return account is not None and account.closed
 
     def renew(self, name: str) -> bool:
         """Give a data set its budget anew, if its declared period has begun since the last time.

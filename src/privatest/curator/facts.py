@@ -50,7 +50,7 @@ def deployment_facts(dataset: DatasetConfig, totals: Totals) -> dict[str, Any]:
         "model": "central: a curator holds the rows and adds the noise",
         "epsilon": f"{totals.account.budget.epsilon:f}",
         "delta": f"{totals.account.budget.delta:f}",
-        "period": "for ever: a budget is never refilled by itself",
+        "period": _period(dataset),
         "composition": _COMPOSITIONS[totals.composition],
         "share_spent": float(totals.account.used),
         "largest_epsilon_of_one_answer": f"{(policy.largest or dataset.budget).epsilon:f}",
@@ -64,6 +64,18 @@ def deployment_facts(dataset: DatasetConfig, totals: Totals) -> dict[str, Any]:
         "not_covered": "a guarantee is about the answers: it does not say that the data was "
         "collected rightly, nor that what holds for people like someone is unknown of them",
     }
+
+
+def _period(dataset: DatasetConfig) -> str:
+    """Say for how long the budget is; of periods, what they add up to."""
+    if dataset.renew is None:
+        return "for ever: a budget is never refilled by itself"
+    days = isinstance(dataset.renew, int)
+    often = f"every {dataset.renew} days" if days else str(dataset.renew)
+    return (
+        f"renewed {often}: epsilon, delta and share_spent are those of one period. Somebody who is "
+        "in the data for k periods has k times epsilon and k times delta"
+    )
 
 
 def _public(dataset: DatasetConfig) -> list[str]:

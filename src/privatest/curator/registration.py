@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,6 +66,8 @@ class Registration:
         Codes of those columns, and how many rows have them.
     source : str
         Where the rows are: the same after a renaming.
+    earlier : tuple of str
+        Fingerprints of other contents that were asked about under this name before.
     """
 
     schema: str
@@ -76,6 +78,15 @@ class Registration:
     public: tuple[str, ...]
     cells: tuple[tuple[int, ...], ...]
     source: str = ""
+    earlier: tuple[str, ...] = ()
+
+    def after(self, before: Registration | None, *, charged: bool) -> Registration:
+        """Return this one with what its name stood for before, if its people were charged."""
+        if before is None:
+            return self
+        told = dict.fromkeys((*before.earlier, *([before.contents] if charged else [])))
+        told.pop(self.contents, None)
+        return replace(self, earlier=tuple(told))
 
     def is_current(self, dataset: DatasetConfig) -> bool:
         """Return whether neither the file nor the schema has changed since."""
@@ -237,4 +248,5 @@ def _read(values: Mapping[str, Any]) -> Registration:
         tuple(map(str, values["public"])),
         tuple(tuple(map(int, cell)) for cell in values["cells"]),
         str(values.get("source", "")),
+        tuple(map(str, values.get("earlier", ()))),
     )

@@ -5,7 +5,7 @@ A request is rehearsed before it is paid for, so no budget limits how long that 
 
 from __future__ import annotations
 
-from privatest.core.errors import ParameterError
+from privatest.core.errors import ParameterError, PrivatestError
 from privatest.curator.config import DatasetConfig
 from privatest.questions import Prepared
 from privatest.questions.each_column import PreparedEach
@@ -23,7 +23,14 @@ _QUICKER = 4  # sums over rows for all blocks are one matrix product, which is s
 def limit_work(prepared: Prepared, dataset: DatasetConfig, rows: int) -> None:
     """Refuse a test by permutations that would take too long."""
     most = dataset.policy.work
-    work = count_steps(prepared, rows)
+    try:
+        work = count_steps(prepared, rows)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        if isinstance(error, PrivatestError):
+            raise
+        raise ParameterError(
+            f"the request cannot be read ({type(error).__name__}): check the type of each value."
+        ) from None
     if work > most:
         raise ParameterError(
             f"the request takes too much computing: {work:,} steps, and largest_work of "

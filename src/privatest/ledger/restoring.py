@@ -1,7 +1,8 @@
 """Put a backup in the place of a ledger: never back in time without saying so, in its chains.
 
 Where the present ledger can still be read, what it says was spent is counted in the restored one
-too: a restore refunds nothing. What is lost are entries, and answers that could be recalled.
+too: a restore refunds nothing. Nor does it open what was closed since, or raise a budget that was
+lowered. What is lost are entries, and answers that could be recalled.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from privatest.ledger.chain import parsed
 from privatest.ledger.checks import name_of, now, told
 from privatest.ledger.copies import copy_file, copy_to_file, empty, fill
 from privatest.ledger.database import Database, new_file
-from privatest.ledger.special import carry, missing
+from privatest.ledger.special import carry, closed_to, keep_strict, missing
 from privatest.ledger.store import Ledger
 from privatest.ledger.tables import migrate, sound, tables
 from privatest.ledger.transactions import create_dataset, locked
@@ -227,9 +228,10 @@ def _replace(
                     copy_file(database.file, path)
                 else:
                     copy_to_file(present, path)
+        ends = {name: closed_to(present, before[name][0]) for name in lost}
         empty(present)
         fill(present, backup)
-        known = {name: (lost[name], before[name]) for name in lost}
+        known = {name: (lost[name], ends[name], before[name]) for name in lost}
         _record(present, known or ({} if before else dict.fromkeys(_accounts(present))), words)
     return lost, not before
 
@@ -308,7 +310,7 @@ def _refusal(lost: Mapping[str, Lost]) -> str:
 
 def _record(
     connection: Connection,
-    chains: Mapping[str, tuple[Lost, _Account] | None],
+    chains: Mapping[str, tuple[Lost, str, _Account] | None],
     words: Mapping[str, Any],
 ) -> None:
     """Say in each chain from where to where the ledger went back, and count what was spent."""
@@ -318,7 +320,7 @@ def _record(
             fields = {"unknown": True, "to": {"sequence": row.sequence, "hash": row.hash}}
             carry(connection, row, "restored", {**fields, **words}, Spent(), {})
             continue
-        lost, (old, accounts) = known
+        lost, end, (old, accounts) = known
         if lost.backup is None:
             budget = Budget(old.epsilon, old.delta)
             create_dataset(connection, name, budget, parsed(read_settings, old.settings))
@@ -331,3 +333,4 @@ def _record(
         facts = {key: value for key, value in lost.to_dict().items() if key != "spent"}
         fields = {"from": facts["present"], "to": facts["backup"], "entries": lost.entries}
         carry(connection, now_there[0], "restored", {**fields, **words}, lost.spent, owns)
+        keep_strict(connection, old, end, accounts, words)

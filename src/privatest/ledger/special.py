@@ -7,6 +7,7 @@ by ``verify`` like every other entry.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError
@@ -20,13 +21,25 @@ from privatest.ledger.transactions import (
     is_closed,
     limits_for,
     locked,
+    set_analyst,
+    set_budget,
     sums_text,
 )
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = ["carry", "carry_all", "link", "missing", "period_began", "renew", "revoke"]
+__all__ = [
+    "carry",
+    "carry_all",
+    "closed_to",
+    "keep_strict",
+    "link",
+    "missing",
+    "period_began",
+    "renew",
+    "revoke",
+]
 
 _STARTS = ("created", "renewed", "restored")  # a new period begins after these
 
@@ -169,6 +182,53 @@ def _limits_of(row: Row[Any], settings: Mapping[str, Any]) -> Limits:
         return limits_for(Budget(row.epsilon, row.delta), settings)
     except ParameterError:
         return CLOSED
+
+
+def closed_to(connection: Connection, dataset: Row[Any]) -> str:
+    """Return under which name a closed data set goes on; nothing if it is open."""
+    from sqlalchemy import select  # noqa: PLC0415
+
+    entries = tables().entries
+    here = (entries.c.dataset == dataset.id) & (entries.c.kind == "closed")
+    query = select(entries.c.body).where(here).order_by(entries.c.sequence.desc()).limit(1)
+    found = sound(connection.execute(query).one_or_none()) if is_closed(dataset) else None
+    return "" if found is None else str(read_body(found.body).get("to", ""))
+
+
+def keep_strict(
+    connection: Connection,
+    old: Row[Any],
+    to: str,
+    accounts: Mapping[str, Row[Any]],
+    fields: Mapping[str, Any],
+) -> None:
+    """Close what was closed, and lower what was lowered, since a backup that is restored.
+
+    Going back in time must not let in whoever was revoked, open a data set whose people have
+    another budget by now, or give back what a budget was lowered by.
+    """
+    for who, own in sorted(accounts.items()):
+        there = account_of(connection, locked(connection, old.name), who)
+        if is_closed(own):
+            revoke(connection, old.name, who, fields)
+        elif not is_closed(there) and _is_less(own, there):
+            budget = Budget(own.epsilon, own.delta)
+            set_analyst(connection, old.name, who, budget, True, fields)
+    row = locked(connection, old.name)
+    if is_closed(row):
+        return
+    if is_closed(old):
+        body = {"to": to, "epsilon": row.epsilon, "delta": row.delta, **fields}
+        limits = CLOSED.to_dict()
+        append(connection, row, "closed", {**body, "limits": limits}, {"limits": canonical(limits)})
+    elif _is_less(old, row):
+        set_budget(connection, old.name, Budget(old.epsilon, old.delta), True, fields)
+
+
+def _is_less(one: Row[Any], other: Row[Any]) -> bool:
+    return any(
+        Decimal(getattr(one, name)) < Decimal(getattr(other, name)) for name in ("epsilon", "delta")
+    )
 
 
 def missing(now: Sums, then: Sums) -> Spent:

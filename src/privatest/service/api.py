@@ -5,6 +5,7 @@ The documents of prices, answers, budgets and entries have the keys of ``--json`
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
@@ -174,10 +175,17 @@ def job(number: Number, house: TheHouse, person: Known) -> models.JobDocument:
     response_class=StreamingResponse,
     responses=refusals(404) | {200: {"content": {"text/event-stream": {}}}},
 )
-def watch(number: Number, house: TheHouse, person: Known) -> StreamingResponse:
+def watch(
+    number: Number,
+    house: TheHouse,
+    person: Known,
+    given: Annotated[HTTPAuthorizationCredentials, Depends(_bearer)],
+) -> StreamingResponse:
     """Watch a job: server-sent events with its state, and at its end the whole job."""
     house.job(number, person)
-    return StreamingResponse(events(house, number, person), media_type="text/event-stream")
+    again = partial(by_token, house.store, house.config, given.credentials)
+    stream = events(house, number, person, again)
+    return StreamingResponse(stream, media_type="text/event-stream")
 
 
 @_guarded.post("/jobs/{number}/query", tags=["asking"], responses=refusals(404, 413))

@@ -37,7 +37,11 @@ def visible_datasets(curator: Curator, analyst: str, *, everything: bool) -> lis
     """Return the names of the data sets that somebody may know of."""
     config = curator.config
     own = config.analysts[analyst].datasets if analyst in config.analysts else ()
-    return [name for name in config.datasets if everything or name in own]
+    return [
+        name
+        for name in config.datasets
+        if everything or (name in own and not curator.is_revoked(name, analyst))
+    ]
 
 
 def describe_dataset(curator: Curator, name: str, analyst: str) -> dict[str, Any]:

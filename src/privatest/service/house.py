@@ -13,6 +13,7 @@ from privatest.core.errors import PrivatestError
 from privatest.curator import Curator
 from privatest.curator.answers import Rehearsal
 from privatest.curator.config import CuratorConfig
+from privatest.service.describing import visible_datasets
 from privatest.service.jobs import Jobs
 from privatest.service.limits import RateLimit
 from privatest.service.people import Person, TooMany
@@ -89,8 +90,19 @@ class House:
     def jobs_of(self, person: Person, last: int) -> list[Job]:
         """Return the jobs that this person may see, newest first."""
         everything = person.sees_all or self.config.service.open_history
-        return self.store.jobs(analyst=None if everything else person.name, last=last)
+        found = self.store.jobs(analyst=None if everything else person.name, last=last)
+        return [job for job in found if self._shows(job, person)]
 
     def _shows(self, job: Job, person: Person) -> bool:
-        everything = person.sees_all or self.config.service.open_history
-        return everything or job.analyst == person.name
+        """Return whether somebody may see a job.
+
+        Whoever was revoked sees no answer any more, not even their own; and of others' answers
+        nobody sees those about a data set that is not theirs.
+        """
+        if person.sees_all:
+            return True
+        name = str(job.request.get("dataset"))
+        if job.analyst != person.name:
+            known = visible_datasets(self.curator, person.name, everything=False)
+            return self.config.service.open_history and name in known
+        return not self.curator.is_revoked(name, person.name)

@@ -35,11 +35,20 @@ class RateLimit:
             moment, most = self._clock(), float(self._per_minute)
             full, before = self._buckets.get(who, (most, moment))
             full = min(most, full + (moment - before) * most / 60)
+            if who not in self._buckets and len(self._buckets) >= _MOST_KNOWN:
+                self._forget()
+            self._buckets[who] = (full if full < 1 else full - 1, moment)
             if full < 1:
                 raise TooMany(max(1, math.ceil((1 - full) * 60 / most)))
-            if len(self._buckets) >= _MOST_KNOWN:  # strangers must not fill the memory
-                self._buckets.clear()
-            self._buckets[who] = (full - 1, moment)
+
+    def _forget(self) -> None:
+        """Forget who was seen last long ago: strangers must neither fill the memory nor clear it.
+
+        Only half of them, the older ones: with many addresses somebody could otherwise have all
+        limits begin anew, their own and everybody's.
+        """
+        newest = sorted(self._buckets.items(), key=lambda bucket: bucket[1][1])
+        self._buckets = dict(newest[len(newest) // 2 :])
 
 
 class BodyLimit:
@@ -55,11 +64,13 @@ class BodyLimit:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self._app(scope, receive, send)
             return
-        body, more = b"", True
+        body, more = bytearray(), True
         while more:
             message = await receive()
+            if message["type"] != "http.request":  # gone: half of a form must not be taken for it
+                return
             body += message.get("body", b"")
-            more = message["type"] == "http.request" and message.get("more_body", False)
+            more = message.get("more_body", False)
             if len(body) > _LARGEST_BODY:
                 headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
                 await send({"type": "http.response.start", "status": 413, "headers": headers})
@@ -72,6 +83,6 @@ class BodyLimit:
             if given:
                 return await receive()
             given = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self._app(scope, replay, send)

@@ -80,7 +80,8 @@ def by_token_number(store: Store, config: CuratorConfig, number: str) -> Person:
 
 def by_subject(config: CuratorConfig, subject: str) -> Person:
     """Return who the issuer of a sign-in speaks of."""
-    names = [analyst.name for analyst in config.analysts.values() if analyst.subject == subject]
+    everybody = config.analysts.values()
+    names = [who.name for who in everybody if who.subject == subject and not who.revoked]
     service = config.service
     scopes = ["ask"] if names else []
     scopes += ["custodian"] if subject in service.custodians else []
@@ -98,5 +99,7 @@ def _owner(found: Token | None, config: CuratorConfig) -> Person:
 
 
 def _still(name: str, scopes: Sequence[str], config: CuratorConfig) -> tuple[str, ...]:
-    """Return the scopes that hold; an analyst who was taken out of the file may not ask."""
-    return tuple(scope for scope in scopes if scope != "ask" or name in config.analysts)
+    """Return the scopes that hold: whoever the file leaves out, or revokes, may not ask."""
+    who = config.analysts.get(name)
+    asks = who is not None and not who.revoked
+    return tuple(scope for scope in scopes if scope != "ask" or asks)

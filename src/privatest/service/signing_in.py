@@ -86,7 +86,8 @@ class Issuer:
             token = await self._client.authorize_access_token(
                 request, claims_options=options, leeway=30
             )
-            claims = token.get("userinfo")
+            # without an ID token that was checked, these would be the issuer's plain words
+            claims = token.get("userinfo") if "id_token" in token else None
         except Exception:  # a wrong state, code, nonce, signature, audience, issuer or time
             claims = None
         if not claims:

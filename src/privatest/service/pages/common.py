@@ -85,6 +85,7 @@ class Visit:
 
 def _visit(request: Request, house: TheHouse) -> Visit:
     person = person_of(request, house)
+    request.state.person = person.name  # for the service's own log
     house.rate.take(f"person {person.name}")
     return Visit(request, house, person)
 

@@ -171,4 +171,9 @@ def _more(text: object) -> dict[str, Any]:
         raise ParameterError('More options must be JSON, such as {"permutations": 999}.')
     if {"dataset", "question"} & found.keys():
         raise ParameterError("More options cannot change the data set or the question.")
+    for name in (*_LISTS, "group"):
+        given = found.get(name, "")
+        items = given if isinstance(given, list) and name in _LISTS else [given]
+        if not all(isinstance(item, str) for item in items):
+            raise ParameterError(f"{name} must be text, or a list of it.")
     return found

@@ -5,15 +5,14 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import AsyncIterator, Mapping
-from functools import lru_cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from privatest.core.documents import JSON_FORMAT, canonical
@@ -25,7 +24,6 @@ from privatest.service.pages.common import Visit, Visitor, fragment
 from privatest.service.pages.drawing import pvalue_scale
 from privatest.service.pages.kinds import KINDS
 from privatest.service.pages.words import budget_words, result_of, shown
-from privatest.service.people import Forbidden, SignInNeeded
 from privatest.service.sessions import person_of
 from privatest.service.store import Job
 
@@ -79,17 +77,9 @@ def job(number: Number, visit: Visitor) -> Response:
 def watch(number: Number, visit: Visitor) -> StreamingResponse:
     """Tell the page how far a request is."""
     visit.house.job(number, visit.person)
-    return StreamingResponse(_watched(visit, number), media_type="text/event-stream")
-
-
-async def _watched(visit: Visit, number: str) -> AsyncIterator[str]:
-    """Tell news as long as the session holds; a token may be revoked meanwhile."""
-    async for news in events(visit.house, number, visit.person):
-        try:
-            await run_in_threadpool(person_of, visit.request, visit.house)
-        except (SignInNeeded, Forbidden):
-            return
-        yield news
+    again = partial(person_of, visit.request, visit.house)
+    stream = events(visit.house, number, visit.person, again)
+    return StreamingResponse(stream, media_type="text/event-stream")
 
 
 @reading_pages.get("/jobs/{number}/picture.png")
