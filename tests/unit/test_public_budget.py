@@ -168,13 +168,13 @@ def test_only_the_outermost_call_pays():
 
 
 def test_a_simulated_call_does_not_pay_for_real_ones_inside():
-    def inside(function):
-        def pvalue(x, y):
+    def inside(function: Any) -> Any:
+        def pvalue(x: Any, y: Any) -> Any:
             return function(x, y, epsilon=9).pvalue
 
         return pvalue
 
-    free = {"epsilon": 2, "n_subsets": 3, "bounds": (0, 80), "noise": SimulatedNoise(1)}
+    free: dict[str, Any] = {"epsilon": 2, "n_subsets": 3, "bounds": (0, 80), "noise": SimulatedNoise(1)}
     with paying(Till()) as till:
         pt.test_of_tests(X, X, pvalue=inside(pt.ks_2samp), **free)
         paid = len(till.costs)

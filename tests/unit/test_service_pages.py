@@ -382,7 +382,8 @@ def test_a_rehearsal_reads_no_row(service, monkeypatch):
 @pytest.mark.parametrize("key", ["differ", "related", "means"])
 @pytest.mark.parametrize("name", ["columns", "group", "groups", "x", "y"])
 def test_more_options_of_a_wrong_type_are_refused(ada, key, name):
-    for value in (5, None, [[]], {}):
+    wrong: list[Any] = [5, None, [[]], {}]
+    for value in wrong:
         given = {"epsilon": "0.05", "more": json.dumps({name: value})}
         answer = ada.get(f"/datasets/people/{key}/advice", params=given)
         assert answer.status_code == 200
