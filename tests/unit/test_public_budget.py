@@ -174,7 +174,12 @@ def test_a_simulated_call_does_not_pay_for_real_ones_inside():
 
         return pvalue
 
-    free: dict[str, Any] = {"epsilon": 2, "n_subsets": 3, "bounds": (0, 80), "noise": SimulatedNoise(1)}
+    free: dict[str, Any] = {
+        "epsilon": 2,
+        "n_subsets": 3,
+        "bounds": (0, 80),
+        "noise": SimulatedNoise(1),
+    }
     with paying(Till()) as till:
         pt.test_of_tests(X, X, pvalue=inside(pt.ks_2samp), **free)
         paid = len(till.costs)
