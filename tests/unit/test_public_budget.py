@@ -168,8 +168,8 @@ def test_only_the_outermost_call_pays():
 
 
 def test_a_simulated_call_does_not_pay_for_real_ones_inside():
-    def inside(function):
-        def pvalue(x, y):
+    def inside(function: Any) -> Any:
+        def pvalue(x: Any, y: Any) -> Any:
             return function(x, y, epsilon=9).pvalue
 
         return pvalue

@@ -367,3 +367,16 @@ def test_nobody_watches_with_more_connections_than_a_person_needs(service, monke
     monkeypatch.setitem(events_module._open, "ada", 0)
     assert "done" in watched(service, ada, lambda: ada, job["id"])[-1]
     assert "ada" not in events_module._open
+
+
+def test_analysts_do_not_see_which_parts_others_asked_about(tmp_path):
+    config = CONFIG.replace("epsilon = 3\n", 'epsilon = 3\npartition = "region"\n')
+    with serving(tmp_path, config) as running:
+        running.answered(request(where={"region": "north"}))
+        for place in ("/datasets", "/datasets/people"):
+            seen = running.get(place, "bob").text
+            assert '"parts":{"north"' not in seen
+        own = running.get("/datasets/people").json()["budget"]["own"]
+        assert "north" in own["parts"]
+        (whole,) = running.get("/budgets", "carol").json()["items"]
+        assert "north" in whole["parts"]

@@ -44,7 +44,8 @@ def connect(url: str, token: str | None = None, *, timeout: float = 30.0) -> Cli
     -----
     **Privacy** Rows stay with the curator; it charges each request, and what comes back is
     private already. A request that is sent twice, for a lost connection, is answered from the
-    record and charged once.
+    record and charged once; only if the first one failed after it was charged, the second is
+    charged too.
 
     Examples
     --------

@@ -36,7 +36,8 @@ def check_persons(place: Place, schema: Schema) -> None:
     table = place.read([name], [name])
     passes = -(-len(table) // MOST_IDS)
     key = uuid.uuid4().bytes
-    largest = max(_largest(table, name, key, number, passes) for number in range(passes))
+    found = (_largest(table, name, key, number, passes) for number in range(passes))
+    largest = max(found, default=0)  # there may be no rows
     if largest > schema.rows_per_person:
         raise DataError(
             f"a person has {largest:,} rows by id_column {name!r}, and rows_per_person of the "

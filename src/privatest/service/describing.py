@@ -76,11 +76,16 @@ def _policy(dataset: DatasetConfig) -> dict[str, Any]:
 
 
 def _budget(curator: Curator, name: str, analyst: str) -> dict[str, Any]:
-    """Return the data set's budget, and a person's own."""
+    """Return the data set's budget, and a person's own.
+
+    Which parts of the data others asked about is theirs to know, and the custodian's.
+    """
     totals = curator.ledger.totals(name)
     own = totals.analysts.get(analyst)
+    whole = totals.account.to_dict()
+    del whole["parts"]
     return {
-        "dataset": totals.account.to_dict(),
+        "dataset": whole,
         "own": None if own is None else own.to_dict(),
         "composition": totals.composition,
     }
