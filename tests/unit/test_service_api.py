@@ -380,3 +380,16 @@ def test_analysts_do_not_see_which_parts_others_asked_about(tmp_path):
         assert "north" in own["parts"]
         (whole,) = running.get("/budgets", "carol").json()["items"]
         assert "north" in whole["parts"]
+
+
+def test_old_jobs_are_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr("privatest.service.store._MOST_KEPT", 3)
+    with serving(tmp_path) as service:
+        first = service.answered(request(epsilon=0.03125))
+        for _ in range(3):
+            last = service.answered(request(epsilon=0.03125))  # from the record, for nothing
+        kept = [job["id"] for job in service.get("/jobs").json()["items"]]
+        assert len(kept) == 3
+        assert kept[0] == last["id"]
+        assert first["id"] not in kept
+        assert service.get(f"/jobs/{first['id']}").status_code == 404

@@ -57,7 +57,7 @@ Known = Annotated[Person, Depends(_person)]
 Ask = Annotated[dict[str, Any], Body(openapi_examples=models.ASKS)]
 Number = Annotated[str, Path(pattern="^[0-9a-f]{1,32}$", description="Number of a job or a token.")]
 Name = Annotated[str, Path(min_length=1, max_length=200, description="Name of a data set.")]
-Last = Annotated[int, Query(ge=1, le=500, description="How many of the newest.")]
+Last = Annotated[int, Query(ge=1, le=100, description="How many of the newest.")]
 
 api = APIRouter(prefix="/api/v1", responses=refusals(400))
 _guarded = APIRouter(responses=refusals(401, 403, 422, 429, 503))

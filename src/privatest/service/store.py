@@ -17,6 +17,7 @@ from privatest.ledger.database import Database
 
 __all__ = ["Job", "Store", "Token", "now"]
 
+_MOST_KEPT = 1000  # jobs of one analyst: a request that is answered from the record costs nothing
 State = Literal["waiting", "running", "answered", "refused", "failed"]
 
 
@@ -179,10 +180,18 @@ class Store:
             return connection.execute(change.values(revoked=now())).rowcount > 0
 
     def add_job(self, job: Job) -> None:
-        """Keep a job."""
+        """Keep a job; of each analyst the newest are kept. Answers stay in the ledger."""
+        from sqlalchemy import select  # noqa: PLC0415
+
+        table = _tables().jobs
         row = job.to_dict() | {"request": json.dumps(job.request), "document": None}
+        own = table.c.analyst == job.analyst
+        places = select(table.c.place).where(own).order_by(table.c.place.desc())
         with self._database.writing() as connection:
-            connection.execute(_tables().jobs.insert().values(**row))
+            connection.execute(table.insert().values(**row))
+            oldest = connection.execute(places.offset(_MOST_KEPT).limit(1)).scalar()
+            if oldest is not None:
+                connection.execute(table.delete().where(own, table.c.place <= oldest))
 
     def change_job(
         self, number: str, state: State, document: Mapping[str, Any] | None = None
