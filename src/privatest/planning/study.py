@@ -125,6 +125,11 @@ class Study:
             table = partial(self._at, epsilon)
             solved = solve(table, target, 2.0, _MOST_PEOPLE)
             if self.curve is not None:
+                if solved is None and self.curve.weights:
+                    raise ParameterError(
+                        f"power {target:g} would take more than {_MOST_PEOPLE:,} people: the effect "
+                        "or epsilon is too small. Ask for a larger one."
+                    )
                 if solved is None:
                     raise ParameterError(
                         f"power {target:g} cannot be reached: {self.name} does not see a {words}; "
