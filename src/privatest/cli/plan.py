@@ -89,7 +89,11 @@ def plan_size(
       privatest plan size --effect 0.3 --epsilon 1 --membership private
     """
     asked = _asked(question, method, kind, columns, effect, membership, delta, alpha)
-    asked |= {"wanted": "n", "power": number("power", power), "epsilon": _amount("epsilon", epsilon)}
+    asked |= {
+        "wanted": "n",
+        "power": number("power", power),
+        "epsilon": _amount("epsilon", epsilon),
+    }
     _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
 
 

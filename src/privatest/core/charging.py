@@ -171,7 +171,10 @@ def charged(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*data: Any, **options: Any) -> Any:
         if _call.get() is not None or not (payers := _payers()):
             return function(*data, **options)
-        bound = signature.bind(*data, **options)
+        try:
+            bound = signature.bind(*data, **options)
+        except TypeError as error:  # in Python's own words, which name the function
+            raise TypeError(f"{function.__name__}() {error}") from None
         bound.apply_defaults()
         public = {
             name: value

@@ -124,6 +124,8 @@ def handle_errors(app: FastAPI, page: Page) -> None:
     async def shape(request: Request, error: RequestValidationError) -> Response:
         places = [".".join(map(str, each["loc"])) for each in error.errors()]
         words = f"the request has a wrong shape at {printable(', '.join(places)[:500])}."
+        if any(each["type"] == "json_invalid" for each in error.errors()):
+            words = "the request is not JSON."
         return await run_in_threadpool(
             answer, request, 422, _refusal("ParameterError", words), None
         )
