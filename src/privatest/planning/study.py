@@ -127,8 +127,8 @@ class Study:
             if self.curve is not None:
                 if solved is None and self.curve.weights:
                     raise ParameterError(
-                        f"power {target:g} would take more than {_MOST_PEOPLE:,} people: the effect "
-                        "or epsilon is too small. Ask for a larger one."
+                        f"power {target:g} would take more than {_MOST_PEOPLE:,} people: the "
+                        "effect or epsilon is too small. Ask for a larger one."
                     )
                 if solved is None:
                     raise ParameterError(
