@@ -386,4 +386,4 @@ def test_a_wrong_argument_names_the_function(tmp_path):
         pt.budget("people", epsilon=1, ledger=tmp_path / "ledger.db"),
         pytest.raises(TypeError, match=r"^ks_2samp\(\) got an unexpected"),
     ):
-        pt.ks_2samp([1.0, 2.0], [2.0, 3.0], epsilon=0.1, gone=1)
+        pt.ks_2samp([1.0, 2.0], [2.0, 3.0], epsilon=0.1, gone=1)  # type: ignore[call-arg]
