@@ -362,6 +362,17 @@ def test_a_used_up_budget_is_the_librarys_own_error(tmp_path):
         with pytest.raises(pt.BudgetError) as caught:
             people.ks_2samp("visits", group="plan", epsilon=0.05)
         assert caught.value.missing == ("epsilon",)
+        assert "(epsilon: 0.05 asked, 0 left)" in str(caught.value)
+        with pytest.raises(TypeError, match=r"^ks_2samp\(\) got an unexpected"):
+            people.ks_2samp("visits", group="plan", epsilon=0.05, gone=1)
+        with pytest.raises(pt.ParameterError, match=r"'vists' has no bounds.* Declared are visits"):
+            people.ks_2samp("vists", group="plan", epsilon=0.05)
+        token = {"Authorization": f"Bearer {service.tokens['ada']}"}
+        unnamed = service.client.post("/api/v1/price", content="{}", headers=token)
+        assert "Content-Type: application/json" in unnamed.json()["message"]
+        token |= {"Content-Type": "application/json"}
+        unread = service.client.post("/api/v1/price", content="{bad", headers=token)
+        assert unread.json()["message"] == "the request is not JSON."
         again = people.ks_2samp("visits", group="plan", epsilon=0.1)  # from the record
         assert again.spent == pt.Budget("0.1")
         with pytest.raises(pt.ServiceError) as unknown:

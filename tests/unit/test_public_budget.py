@@ -401,3 +401,11 @@ def test_the_page_runs(place, monkeypatch, capsys):
     code = next(i for i, (language, _) in enumerate(found) if language == "python")
     exec(found[code][1], {"x": X, "y": X + 1})
     assert capsys.readouterr().out == found[code + 1][1]
+
+
+def test_a_wrong_argument_names_the_function(tmp_path):
+    with (
+        pt.budget("people", epsilon=1, ledger=tmp_path / "ledger.db"),
+        pytest.raises(TypeError, match=r"^ks_2samp\(\) got an unexpected"),
+    ):
+        pt.ks_2samp([1.0, 2.0], [2.0, 3.0], epsilon=0.1, gone=1)  # type: ignore[call-arg]

@@ -14,6 +14,7 @@ from privatest.cli.files import check_picture, save_picture
 from privatest.cli.output import Page, print_json, progress
 from privatest.cli.plans_kept import Plans
 from privatest.core.errors import ParameterError
+from privatest.core.validation import number
 from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def plan_power(
     method: given.MethodOption = None,
     kind: given.Kind = None,
     columns: given.ColumnTypes = "1",
-    membership: options.MembershipOption = None,
+    membership: given.Membership = "public",
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
     refine: given.Refine = False,
@@ -56,7 +57,7 @@ def plan_power(
       privatest plan power --n 180 --effect 0.3 --epsilon 1 --method ks
     """
     asked = _asked(question, method, kind, columns, effect, membership, delta, alpha)
-    asked |= {"wanted": "power", "n": read_sizes(n), "epsilon": float(epsilon)}
+    asked |= {"wanted": "power", "n": read_sizes(n), "epsilon": _amount("epsilon", epsilon)}
     _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
 
 
@@ -70,7 +71,7 @@ def plan_size(
     method: given.MethodOption = None,
     kind: given.Kind = None,
     columns: given.ColumnTypes = "1",
-    membership: options.MembershipOption = None,
+    membership: given.Membership = "public",
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
     refine: given.Refine = False,
@@ -88,7 +89,11 @@ def plan_size(
       privatest plan size --effect 0.3 --epsilon 1 --membership private
     """
     asked = _asked(question, method, kind, columns, effect, membership, delta, alpha)
-    asked |= {"wanted": "n", "power": power, "epsilon": float(epsilon)}
+    asked |= {
+        "wanted": "n",
+        "power": number("power", power),
+        "epsilon": _amount("epsilon", epsilon),
+    }
     _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
 
 
@@ -102,7 +107,7 @@ def plan_epsilon(
     method: given.MethodOption = None,
     kind: given.Kind = None,
     columns: given.ColumnTypes = "1",
-    membership: options.MembershipOption = None,
+    membership: given.Membership = "public",
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
     refine: given.Refine = False,
@@ -120,7 +125,7 @@ def plan_epsilon(
       privatest plan epsilon --n 400 --effect 0.3 --method ks
     """
     asked = _asked(question, method, kind, columns, effect, membership, delta, alpha)
-    asked |= {"wanted": "epsilon", "power": power, "n": read_sizes(n)}
+    asked |= {"wanted": "epsilon", "power": number("power", power), "n": read_sizes(n)}
     _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
 
 
@@ -131,8 +136,8 @@ def plan_recommend(
     epsilon: options.Epsilon,
     question: given.QuestionOption = "two-sample",
     columns: given.ColumnTypes = "1",
-    membership: options.MembershipOption = None,
-    kind: given.Kind = None,
+    membership: given.Membership = "public",
+    kind: given.RankedKind = None,
     effect: given.MaybeEffect = None,
     delta: options.Delta = "0",
     alpha: options.Alpha = "0.05",
@@ -160,9 +165,9 @@ def plan_recommend(
             question,
             _people(read_sizes(n)),
             read_columns(columns),
-            epsilon=float(epsilon),
-            membership=membership or "public",
-            delta=float(delta),
+            epsilon=_amount("epsilon", epsilon),
+            membership=membership,
+            delta=_amount("delta", delta),
             alpha=options.read_alpha(alpha),
             looking_for=kind,
             effect=effect,
@@ -190,7 +195,7 @@ def _asked(
     kind: str | None,
     columns: str,
     effect: float,
-    membership: str | None,
+    membership: str,
     delta: str,
     alpha: str,
 ) -> dict[str, Any]:
@@ -200,9 +205,9 @@ def _asked(
         "method": method or usual(question),
         "kind": kind,
         "columns": read_columns(columns),
-        "effect": effect,
-        "membership": membership or "public",
-        "delta": float(delta),
+        "effect": number("effect", effect),
+        "membership": membership,
+        "delta": _amount("delta", delta),
         "alpha": options.read_alpha(alpha),
     }
 
@@ -288,6 +293,14 @@ def read_sizes(text: str) -> list[int]:
 def read_columns(text: str) -> int | list[str]:
     """Read a number of columns, or their types."""
     return int(text) if text.strip().isdigit() else [part.strip() for part in text.split(",")]
+
+
+def _amount(name: str, text: str) -> float:
+    """Read a number; what it may be is checked with the rest of the plan."""
+    try:
+        return number(name, float(text))
+    except ValueError:
+        raise ParameterError(f"{name} must be a number.").with_flags(f"Pass --{name}.") from None
 
 
 def _people(sizes: list[int] | tuple[int, ...]) -> Any:

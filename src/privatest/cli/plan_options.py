@@ -54,6 +54,26 @@ Kind = Annotated[
         rich_help_panel=_STUDY,
     ),
 ]
+RankedKind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="What differs, as far as the tables have it: of one column shift, scale, shape, "
+        "heavy_tails, or anything; of two columns dependence or curve.",
+        show_default="the usual one of the columns",
+        rich_help_panel=_STUDY,
+    ),
+]
+Membership = Annotated[
+    Literal["private", "public"],
+    typer.Option(
+        "--membership",
+        help="Whether everybody may know who is in which group. A test on one file takes it as "
+        "private, unless its schema says public.",
+        rich_help_panel="Privacy",
+    ),
+]
 ColumnTypes = Annotated[
     str,
     typer.Option(

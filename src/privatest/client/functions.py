@@ -113,7 +113,10 @@ class Function:
         question = self.questions[0 if "group" in options or not several else 1]
         signature = self.signature(question)
         self._refuse(signature, options)
-        given = dict(signature.bind(*data, **options).arguments)
+        try:
+            given = dict(signature.bind(*data, **options).arguments)
+        except TypeError as error:  # in Python's own words, which name the function
+            raise TypeError(f"{self.name}() {error}") from None
         entry, given = self._choose(question, given)
         names = {parameter: option for option, parameter in entry.method.options.items()}
         names = {**names, **_ROLES[question]}

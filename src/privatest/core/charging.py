@@ -177,7 +177,10 @@ def charged(function: Callable[..., Any]) -> Callable[..., Any]:
         outer = _call.get()
         if (outer is not None and outer.covers) or not (payers := _payers()):
             return function(*data, **options)
-        bound = signature.bind(*data, **options)
+        try:
+            bound = signature.bind(*data, **options)
+        except TypeError as error:  # in Python's own words, which name the function
+            raise TypeError(f"{function.__name__}() {error}") from None
         bound.apply_defaults()
         public = {
             name: value

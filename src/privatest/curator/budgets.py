@@ -89,8 +89,11 @@ def not_ready(
 
 
 def changed(name: str) -> str:
-    """Say that a file holds other data than what was registered."""
-    return f"The file of data set {name!r} has changed since it was registered. {_ask(name)}"
+    """Say that a file is not the one that was registered, or is out of reach."""
+    return (
+        f"The file of data set {name!r} has changed since it was registered, or cannot be read: "
+        f"put it back. If it is meant to be another, {_ask(name)[0].lower()}{_ask(name)[1:]}"
+    )
 
 
 def _ask(name: str) -> str:

@@ -234,11 +234,18 @@ class Curator(Custody):
         totals = self._ledger.totals(case.dataset.name)
         accounts = (totals.account, totals.analysts[case.analyst])
         lefts = [account.sums.left(account.limits, case.event.part) for account in accounts]
+        asked = {"epsilon": case.budget.epsilon, "delta": case.budget.delta}
+        left = {name: min(own[name] for own in lefts) for name in lefts[0] if name in lefts[1]}
+        missing = BudgetError(asked=asked, left=left).missing
+        words = "; ".join(
+            f"{name}: {float(asked[name]):.9g} asked, {float(left[name]):.9g} left"
+            for name in missing
+        )
         return BudgetError(
             f"The request costs more than what is left for analyst {case.analyst!r} on data "
-            f"set {case.dataset.name!r}. Nothing was spent.",
-            asked={"epsilon": case.budget.epsilon, "delta": case.budget.delta},
-            left={name: min(left[name] for left in lefts) for name in lefts[0] if name in lefts[1]},
+            f"set {case.dataset.name!r}{words and f' ({words})'}. Nothing was spent.",
+            asked=asked,
+            left=left,
         )
 
     def _affords(self, case: _Admitted) -> bool:

@@ -14,7 +14,7 @@ from privatest.planning.answers import Choice, Recommendation
 from privatest.planning.curves import Curve
 from privatest.planning.fitting import column_types, fitting_methods, kinds_for, sampler_of
 from privatest.planning.search import solve
-from privatest.planning.tables import tables_date, tabulated
+from privatest.planning.tables import LEVEL, tables_date, tabulated
 from privatest.questions.catalogue import Method
 from privatest.simulation.named_tests import MEMBERSHIPS
 from privatest.simulation.running import power as simulated_power
@@ -72,9 +72,10 @@ def recommend(
     membership : {"public", "private"}
         Of two groups: whether everybody may know who is in which.
     looking_for : str, optional
-        The kind of effect: "shift", "scale", "shape", "mixture", "heavy_tails", "atoms",
-        "dependence", "curve", "proportions" or "tables"; or "anything", the mean over kinds. By
-        default the usual one of the question.
+        The kind of effect, as far as the tables have it: of one numeric column "shift", "scale",
+        "shape" or "heavy_tails"; of several "shift"; of two sides "dependence" or "curve"; of
+        categories "proportions" or "tables"; or "anything", the mean over kinds. By default the
+        usual one of the question. Others are simulated by :func:`expected_power`, test by test.
     effect : float, optional
         How large it is. By default as large as the best test sees with power .8.
     refine : bool
@@ -126,6 +127,8 @@ def recommend(
     if not choices:
         raise ParameterError("columns have no test in the catalogue for this question.")
     source = f"tables of {tables_date()}"
+    if not math.isclose(alpha, LEVEL):
+        source += f" for level {LEVEL:g} (at {alpha:g} power is another; simulate it with refine)"
     if refine and size is not None:
         sampler = sampler_of(question, kind, size, width)
         settings: dict[str, Any] = {

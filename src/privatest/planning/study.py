@@ -126,6 +126,11 @@ class Study:
             solved = solve(table, target, 2.0, _MOST_PEOPLE)
             # without noise the tables will do, even where the rest is simulated
             if self.curve is not None or (epsilon == NO_NOISE and not self.options and solved):
+                if solved is None and self.curve is not None and self.curve.weights:
+                    raise ParameterError(
+                        f"power {target:g} would take more than {_MOST_PEOPLE:,} people: the "
+                        "effect or epsilon is too small. Ask for a larger one."
+                    )
                 if solved is None:
                     raise ParameterError(
                         f"power {target:g} cannot be reached: {self.name} does not see a {words}; "

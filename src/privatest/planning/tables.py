@@ -13,9 +13,10 @@ from privatest.planning.curves import Curve
 from privatest.questions.catalogue import METHODS
 from privatest.simulation.sampler import Sampler
 
-__all__ = ["curve_of", "effective", "kinds_of", "tables_date", "tabulated"]
+__all__ = ["LEVEL", "curve_of", "effective", "kinds_of", "tables_date", "tabulated"]
 
 Key = tuple[str, str, int, str, str]
+LEVEL = 0.05  # that all curves are for
 _NEAR = 2.6  # as a factor of the number of columns, for a ranking
 _BOUNDS = (0.75, 1.35)  # how far bounds may be from those of the tables
 # Means and shares move by the width of the bounds over n: only there it is known how noise grows.
@@ -83,7 +84,7 @@ def curve_of(
 ) -> Curve | None:
     """Return the curve of a method for a sampler's kind, where the tables have it."""
     entry = METHODS[sampler.question].get(method)
-    if entry is None or alpha != _document()["alpha"] or (delta and entry.gaussian):
+    if entry is None or alpha != LEVEL or (delta and entry.gaussian):
         return None
     if effective(method, sampler, 1.0) is None:
         return None

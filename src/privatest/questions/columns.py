@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privatest.core.errors import ParameterError
+from privatest.core.validation import listed
 from privatest.data.schema import Schema
 from privatest.questions.request import Request, named_as_asked
 
@@ -20,6 +21,7 @@ __all__ = [
     "outcome_column",
 ]
 
+_MOST_LISTED = 30  # names in a message
 WHY = "bounds or categories found from the data would leak it"
 
 
@@ -44,7 +46,10 @@ def chosen_columns(
         flags = bounds_flag(name)
         if outcomes:
             flags = f"{flags[:-1]} if it is text, with --success VALUE."
-        raise ParameterError(f"{missing}: it has to be declared, because {WHY}.").with_flags(flags)
+        words = f"{missing}: it has to be declared, because {WHY}."
+        if unknown is not None and known:  # perhaps it is only spelled in another way
+            words = f"{words} Declared are {listed(known[:_MOST_LISTED])}."
+        raise ParameterError(words).with_flags(flags)
     return described.select(names)
 
 

@@ -124,6 +124,10 @@ def handle_errors(app: FastAPI, page: Page) -> None:
     async def shape(request: Request, error: RequestValidationError) -> Response:
         places = [".".join(map(str, each["loc"])) for each in error.errors()]
         words = f"the request has a wrong shape at {printable(', '.join(places)[:500])}."
+        if any(each["type"] == "json_invalid" for each in error.errors()):
+            words = "the request is not JSON."
+        elif places == ["body"]:  # curl -d says that it is a form
+            words += " Send a JSON object, with Content-Type: application/json."
         return await run_in_threadpool(
             answer, request, 422, _refusal("ParameterError", words), None
         )

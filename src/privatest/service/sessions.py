@@ -31,6 +31,7 @@ __all__ = [
     "cookie_settings",
     "end",
     "form_token",
+    "hold_alone",
     "person_of",
     "random_text",
     "session_key",
@@ -72,6 +73,26 @@ def _read_key(path: Path) -> str:
     if len(key) < _SHORTEST_KEY:
         raise ParameterError(f"{_KEY_FILE} is too short: remove it, and a new one is made.")
     return key
+
+
+def hold_alone(path: str | os.PathLike[str]) -> int:
+    """Return a descriptor that keeps other services off this curator until it is closed.
+
+    A service marks requests that another one left when it was stopped. Beside a running one it
+    would mark requests that are on their way. The lock ends with the process, however it ends.
+    """
+    import fcntl  # noqa: PLC0415 - workers need Linux or macOS, too
+
+    descriptor = os.open(Path(path).absolute().parent / _KEY_FILE, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise ParameterError(
+            "this curator is served already, by another process. Stop that first: two would not "
+            "know of each other's requests."
+        ) from None
+    return descriptor
 
 
 def cookie_settings(config: CuratorConfig) -> dict[str, Any]:
