@@ -623,5 +623,6 @@ def test_no_function_lives_in_a_module_of_its_own_name() -> None:
     """Documentation finds the module then, and shows the function twice."""
     package = importlib.import_module("privatest")
     public = [getattr(package, name) for name in package.__all__]
-    homes = {each.__name__: each.__module__ for each in public if inspect.isfunction(each)}
+    functions = [inspect.unwrap(each) for each in public if inspect.isfunction(each)]
+    homes = {each.__name__: each.__module__ for each in functions}
     assert [name for name, home in homes.items() if home.endswith(f".{name}")] == []

@@ -220,7 +220,11 @@ plan = { type = "categorical", categories = ["basic", "plus"] }
 """
 
 
-@pytest.mark.parametrize("command", app.registered_commands, ids=lambda command: command.name)
+# serve runs until it is stopped: tests/e2e/test_serve.py
+ENDING = [command for command in app.registered_commands if command.name != "serve"]
+
+
+@pytest.mark.parametrize("command", ENDING, ids=lambda command: command.name)
 def test_help_has_an_example_that_runs(cli, command):
     write("visits.csv", table(income=[*range(80)], sex=["f", "m"] * 40))
     if command.name != "schema":  # which writes it

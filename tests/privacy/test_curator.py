@@ -203,13 +203,19 @@ def test_an_empty_private_group_is_hidden_in_each_column(tmp_path):
 
 
 def test_refusing_an_empty_group_would_be_caught(tmp_path):
-    # as the command line does for its user, who holds the data
     with opened(tmp_path) as curator:
         dataset = curator.config.datasets["people"]
     prepared = prepare(Request.from_dict(ASKED), dataset.schema)
 
     def mechanism(changes: dict[str, Any]) -> float:
-        return released(lambda: prepared.run(table(**changes).select(prepared.names)))
+        rows = table(**changes).select(prepared.names)
+
+        def answer() -> Any:
+            if "plus" not in rows.column("plan").to_pylist():
+                raise DataError("a group is empty.")
+            return prepared.run(rows)
+
+        return released(answer)
 
     assert audit(mechanism, ALONE, NOBODY, runs=100) > 1
 

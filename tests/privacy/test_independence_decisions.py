@@ -6,6 +6,7 @@ test needs, as its order is secret.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import sys
 from fractions import Fraction
@@ -285,7 +286,7 @@ class Chosen:
 
 @pytest.fixture(autouse=True)
 def chosen(monkeypatch):
-    module = sys.modules[pt.hsic_test.__module__]
+    module = sys.modules[inspect.unwrap(pt.hsic_test).__module__]
     monkeypatch.setattr(module, "public_generator", lambda rng: Chosen())
 
 

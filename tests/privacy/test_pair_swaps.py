@@ -7,6 +7,7 @@ more than the test needs: its order is secret.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import sys
 from typing import Any
@@ -139,7 +140,7 @@ class Turned:
 
 @pytest.fixture
 def turned(monkeypatch):
-    module = sys.modules[mmd_test.__module__]
+    module = sys.modules[inspect.unwrap(mmd_test).__module__]
     monkeypatch.setattr(module, "public_generator", lambda rng: Turned())
 
 

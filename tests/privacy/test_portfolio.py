@@ -8,6 +8,7 @@ secret. Audits sample the whole test. Seeded: the same answer in every run.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.sensitivity import harness
 from tests.sensitivity.harness import Space
 from tests.sensitivity.test_whole_path import bins_by_rank
 
-MMD = sys.modules[mmd_test.__module__]
+MMD = sys.modules[inspect.unwrap(mmd_test).__module__]
 SCHEMA = Schema(
     {"a": NumericColumn(0, 1), "b": NumericColumn(0, 1), "c": CategoricalColumn((0, 1, 2))}
 )

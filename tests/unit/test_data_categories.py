@@ -78,7 +78,7 @@ def test_labels_that_mean_the_same():
 
 def test_groups_of_a_request_and_of_a_schema():
     table = pa.table({"g": ["1", "01", "1.0", "2"], "v": [1, 2, 3, 4]})
-    first, rest = Grouping.ask("g", None, ("1", "rest"), None).split(table)
+    first, rest = Grouping.ask("g", None, ("1", "rest"), "public").split(table)
     assert (first["v"].to_pylist(), rest["v"].to_pylist()) == ([1, 3], [2, 4])
     schema = Schema({"g": CategoricalColumn((1, 2))})
     for label in ("1", "1.0", "01"):  # as the schema reads the file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from fractions import Fraction
 from itertools import permutations
@@ -209,7 +210,7 @@ def test_which_rows_change_places():
 def test_the_more_noise_the_steeper_a_trend(width_of, monkeypatch):
     epsilon, width = width_of
     plans = []
-    module = sys.modules[pt.hsic_test.__module__]
+    module = sys.modules[inspect.unwrap(pt.hsic_test).__module__]
     compute = module.compute
 
     def watched(plan: Any, *given: Any) -> Any:
@@ -236,7 +237,7 @@ def test_a_trend_is_found_up_or_down(release, sign):
 def test_a_trend_is_tested_by_both_signs(monkeypatch):
     """Not by its size, which moves three times as far; and the level is shared in equal parts."""
     seen: list[Any] = []
-    module = sys.modules[pt.hsic_test.__module__]
+    module = sys.modules[inspect.unwrap(pt.hsic_test).__module__]
     real = module.shared_result
 
     def watched(tests: Any, **given: Any) -> Any:

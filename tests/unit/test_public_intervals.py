@@ -54,7 +54,15 @@ ESTIMATING: dict[str, Callable[..., Any]] = {
 }
 # p-values and decisions, or not the answer of a test: nothing is estimated with an interval
 WITHOUT = {
-    *("adjust", "compare", "compare_all", "compare_releases", "distinguishing_features"),
+    *(
+        "adjust",
+        "budget",
+        "connect",
+        "compare",
+        "compare_all",
+        "compare_releases",
+        "distinguishing_features",
+    ),
     "conditional_randomisation_test",
     *("hsic_test", "ipm_test", "kruskal", "ks_1samp", "ks_2samp", "ks_family", "mannwhitneyu"),
     *("me_permutation_test", "me_test", "median_test", "mmd_test", "optimise_frequencies"),

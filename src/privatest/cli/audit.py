@@ -41,8 +41,8 @@ def audit(
 
     \b
     Example:
-      privatest audit independence/hsic
-      privatest audit paired --runs 0
+      privatest audit paired/sign --runs 100
+      privatest audit fit/shares --pairs 10 --runs 0
     """
     from privatest.audit import NAMES  # noqa: PLC0415
     from privatest.audit import audit as attack  # noqa: PLC0415

@@ -22,6 +22,7 @@ def name_of(test: str | Callable[..., Any], question: str) -> str:
     if isinstance(test, str):
         return find(question, test)[0]
     function, given = _plain(test)
+    function = inspect.unwrap(function)  # what a budget wraps is the same test
     for name, entry in METHODS[question].items():
         if entry.load() is function and _same(function, given, entry.preset):
             return name
