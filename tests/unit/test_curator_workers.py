@@ -198,7 +198,7 @@ def test_who_listens_changes_nothing(faulty):
     assert reply.kind == "answer"
 
 
-def test_a_curator_that_cannot_be_opened_names_no_file(faulty, config):
+def test_a_curator_that_cannot_be_opened_names_no_file(faulty, config, caplog):
     text = config.path.read_text()
     config.path.write_text(text + "\nsecret = 1\n")
     try:
@@ -209,6 +209,7 @@ def test_a_curator_that_cannot_be_opened_names_no_file(faulty, config):
         "error": "EngineError",
         "message": "The curator cannot be opened; tell the custodian.",
     }
+    assert "unknown key 'secret'" in caplog.text  # for the custodian
 
 
 # --- places --------------------------------------------------------------------------------------

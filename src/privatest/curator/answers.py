@@ -22,8 +22,9 @@ from privatest.core.privacy import Budget
 from privatest.questions import Result
 from privatest.questions.results import result_document
 
-__all__ = ["Answer", "Price", "Rehearsal", "RequestFailed", "log_failure"]
+__all__ = ["NOT_OPEN", "Answer", "Price", "Rehearsal", "RequestFailed", "log_failure"]
 
+NOT_OPEN = "The curator cannot be opened; tell the custodian."
 _MOST_CAUSES = 8
 LONGEST_LOG = 1 << 20  # bytes; then a new file is begun
 _LOGS = 5  # older files that are kept

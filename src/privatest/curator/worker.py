@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import BudgetError, EngineError, LedgerError, PrivatestError
-from privatest.curator.answers import RequestFailed, log_failure
+from privatest.curator.answers import NOT_OPEN, RequestFailed, log_failure
 from privatest.curator.curator import Curator
 from privatest.curator.pace import Pace, next_multiple
 from privatest.curator.response_times import ADMISSION, RECORDING, Allowance, Times, allowance
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "nursery"]
 
-NOT_OPEN = "The curator cannot be opened; tell the custodian."
 _PROGRAM = 2 << 30  # bytes of the program itself, with all that it imports
 # What functions import when they are called; a request should not pay for it.
 _LATER = (

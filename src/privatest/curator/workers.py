@@ -8,6 +8,7 @@ public sizes, and a worker's place stays taken until then. Proof: docs/proofs/cu
 from __future__ import annotations
 
 import json
+import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from typing import Any, Literal, Self
 
 from privatest.core.errors import EngineError, ParameterError, PrivatestError
 from privatest.core.validation import integer_at_least
-from privatest.curator.answers import RequestFailed, log_failure
+from privatest.curator.answers import NOT_OPEN, RequestFailed, log_failure
 from privatest.curator.config import CuratorConfig
 from privatest.curator.nursery import Nursery, Places
 from privatest.curator.pace import next_multiple
@@ -30,6 +31,7 @@ from privatest.ledger import Ledger
 __all__ = ["Reply", "Workers"]
 
 Kind = Literal["answer", "refused", "failed"]
+_LOG = logging.getLogger("privatest.curator")  # to standard error, where nobody says otherwise
 _CLOSING = "The curator is closing; ask again later."
 _MARKING = 60.0  # seconds in which those that were ended are marked
 
@@ -172,10 +174,19 @@ class Workers:
                 told = json.loads(line)
                 if "kind" in told:
                     self._wait_until(run, _on_time(run, told["due"]))
+                    if told["document"].get("message") == NOT_OPEN:
+                        self._tell_custodian()
                     return Reply(told["kind"], told["document"])
                 run = replace(run, period=told["period"], dataset=told["dataset"])
                 tell("until the public time")
         return self._died(run)
+
+    def _tell_custodian(self) -> None:
+        """Write why the curator cannot be opened: about its own files, and not for analysts."""
+        try:
+            Ledger.open(CuratorConfig.load(self._config).ledger).close()
+        except PrivatestError as error:
+            _LOG.error("%s %s", NOT_OPEN, error)
 
     def _died(self, run: _Run) -> Reply:
         """Give the one failure, and mark it, at a public time like any other end."""
