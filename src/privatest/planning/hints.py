@@ -66,8 +66,10 @@ def better_test(
         return ""
     kind = ranking.looking_for
     words = _WORDS.get(kind, f"a {kind.replace('_', ' ')}")
+    size = "" if ranking.effect is None else f" of {ranking.effect:.2g}"
+    private = " --membership private" if membership == "private" else ""
     return (
-        f"note: to see {words} at these sizes, --method {best.method} is expected to have power "
-        f"{best.power:.2f} where {method} has {own:.2f}. `privatest plan recommend` says more; "
-        "this was known before any data was read."
+        f"note: to see {words}{size} at these sizes, --method {best.method} is expected to have "
+        f"power {best.power:.2f} where {method} has {own:.2f}. `privatest plan recommend{private}` "
+        "says more; this was known before any data was read."
     )
