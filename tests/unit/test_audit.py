@@ -5,6 +5,7 @@ Searches are seeded; runs with secret noise raise a false alarm with probability
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +166,7 @@ def test_lower_bound():
 def test_a_bound_is_rarely_wrong():
     """Counts of two laws with ratio e: at an alarm of 5% the bound exceeds 1 in at most 5%."""
     rng, alarm = np.random.default_rng(3), 0.05
-    often, seldom = rng.binomial(500, 0.4, size=2000), rng.binomial(500, 0.4 / np.e, size=2000)
+    often, seldom = rng.binomial(500, 0.4, size=2000), rng.binomial(500, 0.4 / math.e, size=2000)
     wrong = np.mean(
         [lower_bound(a, b, 500, 0.0, alarm) > 1 for a, b in zip(often, seldom, strict=True)]
     )
