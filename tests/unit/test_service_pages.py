@@ -6,8 +6,9 @@ import ast
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -191,15 +192,16 @@ def test_a_revoked_token_ends_watching(service, ada, monkeypatch):
     service.tokens["late"] = new_token(service.house.store, "ada")
     watching = Browser(service, "late")
 
-    async def news(*_: Any) -> AsyncIterator[str]:
-        yield "first"
+    service.house.store.change_job(page.url.path.rpartition("/")[2], "running")
+
+    async def pause(_: float) -> None:
         found = find_token(service.house.store, service.tokens["late"])
         assert found is not None
         service.house.store.revoke(found.id)
-        yield "second"
 
-    monkeypatch.setattr("privatest.service.pages.reading.events", news)
-    assert watching.get(place).text == "first"
+    monkeypatch.setattr("privatest.service.events.asyncio", SimpleNamespace(sleep=pause))
+    told = watching.get(place).text
+    assert told.count("event: ") == told.count("event: state") == 1
 
 
 def test_the_custodian_sees_whole_requests(service, ada, carol):
