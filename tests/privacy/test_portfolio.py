@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from privatest import mmd_test
+from privatest.audit.coupling import bins_by_rank
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import family, permutation
@@ -27,7 +28,6 @@ from tests.privacy.exact import Statistics
 from tests.privacy.harness import audit
 from tests.sensitivity import harness
 from tests.sensitivity.harness import Space
-from tests.sensitivity.test_whole_path import bins_by_rank
 
 MMD = sys.modules[inspect.unwrap(mmd_test).__module__]
 SCHEMA = Schema(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from privatest import Schema, mmd_test
+from privatest.audit.coupling import bins_by_rank
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn
@@ -38,40 +39,6 @@ class Caught:
     statistics: np.ndarray
     sensitivity: PermutationSensitivity = PermutationSensitivity(1.0, 1.0)
     declared: PermutationSensitivity
-
-
-class GivenBins:
-    """Secret bins by given ranks of rows, in the place of those by secret keys."""
-
-    def __init__(self, ranks, bins, count):
-        self.ranks, self.bins, self.count = np.asarray(ranks, dtype=np.uint64), bins, count
-
-    def of_rows(self, start, stop):
-        return self.bins[start:stop]
-
-    def lowest(self, start, stop):
-        mine = np.flatnonzero(self.bins[start:stop] == 0)
-        return mine, self.ranks[start:stop][mine]
-
-
-def bins_by_rank(order):
-    """What gives bins their rows, if the row at rank i is row order[i] of x, then y."""
-    ranks = np.argsort(order)
-
-    def bins(sizes, noise):
-        ends = np.cumsum(sizes)[:-1]
-        return GivenBins(ranks, np.searchsorted(ends, ranks, side="right"), len(sizes))
-
-    def pair_bins(n, m, sizes, noise):
-        of_x = np.append(order < n, False)  # by rank; a leftover row has no partner
-        partner = np.minimum(np.arange(n + m) ^ 1, n + m)
-        alone = np.arange(n + m) >= (n + m) // 2 * 2
-        apart = ((of_x[:-1] == of_x[partner]) | alone).astype(int)
-        found = 2 * np.searchsorted(np.cumsum(sizes)[:-1], np.arange(n + m), side="right") + apart
-        sides = slice(0, n), slice(n, n + m)
-        return tuple(GivenBins(ranks[own], found[ranks][own], 2 * len(sizes)) for own in sides)
-
-    return bins, pair_bins
 
 
 @contextmanager

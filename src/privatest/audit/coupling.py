@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import SimulatedNoise
 
-__all__ = ["COUPLINGS", "Coupling", "coupled"]
+__all__ = ["COUPLINGS", "Coupling", "bins_by_rank", "coupled"]
 
 Coupling = Literal["places", "ranks"]
 COUPLINGS: tuple[Coupling, ...] = ("places", "ranks")
@@ -65,7 +65,7 @@ def coupled(stored: Ints, seed: int, how: Coupling) -> Iterator[None]:
         order: Ints = where[records] if how == "places" else records[stored]
         return order
 
-    bins, pair_bins = _by_rank(where[np.random.default_rng(seed).permutation(size)])
+    bins, pair_bins = bins_by_rank(where[np.random.default_rng(seed).permutation(size)])
     patches: list[tuple[Any, str, Any]] = [
         (SimulatedNoise, "permutation", permutation),
         (bin_sums, "secret_bins", bins),
@@ -81,7 +81,9 @@ def coupled(stored: Ints, seed: int, how: Coupling) -> Iterator[None]:
             setattr(owner, name, old)
 
 
-def _by_rank(order: Ints) -> tuple[Callable[..., GivenBins], Callable[..., tuple[GivenBins, ...]]]:
+def bins_by_rank(
+    order: Ints,
+) -> tuple[Callable[..., GivenBins], Callable[..., tuple[GivenBins, ...]]]:
     """Return what gives bins their rows, if the row at rank i lies at place order[i]."""
     ranks = np.argsort(order)
 

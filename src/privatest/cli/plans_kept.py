@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,23 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from privatest import __version__
 from privatest.core.documents import fingerprint, write_text
+from privatest.core.folders import cache_folder
 
 if TYPE_CHECKING:
     from privatest.planning import Plan
 
-__all__ = ["Plans", "cache_folder"]
-
-
-def cache_folder() -> Path:
-    """Return where the platform keeps what can be made again."""
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "privatest" / "plans"
+__all__ = ["Plans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +29,9 @@ class Plans:
         """Find the place of a plan; None is for those who keep nothing."""
         if asked is None:
             return cls(None)
-        return cls(cache_folder() / f"{fingerprint({**asked, 'version': __version__})[:24]}.json")
+        return cls(
+            cache_folder() / "plans" / f"{fingerprint({**asked, 'version': __version__})[:24]}.json"
+        )
 
     @property
     def runs(self) -> Path | None:

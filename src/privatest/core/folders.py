@@ -6,19 +6,29 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["default_ledger"]
+__all__ = ["cache_folder", "default_ledger"]
 
 
 def default_ledger() -> str:
     """Return where the ledger is if nobody says: PRIVATEST_LEDGER, or the state folder."""
     given = os.environ.get("PRIVATEST_LEDGER")
-    if given:
-        return given
+    return given or str(
+        _folder("XDG_STATE_HOME", ".local/state", "Application Support") / "ledger.db"
+    )
+
+
+def cache_folder() -> Path:
+    """Return where the platform keeps what can be made again."""
+    return _folder("XDG_CACHE_HOME", ".cache", "Caches")
+
+
+def _folder(variable: str, usual: str, library: str) -> Path:
+    """Return a folder of privatest, by the platform's custom."""
     home = Path.home()
     if sys.platform == "win32":
-        folder = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
     elif sys.platform == "darwin":
-        folder = home / "Library" / "Application Support"
+        base = home / "Library" / library
     else:
-        folder = Path(os.environ.get("XDG_STATE_HOME") or home / ".local" / "state")
-    return str(folder / "privatest" / "ledger.db")
+        base = Path(os.environ.get(variable) or home / usual)
+    return base / "privatest"
