@@ -209,13 +209,14 @@ def run(
             return
         with working("Testing ..."):
             answer = opened.run(document, analyst=analyst)
-    facts = {"dataset": answer.dataset, "id": answer.id, "recorded": answer.recorded}
-    words = {"compared": answer.words, "label": answer.label}
     with paid("It is recorded: ask again, which costs nothing more."):
-        print_result(answer.result, **words, as_json=as_json, more=facts)
-        if "parquet" in answer.result.to_dict() and not as_json:
+        if as_json:
+            print_json(answer.to_dict())
+            return
+        print_result(answer.result, compared=answer.words, label=answer.label)
+        if "parquet" in answer.result.to_dict():
             Page().line(_KEEP)
-        if answer.recorded and not as_json:
+        if answer.recorded:
             Page().line("Answered from the record: you asked this before, and it cost nothing now.")
 
 

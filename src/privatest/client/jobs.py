@@ -16,7 +16,6 @@ __all__ = ["Job"]
 
 _FIRST, _LONGEST, _GROWTH = 0.05, 2.0, 1.5  # seconds between two looks
 _PATIENCE = 2.0  # before somebody at a terminal is told
-_ABOUT = ("format", "dataset", "id", "recorded", "words", "label")  # of an answer, not a result
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,7 @@ class Job:
         document = self.document or {}
         if self.state != "answered":
             raise error_of(document)
-        values = {name: value for name, value in document.items() if name not in _ABOUT}
-        found = result_from_dict(values, Request.from_dict(self.request).budget)
+        found = result_from_dict(document, Request.from_dict(self.request).budget)
         if found is None:
             raise ServiceError("The answer cannot be read: update privatest.")
         return found

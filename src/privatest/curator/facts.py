@@ -26,14 +26,17 @@ _COMPOSITIONS = {
     "distribution of one.",
 }
 _MECHANISMS = {
-    "two-sample": "Laplace, discrete Laplace or Gaussian noise on a test statistic, or a "
-    "permutation test with such noise on the observed and the permuted statistics",
-    "independence": "Laplace, discrete Laplace or Gaussian noise on a statistic of dependence, or "
-    "a permutation test with such noise",
-    "paired": "discrete Laplace noise on counts and rank sums",
-    "fit": "discrete Laplace noise on a distance of distribution functions, or on counts",
-    "mean": "Laplace or Gaussian noise on clipped moments",
-    "release": "Gaussian noise on counts of tables, or on coefficients of features",
+    "two-sample": "discrete Laplace, Tulap, Laplace, l-infinity or Gaussian noise on counts, rank "
+    "statistics, moments or differences; a permutation test whose observed statistic has Laplace "
+    "noise; votes of tests on parts of the rows, with noise or flipped coins",
+    "independence": "as for two samples, on statistics of dependence, moments and tables",
+    "paired": "Tulap noise on counts and rank sums; l-infinity, signed-sums or Gaussian noise on "
+    "moments of differences",
+    "fit": "Tulap noise on a distance of distribution functions; discrete Laplace or Gaussian "
+    "noise on counts",
+    "mean": "l-infinity, signed-sums or Gaussian noise on clipped moments, with axes of a "
+    "covariance drawn by the exponential mechanism; discrete Laplace or Tulap noise on counts",
+    "release": "Gaussian noise on counts and means of tables, or on coefficients of features",
 }
 
 
@@ -57,9 +60,10 @@ def deployment_facts(dataset: DatasetConfig, totals: Totals) -> dict[str, Any]:
         "mechanisms": {question: _MECHANISMS[question] for question in questions},
         "methods": sorted(f"{question}/{method}" for question, method in policy.tests),
         "public": _public(dataset),
-        "noise": "from the operating system's secure randomness, on integers or lattices; it "
-        "cannot be seeded, and floating-point rounding is part of the proof",
-        "side_channels": "answers and failures are given at times that follow from public sizes",
+        "noise": "from the operating system's secure randomness; it cannot be seeded. It is drawn "
+        "on integers or grids, so that rounding reveals nothing, but for the axes of a covariance",
+        "side_channels": "the service gives answers and failures at multiples of a time that "
+        "follows from public sizes; a request that takes longer than that can be seen to be late",
         "record": "a hash chain over every request, its price and its answer",
         "not_covered": "a guarantee is about the answers: it does not say that the data was "
         "collected rightly, nor that what holds for people like someone is unknown of them",

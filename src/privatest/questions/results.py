@@ -10,12 +10,9 @@ from privatest.core.results import Decision, Outcome
 
 __all__ = ["Result", "result_document", "result_from_dict"]
 
-_SAID = {
-    "compared",
-    "guarantee",
-    "noise_to_chance",
-    "verdict",
-}  # by a document, of a result: they follow from it
+# What a document says beside a result: what follows from it, and whose answer it is.
+_SAID = {"compared", "guarantee", "noise_to_chance", "verdict"}
+_ABOUT = {"dataset", "format", "id", "label", "recorded", "words"}
 
 
 class Result(Protocol):
@@ -64,8 +61,8 @@ def result_document(result: Result, compared: str, label: str) -> dict[str, Any]
 
 
 def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | None:
-    """Return the result that was recorded as JSON; None if the document is no result."""
-    others = {"epsilon", "delta", *_SAID}
+    """Return the result that was recorded or served as JSON; None if the document is no result."""
+    others = {"epsilon", "delta", *_SAID, *_ABOUT}
     values = {name: value for name, value in document.items() if name not in others}
     if {"reject", "null_hypothesis"} <= values.keys():
         kind = Outcome if "pvalue" in values else Decision

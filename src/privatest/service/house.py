@@ -91,7 +91,12 @@ class House:
         """Return the jobs that this person may see, newest first."""
         everything = person.sees_all or self.config.service.open_history
         found = self.store.jobs(analyst=None if everything else person.name, last=last)
-        return [job for job in found if self._shows(job, person)]
+        shown: dict[tuple[str, str], bool] = {}  # asked of the ledger once for each data set
+        for job in found:
+            key = (job.analyst, str(job.request.get("dataset")))
+            if key not in shown:
+                shown[key] = self._shows(job, person)
+        return [j for j in found if shown[j.analyst, str(j.request.get("dataset"))]]
 
     def _shows(self, job: Job, person: Person) -> bool:
         """Return whether somebody may see a job.

@@ -24,7 +24,6 @@ __all__ = [
 ]
 
 _LOW = 0.2  # of a budget left: time to tell the custodian
-_FACTS = ("dataset", "id", "recorded", "words", "label", "format")
 _MOST_LISTED = 30
 _CELLS = re.compile(r"\s{2,}")  # between the cells of a printed line
 
@@ -118,10 +117,9 @@ def result_of(job: Job) -> Result | None:
     """Return the result of a job; None where it has none that can be read."""
     if job.state != "answered" or job.document is None:
         return None
-    values = {name: value for name, value in job.document.items() if name not in _FACTS}
     try:
         spent = Budget(job.document["epsilon"], job.document.get("delta", 0))
-        return result_from_dict(values, spent)
+        return result_from_dict(job.document, spent)
     except (PrivatestError, KeyError, TypeError, ValueError):
         return None
 
