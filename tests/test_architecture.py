@@ -37,7 +37,7 @@ LAYERS: list[tuple[str, ...]] = [
     ),
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
-    ("audit", "plots", "reproduce", "simulation", "planning"),
+    ("audit", "plots", "reports", "reproduce", "simulation", "planning"),
     ("client", "service"),
     ("cli", "datasets", "noise"),
 ]

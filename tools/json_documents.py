@@ -71,6 +71,9 @@ _PAID = {
     "files": _list("The files that were read."),
     "ledger": _list("The data sets that were charged; empty with --no-ledger.", _part("line")),
 }
+_DESCRIBED = {
+    "schema": _text("The columns that were used, as TOML; absent where none was described.")
+}
 _RESULT = {
     "reject": _true("Whether the hypothesis is rejected at level alpha."),
     "alpha": _number("The level."),
@@ -212,7 +215,7 @@ TESTS = {
     "test": _document(
         "Of `two-sample`, `independence`, `paired`, `fit` and `demo`.",
         {**_RESULT, **_COMPARED, **_PAID},
-        _OUTCOME | _NOISE,
+        _OUTCOME | _NOISE | _DESCRIBED,
     ),
     "tests": _document(
         "Of `two-sample --each-column`.",
@@ -221,6 +224,7 @@ TESTS = {
             **_COMPARED,
             **_PAID,
         },
+        _DESCRIBED,
     ),
     "comparison": _document(
         "Of `compare`, with two shares.",
@@ -325,6 +329,7 @@ ESTIMATES = {
             **_GUARANTEE,
             **_PAID,
         },
+        _DESCRIBED,
     ),
     "quantile": _document(
         "Of `mean --q`.",
@@ -333,6 +338,7 @@ ESTIMATES = {
             **_GUARANTEE,
             **_PAID,
         },
+        _DESCRIBED,
     ),
     "release": _document(
         "Of `release`.",
@@ -344,6 +350,7 @@ ESTIMATES = {
             **_GUARANTEE,
             **_PAID,
         },
+        _DESCRIBED,
     ),
     "curator-mean": _document("Of `curator run`, for means.", {**_MEANS, **_GUARANTEE, **_CURATED}),
     "curator-quantile": _document(

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         private_median,
         private_quantile,
     )
+    from privatest.reports import report
     from privatest.several_groups import f_oneway, kruskal
     from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
     from privatest.synthetic import Estimate, SyntheticData, compare_releases, release
@@ -151,6 +152,7 @@ __all__ = [
     "private_share",
     "proportions_test",
     "release",
+    "report",
     "sarrm_test",
     "scan",
     "scan_sql",
@@ -217,6 +219,7 @@ _HOMES = {
         ),
         "paired.signed": ("sign_test", "symmetry_test", "wilcoxon"),
         "quantiles": ("QuantileEstimate", "hodges_lehmann", "private_median", "private_quantile"),
+        "reports": ("report",),
         "several_groups": ("f_oneway", "kruskal"),
         "shares": ("Share", "SharePlan", "compare", "compare_all", "plan_share", "share"),
         "synthetic": ("Estimate", "SyntheticData", "compare_releases", "release"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privatest.cli.files import check_picture, draw
+from privatest.cli.files import check_picture, check_report, draw, write_report
 from privatest.cli.output import passes, print_note, print_result, progress, working
 from privatest.cli.places import check
 from privatest.cli.spending import Purse, spending
@@ -33,6 +33,7 @@ def answer(
     *,
     as_json: bool,
     plot: Path | None = None,
+    report: Path | None = None,
     keep: Callable[[Any], dict[str, Any]] | None = None,
     show: Callable[[Any, Mapping[str, Any]], None] | None = None,
     told: Mapping[str, Any] | None = None,
@@ -47,6 +48,8 @@ def answer(
         Whether to print one JSON document.
     plot : Path, optional
         A picture to draw of what was released.
+    report : Path, optional
+        A page to write about it.
     keep : callable, optional
         From the result to what is recorded; by default all of it.
     show : callable, optional
@@ -60,6 +63,8 @@ def answer(
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:
         check_picture(plot, request)
+    if report is not None:
+        check_report(report, files)
     for file in files:  # a mistyped name should not cost anything
         check(file, prepared.names, prepared.schema)
 
@@ -80,7 +85,7 @@ def answer(
         files,
         gaussian=request.gaussian,
         rehearsal=rehearsal,
-        asked=_asked(full, prepared, files, described),
+        asked=_asked(full, prepared, files, _used(prepared, described)),
     ) as record:
         with working("Reading the data ..."):
             tables = [file.read(prepared.names, prepared.text) for file in files]
@@ -90,6 +95,8 @@ def answer(
     if len(files) > 1:
         words = f"{words}: {' and '.join(map(str, files))}"
     more = {"request": full, "files": [*map(str, files)], "ledger": receipt.to_list()}
+    used = _used(prepared, described)
+    more |= {} if used is None else {"schema": used.to_toml()}
     with receipt.shown(as_json=as_json):
         if show is not None:
             show(result, more)
@@ -97,6 +104,15 @@ def answer(
             print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
     if plot is not None:
         draw(result, plot, request)
+    if report is not None:
+        said = {"compared": words} if prepared.label == "compared" else {}
+        write_report(result, report, more | said)
+
+
+def _used(prepared: Prepared, described: Schema | None) -> Schema | None:
+    """Return the description of the columns that are used."""
+    names = [name for name in prepared.names if described and name in described.columns]
+    return described.select(names) if described and names else None
 
 
 def _hint(prepared: Prepared, sizes: Sequence[int]) -> str:
@@ -134,13 +150,11 @@ def _run(prepared: Prepared, tables: Sequence[Any]) -> Result:
 
 
 def _asked(
-    full: Mapping[str, Any], prepared: Prepared, files: Sequence[Place], described: Schema | None
+    full: Mapping[str, Any], prepared: Prepared, files: Sequence[Place], used: Schema | None
 ) -> dict[str, Any]:
     """Return the request as the history keeps it."""
-    used = [name for name in prepared.names if described and name in described.columns]
-    schema = described.select(used) if described and used else None
     question, budget = prepared.request.question, prepared.request.budget
-    return public_words(question, budget, files, schema) | dict(full)
+    return public_words(question, budget, files, used) | dict(full)
 
 
 def _public_sizes(prepared: Prepared, files: Sequence[Place]) -> Sequence[int]:

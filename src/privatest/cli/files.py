@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from privatest.cli.output import working
+from privatest.core.documents import check_writable
 from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from privatest.data.place import Place
     from privatest.questions import Request, Result
 
 __all__ = [
     "PICTURES",
     "check_new",
     "check_picture",
+    "check_report",
     "draw",
     "misplaced",
     "save_paid",
     "save_picture",
+    "write_report",
 ]
 
 
@@ -53,6 +57,7 @@ def misplaced(place: Path, output: Path) -> None:
 
 
 PICTURES = (".png", ".svg", ".pdf")
+REPORTS = (".html", ".htm")
 
 
 def check_picture(file: Path, request: Request | None = None) -> None:
@@ -92,3 +97,23 @@ def save_picture(figure: Figure, file: Path, **settings: Any) -> None:
         figure.savefig(file, **settings)
     except OSError as error:
         raise ParameterError(f"{file.name} cannot be written: {error.strerror}.") from None
+
+
+def check_report(file: Path, read: Sequence[Place] = ()) -> None:
+    """Refuse a page that cannot be written, before anything is spent."""
+    if file.suffix.lower() not in REPORTS:
+        raise ParameterError("--report must end in .html.")
+    if any(place.same(file) for place in read):
+        raise ParameterError("--report must not be the private data itself.")
+    try:
+        check_writable(file)
+    except OSError as error:
+        raise ParameterError(f"--report {file} cannot be written: {error.strerror}.") from None
+
+
+def write_report(result: Any, file: Path, about: Mapping[str, Any] | None = None) -> None:
+    """Write a page about an answer, which has been printed: a failure loses nothing."""
+    from privatest.reports import report  # noqa: PLC0415 - slow to import
+
+    with working("Writing the report ..."):
+        report(result, file, about=about)

@@ -185,6 +185,16 @@ Picture = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Write a page about the answer: guarantee, budget, picture, a paragraph for a paper, "
+        "and how to ask again.",
+        rich_help_panel=_OUTPUT,
+    ),
+]
 Alpha = Annotated[
     str,
     typer.Option(

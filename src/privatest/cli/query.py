@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.files import PICTURES, check_new, check_picture, save_picture
+from privatest.cli.files import (
+    PICTURES,
+    check_new,
+    check_picture,
+    save_picture,
+    write_report,
+)
 from privatest.cli.output import progress, working
 from privatest.cli.query_output import (
     print_about,
@@ -265,13 +271,6 @@ def _write(made: SyntheticData, question: Question, path: Path, number: int | No
         with working("Drawing ..."):
             save_picture(plot_marginals(made), path)
     elif question == "report":
-        from privatest.plots.report import release_report  # noqa: PLC0415
-
-        with working("Drawing ..."):
-            text = release_report(made)
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ParameterError(f"{path} cannot be written: {error.strerror}.") from None
+        write_report(made, path)
     else:
         made.write(path, number)

@@ -44,6 +44,7 @@ def two_sample(
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
     plot: options.Picture = None,
+    report: options.Report = None,
     as_json: options.Json = False,
     permutations: options.Permutations = None,
     kernel: options.KernelOption = None,
@@ -117,7 +118,7 @@ def two_sample(
     purse = Purse(ledger, dataset, no_ledger)
     if other is not None and adjacency != "both":
         _require_two_groups(data, other, purse)
-    answer(request, files, described, purse, as_json=as_json, plot=plot)
+    answer(request, files, described, purse, as_json=as_json, plot=plot, report=report)
 
 
 def _all_groups(groups: tuple[str, str] | None, more: str | None) -> tuple[str, ...] | None:

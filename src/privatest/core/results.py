@@ -22,6 +22,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import EstimateTable, estimate_table, interval_level
 from privatest.core.intervals import Interval, confidence
 from privatest.core.privacy import Adjacency, Budget
+from privatest.core.showing import Shown
 
 __all__ = ["Decision", "Outcome", "Released", "html_table", "privacy_sentence", "read_only"]
 
@@ -32,7 +33,7 @@ _ADJACENCY_WORDS: Mapping[str, str] = {
 }
 
 
-class Released:
+class Released(Shown):
     """Base of frozen dataclasses of released facts: read-only, and written as JSON."""
 
     __slots__ = ()

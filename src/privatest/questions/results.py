@@ -12,7 +12,10 @@ __all__ = ["Result", "result_document", "result_from_dict"]
 
 # What a document says beside a result: what follows from it, and whose answer it is.
 _SAID = {"compared", "guarantee", "noise_to_chance", "verdict"}
-_ABOUT = {"dataset", "format", "id", "label", "recorded", "words"}
+_ABOUT = {
+    *("dataset", "files", "format", "id", "label", "ledger", "recorded", "request", "schema"),
+    *("shares", "title", "words"),
+}
 
 
 class Result(Protocol):

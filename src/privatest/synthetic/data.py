@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
+from privatest.core.showing import Shown
 from privatest.core.validation import (
     Rng,
     integer_at_least,
@@ -48,7 +49,7 @@ _FITTED_DRAWS = 32  # each takes an optimisation
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SyntheticData(Questions):
+class SyntheticData(Questions, Shown):
     """Weighted synthetic rows that represent private ones.
 
     Everything in it was paid for when it was released: it may be published, kept and queried

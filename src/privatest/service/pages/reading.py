@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 from collections.abc import Mapping
@@ -17,10 +16,11 @@ from starlette.responses import Response
 
 from privatest.core.documents import JSON_FORMAT, canonical
 from privatest.questions import METHODS, Result
+from privatest.reports import report_html
 from privatest.service.describing import describe_dataset, visible_datasets
 from privatest.service.events import events
 from privatest.service.house import NotFound
-from privatest.service.pages.common import Visit, Visitor, fragment
+from privatest.service.pages.common import Visit, Visitor
 from privatest.service.pages.drawing import pvalue_scale
 from privatest.service.pages.kinds import KINDS
 from privatest.service.pages.words import budget_words, result_of, shown
@@ -119,21 +119,16 @@ def as_report(number: Number, visit: Visitor) -> Response:
 
 
 def _report(job: Job, result: Result) -> str:
-    if job.request.get("question") == "release" and find_spec("matplotlib") is not None:
-        from privatest.plots.report import release_report  # noqa: PLC0415
-        from privatest.synthetic import SyntheticData  # noqa: PLC0415
+    """Return the page of an answer, as commands write it."""
+    with _DRAWING:
+        return report_html(result, about=_about(job))
 
-        assert isinstance(result, SyntheticData)
-        return release_report(result)
-    drawn = _picture(canonical(dict(job.to_dict()))) if _has_picture(job) else None
-    words: dict[str, Any] = {
-        "job": job,
-        "question": _question_words(job),
-        "document": json.dumps(job.request, indent=1, ensure_ascii=False),
-        "shown": shown(result),
-        "picture": None if drawn is None else base64.b64encode(drawn).decode(),
-    }
-    return fragment("report.html", **words)
+
+def _about(job: Job) -> dict[str, Any]:
+    """Return what the page says beside the result: public words of the job."""
+    document = job.document or {}
+    said = {name: document[name] for name in ("compared", "dataset", "id") if document.get(name)}
+    return {"title": _question_words(job), "request": dict(job.request), **said}
 
 
 def _file(text: str, kind: str, name: str) -> Response:
