@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage oldest mutate bench bench-scale docs clean help postgresql chromium
+.PHONY: demo test quick check fix coverage oldest mutate bench bench-scale docs clean help postgresql chromium r
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -21,7 +21,7 @@ endif
 demo: $(VENV)/.core ## compare two groups of real people privately (installs the core only)
 	@$(BIN)/privatest demo
 
-test: check postgresql chromium ## everything: the checks, then all tests
+test: check postgresql chromium r ## everything: the checks, then all tests
 	$(BIN)/pytest -n 2
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
@@ -45,6 +45,16 @@ chromium:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium chromium-driver >/dev/null; \
 	else echo "Chromium is not installed: tests of the page will be skipped." >&2; fi
+
+# The tests check the R package in clients/r; without R they are skipped (in CI they fail).
+R_PACKAGES := generics httr2 jsonlite testthat
+r:
+	@Rscript -e 'quit(status = !all(sapply(commandArgs(TRUE), requireNamespace, quietly = TRUE)))' \
+	$(R_PACKAGES) >/dev/null 2>&1 || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+	r-base-core $(addprefix r-cran-,$(R_PACKAGES)) >/dev/null; \
+	else echo "R or one of its packages is not installed: tests of the R client will be skipped." >&2; fi
 
 # No --quiet for mkdocs: it hides warnings before --strict can count them.
 check: $(VENV)/.installed ## style, types, architecture, and whether the docs build

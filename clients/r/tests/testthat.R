@@ -1,0 +1,4 @@
+library(testthat)
+library(privatest)
+
+test_check("privatest")
