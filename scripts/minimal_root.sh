@@ -28,10 +28,14 @@ archives() {
         'Created-By: Packages' | sort -u | grep . || echo "deb http://deb.debian.org/debian ${SUITE:-stable} main"
 }
 
-# A path that a setting names exists in the root too: files are copied, folders are shown.
-folders=()
+# A path that a setting names exists in the root too: files are copied, folders are shown. A folder
+# that is an index of packages (.../simple) refers to the files beside it.
+declare -A folders=()
 bring() {
-    if [ -d "$1" ]; then folders+=("$1"); elif [ -f "$1" ]; then install -D -m 644 "$1" "$root$1"; fi
+    local path
+    path=$(realpath -m -s "$1")
+    if [ -d "$path" ]; then folders[${path%/simple}]=1; fi
+    if [ -f "$path" ]; then install -D -m 644 "$path" "$root$path"; fi
 }
 
 if [ ! -x "$root/usr/bin/make" ]; then
@@ -58,7 +62,7 @@ while IFS='=' read -r -d '' name value; do
     esac
 done < <(env -0)
 
-export root folders_shown="${folders[*]:-}"
+export root folders_shown="${!folders[*]}"
 enter() {
     unshare --mount --pid --fork --kill-child bash -euc '
         for folder in $folders_shown; do
