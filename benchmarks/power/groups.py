@@ -26,11 +26,11 @@ from rich.progress import track
 import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from benchmarks.scenarios import perturbed_uniform
 from privatest.core.privacy import Budget
 from privatest.mechanisms.family import strongest
 from privatest.mechanisms.permutation import RELEASES, smoothed_decision, smoothed_pvalue
 from privatest.noise import SimulatedNoise
+from privatest.reproduce.samplers import perturbed_uniform
 
 Rows = NDArray[np.float64]
 Draw = Callable[[int, float, np.random.Generator], tuple[Rows, Rows]]

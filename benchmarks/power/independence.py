@@ -28,12 +28,12 @@ from rich.progress import track
 import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from benchmarks.scenarios import perturbed_uniform
 from privatest.independence.family import Found
 from privatest.independence.plan import FUNCTIONS, Plan
 from privatest.mechanisms.family import strongest
 from privatest.mechanisms.permutation import Release, noise_scale
 from privatest.noise import SimulatedNoise
+from privatest.reproduce.samplers import perturbed_uniform
 from privatest.statistics.dependence import values
 
 Rows = NDArray[np.float64]

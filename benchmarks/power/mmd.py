@@ -1,7 +1,8 @@
-"""Power of mmd_test: the paper's perturbed uniform, its published curves, and features.
+"""Power of mmd_test: the perturbed uniform of Kim and Schrab (2023), features, private groups.
 
-Run: python -m benchmarks.power.mmd [--runs 400] [--part bumps|curves|features|groups]
-Writes results/power-mmd-*.json and power-mmd.png.
+Their published curves are beside ours in `privatest reproduce show kim-schrab-2`.
+Run: python -m benchmarks.power.mmd [--runs 400] [--part bumps|features|groups]
+Writes results/power-mmd-*.json.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs are parallel, not their algebra
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,10 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 import privatest as pt
-from benchmarks.measure import RESULTS, save
+from benchmarks.measure import save
 from benchmarks.report import print_table
-from benchmarks.scenarios import perturbed_uniform
 from privatest.noise import SimulatedNoise
-
-CURVES = Path(__file__).with_name("kim-schrab-power-mmd.json")
+from privatest.reproduce.samplers import perturbed_uniform
 
 
 @dataclass(frozen=True)
@@ -101,18 +98,6 @@ def bump_cases() -> list[Case]:
     ]
 
 
-def curve_cases() -> list[Case]:
-    """Points of the curves published with the paper, whose bandwidth was tuned by hand."""
-    figures = json.loads(CURVES.read_text())["figures"]
-    cases = []
-    for name in ("privacy_high", "privacy_mid", "n_mid"):
-        figure = figures[name]
-        for value, power in zip(figure["values"], figure["power"]["dpMMD"], strict=True):
-            n, epsilon = (int(value), 1.0) if figure["x"] == "n" else (figure["n"], value)
-            cases.append(Case(name, "1 bump", n, epsilon, 1, figure["amplitude"], target=power))
-    return cases
-
-
 def feature_cases() -> list[Case]:
     """Features against the exact kernel, pairwise."""
     scenarios = [
@@ -146,7 +131,6 @@ def group_cases() -> list[Case]:
 
 PARTS: dict[str, Callable[[], list[Case]]] = {
     "bumps": bump_cases,
-    "curves": curve_cases,
     "features": feature_cases,
     "groups": group_cases,
 }
@@ -177,42 +161,6 @@ def measure(part: str, runs: int) -> list[dict[str, Any]]:
     return rows
 
 
-def plot() -> None:
-    """Draw our curves over the published ones."""
-    import matplotlib  # noqa: PLC0415
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    rows = json.loads((RESULTS / "power-mmd-curves.json").read_text())["rows"]
-    figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), sharey=True)
-    for axis, name in zip(axes, ("privacy_high", "privacy_mid", "n_mid"), strict=True):
-        points = [row for row in rows if row["case"] == name]
-        key = "n" if name == "n_mid" else "epsilon"
-        values = [row[key] for row in points]
-        axis.errorbar(
-            values,
-            [row["power"] for row in points],
-            yerr=[2 * row["standard_error"] for row in points],
-            marker="o",
-            capsize=3,
-            label="mmd_test, default arguments",
-        )
-        axis.plot(
-            values,
-            [row["compared_with"] for row in points],
-            marker="s",
-            linestyle="--",
-            label="paper, bandwidth tuned by hand",
-        )
-        axis.set(xlabel=key, title=name.replace("_", " "), ylim=(0, 1.02))
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("power")
-    axes[0].legend(loc="lower right")
-    figure.tight_layout()
-    figure.savefig(RESULTS / "power-mmd.png", dpi=120)
-
-
 def main() -> None:
     """Measure the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -221,8 +169,6 @@ def main() -> None:
     arguments = parser.parse_args()
     for part in arguments.part or list(PARTS):
         measure(part, arguments.runs)
-    if (RESULTS / "power-mmd-curves.json").exists():
-        plot()
 
 
 if __name__ == "__main__":

@@ -11,10 +11,8 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs are parallel, not their algebra
 
-import json
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +20,14 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from benchmarks.scenarios import perturbed_uniform
 from privatest.any_test import sarrm_test, test_of_tests
 from privatest.core.results import Decision
 from privatest.noise import SimulatedNoise
+from privatest.reproduce.results import published
+from privatest.reproduce.samplers import perturbed_uniform
 
-CURVES = Path(__file__).with_name("kim-schrab-power-mmd.json")
-FIGURES = ("privacy_mid", "privacy_low")
+FIGURES = {"privacy_mid": 0.15, "privacy_low": 0.1}  # and their amplitudes
+SIZE = 3000
 TOLERANCE = 0.08
 
 
@@ -51,13 +50,12 @@ def cases(figures: list[str]) -> list[Case]:
     Their search for k starts at 2, so that they use 5 subsets where 3 serve.
     """
     found = []
-    curves = json.loads(CURVES.read_text())["figures"]
+    curves = published("kim-schrab.json")["arrays"]
     for name in figures:
-        figure = curves[name]
+        curve = curves[f"uniform_mmd_power_vary_{name}"]
         for method in ("TOT", "SARRM"):
-            points = zip(figure["values"], figure["power"][method], strict=True)
-            for epsilon, power in points:
-                case = Case(name, method, figure["n"], epsilon, figure["amplitude"], power)
+            for epsilon, power in zip(curve["x"], curve["rates"][method], strict=True):
+                case = Case(name, method, SIZE, epsilon, FIGURES[name], power)
                 found.append(case)
                 if method == "SARRM" and epsilon > 3:
                     found.append(Case(*_values(case), {"n_subsets": 5}))
@@ -107,7 +105,7 @@ def main() -> None:
     """Measure, save and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--figure", choices=FIGURES, action="append")
+    parser.add_argument("--figure", choices=list(FIGURES), action="append")
     arguments = parser.parse_args()
     rows = measure(arguments.figure or list(FIGURES), arguments.runs)
     save("power-subsample", {"runs": arguments.runs, "tolerance": TOLERANCE, "rows": rows})

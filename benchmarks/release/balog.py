@@ -18,6 +18,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from privatest.synthetic.embedding.subspace import (
 )
 from privatest.synthetic.embedding.weights import best_points
 
-PUBLISHED = Path(__file__).parent.parent / "published"
+PUBLISHED = Path(str(files("privatest.reproduce"))) / "published"
 DOMAIN = Domain((0, 0), bounded=False)
 KERNEL = Kernel("gaussian", (1e-4 / 2) ** -0.5)  # exp(-gamma |x-y|²), gamma = 1e-4/D
 DELTA = "1e-6"
@@ -159,7 +160,7 @@ def main() -> None:
     parser.add_argument("--own", type=float, help="mean k(x, x') from an earlier run")
     args = parser.parse_args()
     rows = np.load(args.data)["X_private"]
-    published = json.loads((PUBLISHED / "balog-d2-distances.json").read_text())
+    published = json.loads((PUBLISHED / "balog-d2.json").read_text())
     args.epsilons = published["alg1_leak"]["epsilons"]
     sizes = published["alg1_leak"]["M"]
     args.sizes = [size for size in sizes if args.smallest <= size <= args.largest]

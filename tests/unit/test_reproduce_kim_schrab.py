@@ -24,16 +24,18 @@ X, Y = np.array([0, 0.5, 1]), np.array([0.2, 0.9])
 PAIRS = np.array([0, 0.3, 0.7, 1]), np.array([0.1, 0.9, 0.4, 0.6])
 
 
-class RecordedNoise(SimulatedNoise):
-    """No noise, but its scales are kept."""
+ONE_SCALE = 1 - 0.5 / math.e  # where the distribution function of Laplace(1) is at 1
 
-    def __init__(self) -> None:
+
+class ChosenNoise(SimulatedNoise):
+    """Noise that is 0, but for the places given, where it is 1 scale."""
+
+    def __init__(self, *places: int) -> None:
         super().__init__(0)
-        self.scales: list[float] = []
+        self.places = places
 
-    def laplace(self, value: float, scale: float) -> float:
-        self.scales.append(scale)
-        return value
+    def uniforms(self, size: int):
+        return np.array([ONE_SCALE if place in self.places else 0.5 for place in range(size)])
 
 
 @pytest.mark.parametrize("noise", [None, SecureNoise()])
@@ -48,11 +50,15 @@ def test_refuses_secure_noise(noise):
             call()
 
 
-def test_noise_goes_on_every_statistic():
-    noise = RecordedNoise()
-    dp_permutation_decision([3, 1, 2], sensitivity=0.5, epsilon=2, delta=0.1, noise=noise)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_noise_goes_on_every_statistic(place):
     scale = 2 * 0.5 / (2 + math.log(1 / 0.9))
-    assert noise.scales == [pytest.approx(scale, rel=1e-12)] * 3
+    options = {"sensitivity": 0.5, "epsilon": 2, "delta": 0.1, "alpha": 0.34}
+    for share in (1 - 1e-9, 1 + 1e-9):
+        # noise of one scale lifts the observed one above the others, or one of them above it
+        gap = share * scale if place == 0 else -share * scale
+        found = dp_permutation_decision([0, gap, gap], noise=ChosenNoise(place), **options)
+        assert found is ((share < 1) if place == 0 else (share > 1))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +67,7 @@ def test_noise_goes_on_every_statistic():
 )
 def test_rank(statistics, alpha, reject):
     found = dp_permutation_decision(
-        statistics, sensitivity=1, epsilon=1, alpha=alpha, noise=RecordedNoise()
+        statistics, sensitivity=1, epsilon=1, alpha=alpha, noise=ChosenNoise()
     )
     assert found is reject
 

@@ -29,6 +29,7 @@ from privatest.cli.places import reading
 from privatest.cli.plan import app as plan_app
 from privatest.cli.query import query
 from privatest.cli.release import release
+from privatest.cli.reproduce import app as reproduce_app
 from privatest.cli.schema import schema
 from privatest.cli.serve import serve
 from privatest.cli.shares import compare, plan_share, share
@@ -60,6 +61,7 @@ app.command("serve")(serve)
 app.command("schema")(reading(schema))
 app.command("check")(reading(check))
 app.command("audit")(audit)
+app.add_typer(reproduce_app, name="reproduce")
 app.command("demo")(demo)
 
 

@@ -1,4 +1,7 @@
-"""Finished runs in a file of JSON lines, so that an interrupted simulation goes on."""
+"""Finished runs in a file of JSON lines, so that an interrupted simulation goes on.
+
+What a run found is a plain value: whether a test rejected, or a list of numbers.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Kept:
 
     path: Path | None
     key: str
-    blocks: dict[int, str] = field(default_factory=dict)
+    blocks: dict[int, list[Any]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str] | None, about: Mapping[str, Any]) -> Kept:
@@ -39,23 +42,22 @@ class Kept:
             try:
                 entry = json.loads(line)
                 if entry["key"] == kept.key:
-                    kept.blocks[int(entry["first"])] = str(entry["rejects"])
+                    kept.blocks[int(entry["first"])] = list(entry["found"])
             except (ValueError, KeyError, TypeError):
                 continue  # a line that was cut short by an interruption
         return kept
 
-    def find(self, first: int, count: int) -> list[bool] | None:
-        """Return the answers of runs that are known."""
-        known = self.blocks.get(first, "")
-        return [each == "1" for each in known[:count]] if len(known) >= count else None
+    def find(self, first: int, count: int) -> list[Any] | None:
+        """Return what is known of so many runs."""
+        known = self.blocks.get(first, [])
+        return known[:count] if len(known) >= count else None
 
-    def keep(self, first: int, answers: list[bool]) -> None:
+    def keep(self, first: int, found: list[Any]) -> None:
         """Write a block; a line at a time, so that nothing is lost but the last one."""
         if self.path is None:
             return
-        text = "".join("1" if each else "0" for each in answers)
-        self.blocks[first] = text
-        line = json.dumps({"key": self.key, "first": first, "rejects": text})
+        self.blocks[first] = found
+        line = json.dumps({"key": self.key, "first": first, "found": found})
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:

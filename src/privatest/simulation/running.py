@@ -22,7 +22,7 @@ from privatest.simulation.keeping import Kept
 from privatest.simulation.named_tests import name_of, ready, takes
 from privatest.simulation.sampler import Sampler, Sizes, sizes_of
 
-__all__ = ["Power", "power", "run_seeds"]
+__all__ = ["Power", "clopper_pearson", "power", "run_all", "run_seeds"]
 
 _BLOCK = 25  # runs that are done, and kept, at once
 _LEVEL = 0.95
@@ -157,9 +157,9 @@ def power(
     kept = Kept.open(cache, about | {"sampler": sampler.described()})
     one = partial(_block, call=call, sampler=sampler, n=n, settings=settings)
     with _watched(progress, runs) as told:
-        rejected = _all(one, seeds, kept, workers, told)
+        rejected = run_all(one, seeds, kept, workers, told)
     rejections = sum(rejected)
-    low, high = _clopper_pearson(rejections, runs)
+    low, high = clopper_pearson(rejections, runs)
     return Power(
         rejections / runs,
         low,
@@ -200,14 +200,14 @@ def _block(
     return found
 
 
-def _all(
-    one: Callable[[tuple[int, ...]], list[bool]],
+def run_all(
+    one: Callable[[tuple[int, ...]], list[Any]],
     seeds: tuple[int, ...],
     kept: Kept,
     workers: int,
     told: Callable[[int], object],
-) -> list[bool]:
-    """Run what is not kept yet, in blocks, and keep it."""
+) -> list[Any]:
+    """Run what is not kept yet, in blocks of seeds, and keep it; tell how many are done."""
     blocks = {start: seeds[start : start + _BLOCK] for start in range(0, len(seeds), _BLOCK)}
     found = {start: kept.find(start, len(block)) for start, block in blocks.items()}
     waiting = [start for start, known in found.items() if known is None]
@@ -224,8 +224,8 @@ def _all(
 
 
 def _mapped(
-    one: Callable[[tuple[int, ...]], list[bool]], blocks: list[tuple[int, ...]], workers: int
-) -> Iterator[list[bool]]:
+    one: Callable[[tuple[int, ...]], list[Any]], blocks: list[tuple[int, ...]], workers: int
+) -> Iterator[list[Any]]:
     if workers == 1 or len(blocks) < 2:
         yield from map(one, blocks)
         return
@@ -258,7 +258,7 @@ def _watched(
             yield lambda done: bar.update(task, completed=done)
 
 
-def _clopper_pearson(successes: int, runs: int) -> tuple[float, float]:
+def clopper_pearson(successes: int, runs: int) -> tuple[float, float]:
     """Return the exact interval of a rate, at level .95."""
     from scipy.special import betaincinv  # noqa: PLC0415
 

@@ -1,0 +1,1 @@
+"""The experiments of each paper: data and functions, one file a paper."""

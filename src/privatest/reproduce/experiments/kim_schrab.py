@@ -1,0 +1,204 @@
+"""Kim and Schrab (2023): figures 2 to 4 and 9 to 15, uniform against perturbed uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from privatest.reproduce.experiment import Experiment, Measure, Point
+from privatest.reproduce.experiments.kim_schrab_arms import HSIC_ARMS, MMD_ARMS
+from privatest.reproduce.results import published
+
+__all__ = ["experiments"]
+
+PAPER = "Kim and Schrab (2023)"
+_RUNS = 200
+
+
+def _panel(
+    title: str, array: str, amplitude: float, n: int = 0, d: int = 0, epsilon: str = ""
+) -> list[Point]:
+    """Return the points of a published array: n, d or epsilon is what it varies."""
+    found = published("kim-schrab.json")["arrays"][array]
+    points = []
+    for place, x in enumerate(found["x"]):
+        rows = n or int(x)
+        budget = {"high": 10 / rows**0.5, "mid": 1.0, "low": rows**0.5 / 10, "root": rows**0.5}
+        study: dict[str, Any] = {"n": rows, "d": d or int(x), "amplitude": amplitude}
+        if "hsic" in array:
+            study["scale"] = 3.0 if "_vary_d" in array else 4.0  # of the authors' code
+        given = {"epsilon": round(budget[epsilon], 6) if epsilon else x}
+        rates = {name: row[place] for name, row in found["rates"].items()}
+        known = {name: rate for name, rate in rates.items() if rate is not None}
+        points.append(Point(title, x, study, given, known))
+    return points
+
+
+def _figure(
+    number: int,
+    title: str,
+    axis: str,
+    panels: Sequence[list[Point]],
+    says: str,
+    *,
+    measure: Measure = "power",
+) -> Experiment:
+    hsic = "scale" in panels[0][0].study
+    return Experiment(
+        name=f"kim-schrab-{number}",
+        paper=PAPER,
+        figure=f"figure {number}",
+        title=title,
+        says=says,
+        differs=_HSIC_DIFFERS if hsic else _MMD_DIFFERS,
+        proofs=(_HSIC_PROOFS if hsic else _MMD_PROOFS),
+        measure=measure,
+        axis=axis,
+        points=tuple(point for panel in panels for point in panel),
+        arms=HSIC_ARMS if hsic else MMD_ARMS,
+        runs=_RUNS,
+    )
+
+
+_MMD_PROOFS = ("mmd-sensitivity", "smoothed-permutation-test", "portfolio")
+_HSIC_PROOFS = ("hsic-sensitivity", "smoothed-permutation-test", "portfolio")
+_MMD_DIFFERS = (
+    "With the paper's kernel ours needs less noise: the sensitivity knows the bounds, and noise "
+    "is added to one statistic, not to all. By default it looks at many widths and statistics at "
+    "once, for which it pays where the paper's single width, chosen by hand for these bumps, is "
+    "already right."
+)
+_HSIC_DIFFERS = (
+    "With the paper's kernel ours needs less noise: the sensitivity knows the bounds, and noise "
+    "is added to one statistic, not to all. By default it looks at many widths and at trends at "
+    "once, for which it pays where the paper's single width is already right."
+)
+
+
+def experiments() -> tuple[Experiment, ...]:
+    """Return the figures that can be run again."""
+    high, mid, low = "epsilon = 10/√n", "epsilon = 1", "epsilon = √n/10"
+    return (
+        _figure(
+            2,
+            "uniform against perturbed uniform, as epsilon grows (n = m = 3000)",
+            "epsilon",
+            [
+                _panel("amplitude .2", "uniform_mmd_power_vary_privacy_high", 0.2, 3000, 1),
+                _panel("amplitude .15", "uniform_mmd_power_vary_privacy_mid", 0.15, 3000, 1),
+                _panel("amplitude .1", "uniform_mmd_power_vary_privacy_low", 0.1, 3000, 1),
+            ],
+            "Where privacy is strict only tests on the MMD itself see the bump. From epsilon "
+            "= .3 on privacy costs them nothing: they have the power of the test without noise.",
+        ),
+        _figure(
+            3,
+            "uniform against perturbed uniform, as n grows (amplitude .1)",
+            "n",
+            [
+                _panel(high, "uniform_mmd_power_vary_n_high", 0.1, 0, 1, "high"),
+                _panel(mid, "uniform_mmd_power_vary_n_mid", 0.1, 0, 1, "mid"),
+                _panel(low, "uniform_mmd_power_vary_n_low", 0.1, 0, 1, "low"),
+            ],
+            "With more people all tests gain. Subsets (TOT, SARRM) need several times as many.",
+        ),
+        _figure(
+            4,
+            "uniform against perturbed uniform, as columns are added (n = m = 3000)",
+            "columns",
+            [
+                _panel(high, "uniform_mmd_power_vary_d_high", 0.2, 3000, 0, "high"),
+                _panel(mid, "uniform_mmd_power_vary_d_mid", 0.2, 3000, 0, "mid"),
+                _panel(low, "uniform_mmd_power_vary_d_low", 0.2, 3000, 0, "low"),
+            ],
+            "One column has the bump; the more others stand beside it, the harder it is to see. "
+            "The default looks at single columns too, and does not mind the others.",
+        ),
+        _figure(
+            9,
+            "dependence of two columns, as epsilon grows (n = 3000)",
+            "epsilon",
+            [
+                _panel("amplitude .4", "uniform_hsic_power_vary_privacy_high", 0.4, 3000, 1),
+                _panel("amplitude .2", "uniform_hsic_power_vary_privacy_mid", 0.2, 3000, 1),
+                _panel("amplitude .15", "uniform_hsic_power_vary_privacy_low", 0.15, 3000, 1),
+            ],
+            "As for two samples: HSIC itself, with noise, sees what subsets do not.",
+        ),
+        _figure(
+            10,
+            "dependence of two columns, as n grows",
+            "n",
+            [
+                _panel(f"{high}, a = .4", "uniform_hsic_power_vary_n_high", 0.4, 0, 1, "high"),
+                _panel(f"{mid}, a = .2", "uniform_hsic_power_vary_n_mid", 0.2, 0, 1, "mid"),
+                _panel(f"{low}, a = .1", "uniform_hsic_power_vary_n_low", 0.1, 0, 1, "low"),
+            ],
+            "With more people all tests gain, those on HSIC itself soonest.",
+        ),
+        _figure(
+            11,
+            "dependence, as columns are added to each side (n = 3000)",
+            "columns on each side",
+            [
+                _panel(f"{high}, a = .4", "uniform_hsic_power_vary_d_high", 0.4, 3000, 0, "high"),
+                _panel(f"{mid}, a = .35", "uniform_hsic_power_vary_d_mid", 0.35, 3000, 0, "mid"),
+                _panel(f"{low}, a = .3", "uniform_hsic_power_vary_d_low", 0.3, 3000, 0, "low"),
+            ],
+            "One column of each side depends on the other; the rest hides it from a kernel.",
+        ),
+        _figure(
+            12,
+            "a strong signal and little privacy: two samples (amplitude 1)",
+            "epsilon, n, columns",
+            [
+                _panel("n = m = 3000", "uniform_mmd_power_vary_privacy_appendix", 1.0, 3000, 1),
+                _panel(low, "uniform_mmd_power_vary_n_appendix", 1.0, 0, 1, "low"),
+                _panel("n = m = 5000", "uniform_mmd_power_vary_d_appendix", 1.0, 5000, 0, "low"),
+            ],
+            "Even the naive test and TCS-ME see a signal that is strong enough.",
+        ),
+        _figure(
+            13,
+            "a strong signal and little privacy: dependence (amplitude 1)",
+            "epsilon, n, columns",
+            [
+                _panel("n = 5000", "uniform_hsic_power_vary_privacy_appendix", 1.0, 5000, 1),
+                _panel("epsilon = √n", "uniform_hsic_power_vary_n_appendix", 1.0, 0, 1, "root"),
+                _panel(
+                    "n = 5000, epsilon = √n",
+                    "uniform_hsic_power_vary_d_appendix",
+                    1.0,
+                    5000,
+                    0,
+                    "root",
+                ),
+            ],
+            "All but the naive test see a strong dependence at once.",
+        ),
+        _figure(
+            14,
+            "level: two samples of one law",
+            "epsilon, n, columns",
+            [
+                _panel("n = m = 3000, one column", "uniform_mmd_level_vary_privacy", 0, 3000, 1),
+                _panel(f"{high}, d = 100", "uniform_mmd_level_vary_n", 0, 0, 100, "high"),
+                _panel(f"{low}, n = m = 3000", "uniform_mmd_level_vary_d", 0, 3000, 0, "low"),
+            ],
+            "Permutation tests have their level everywhere. TCS-ME does not, as the paper shows: "
+            "its law under the null hypothesis does not hold in many columns.",
+            measure="level",
+        ),
+        _figure(
+            15,
+            "level: independent columns",
+            "epsilon, n, columns on each side",
+            [
+                _panel("n = 3000", "uniform_hsic_level_vary_privacy", 0, 3000, 1),
+                _panel(high, "uniform_hsic_level_vary_n", 0, 0, 1, "high"),
+                _panel(f"{low}, n = 3000", "uniform_hsic_level_vary_d", 0, 3000, 0, "low"),
+            ],
+            "All tests have their level.",
+            measure="level",
+        ),
+    )
