@@ -84,12 +84,11 @@ def test_released_moments_say_where(cli):
         ),
         (["--method", "mmd", "--epsilon", "1", "--draw-locations", "3"], ("locations",)),
         (["--method", "mmd", "--epsilon", "1", "--release", "moments"], ("pvalue or decision",)),
-        (["--method", "mmd", "--epsilon", "1", "--plot", "a.png"], ("cannot be drawn",)),
-        (["--method", "hotelling", "--epsilon", "1", "--plot", "a.exe"], (".png",)),
         (
-            ["--method", "me", "--epsilon", "1", "--draw-locations", "3", "--plot", "a.png"],
-            ("--release moments", "--delta"),
+            ["--method", "mmd", "--epsilon", "1", "--release", "decision", "--plot", "a.png"],
+            ("nothing to draw",),
         ),
+        (["--method", "hotelling", "--epsilon", "1", "--plot", "a.exe"], (".png",)),
         (["--method", "hotelling", "--epsilon", "1", "--permutations", "9"], ("hotelling",)),
         (
             ["--method", "me", "--epsilon", "1", "--draw-locations", "3", "--bandwidths", "1,2"],

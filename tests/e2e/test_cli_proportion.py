@@ -111,7 +111,7 @@ def test_true_and_false_are_1_and_0(cli):
 
 def test_what_else_is_refused(cli, files):
     means = ["mean", files[0], "--bounds", "bought=0:1", "--epsilon", "1", "--q", "0.5"]
-    refused(cli(*means, "--plot", "a.png"), "what others release cannot be drawn")
+    refused(cli(*means, "--plot", "a.exe"), "--plot must end in .png")
     path = write("e.csv", pa.table({"u": [1, 2, 3], "v": [2, 3, 4]}))
     paired = ["paired", path, "--before", "u", "--after", "v", "--epsilon", "1"]
     refused(cli(*paired, "--method", "ttest"), "--bounds v=LOW:HIGH")

@@ -54,7 +54,6 @@ def test_every_entry_loads_and_takes_its_options(question, name):
     assert {"epsilon", "delta", "noise"} <= set(parameters)
     assert ("alpha" in parameters) == entry.level
     assert not entry.steps or "progress" in parameters
-    assert not entry.picture or callable(entry.load_picture())
 
 
 def test_options_and_parts_have_different_names():

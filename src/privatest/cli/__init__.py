@@ -29,6 +29,7 @@ from privatest.cli.places import reading
 from privatest.cli.plan import app as plan_app
 from privatest.cli.query import query
 from privatest.cli.release import release
+from privatest.cli.report import report
 from privatest.cli.reproduce import app as reproduce_app
 from privatest.cli.schema import schema
 from privatest.cli.serve import serve
@@ -51,6 +52,7 @@ app.command("fit")(reading(fit))
 app.command("mean")(reading(mean))
 app.command("release")(reading(release))
 app.command("query")(query)
+app.command("report")(report)
 app.command("plan-share")(plan_share)
 app.command("share")(reading(share))
 app.command("compare")(compare)

@@ -34,6 +34,7 @@ def answer(
     as_json: bool,
     plot: Path | None = None,
     report: Path | None = None,
+    about: Mapping[str, Any] | None = None,
     keep: Callable[[Any], dict[str, Any]] | None = None,
     show: Callable[[Any, Mapping[str, Any]], None] | None = None,
     told: Mapping[str, Any] | None = None,
@@ -50,6 +51,8 @@ def answer(
         A picture to draw of what was released.
     report : Path, optional
         A page to write about it.
+    about : mapping, optional
+        Public words for that page.
     keep : callable, optional
         From the result to what is recorded; by default all of it.
     show : callable, optional
@@ -103,10 +106,10 @@ def answer(
         else:
             print_result(result, compared=words, as_json=as_json, label=prepared.label, more=more)
     if plot is not None:
-        draw(result, plot, request)
+        draw(result, plot)
     if report is not None:
         said = {"compared": words} if prepared.label == "compared" else {}
-        write_report(result, report, more | said)
+        write_report(result, report, more | said | dict(about or {}))
 
 
 def _used(prepared: Prepared, described: Schema | None) -> Schema | None:

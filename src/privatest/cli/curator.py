@@ -13,12 +13,13 @@ import typer
 from privatest.cli import options
 from privatest.cli.calibrate import calibrate
 from privatest.cli.curator_care import ConfigFile, renew, revoke
+from privatest.cli.files import check_new, check_report, write_report
 from privatest.cli.output import Page, paid, print_error, print_json, print_result, working
 from privatest.cli.tokens import list_tokens, make_token, revoke_token
 from privatest.core.errors import LedgerMissing, ParameterError
 
 if TYPE_CHECKING:
-    from privatest.curator import Price
+    from privatest.curator import Answer, Price
 
 __all__ = ["ConfigFile", "curator"]
 
@@ -188,6 +189,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost; no data is read.")
     ] = False,
+    report: options.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Answer a request, read from standard input, and charge its budget.
@@ -202,6 +204,9 @@ def run(
     """
     from privatest.curator import Curator  # noqa: PLC0415
 
+    if report is not None:  # never over another file: this program can write where you can
+        check_new(report, "--report", force=False)
+        check_report(report)
     document = _read(place)
     with Curator.open(config) as opened:
         if dry_run:
@@ -210,14 +215,22 @@ def run(
         with working("Testing ..."):
             answer = opened.run(document, analyst=analyst)
     with paid("It is recorded: ask again, which costs nothing more."):
-        if as_json:
-            print_json(answer.to_dict())
-            return
-        print_result(answer.result, compared=answer.words, label=answer.label)
-        if "parquet" in answer.result.to_dict():
-            Page().line(_KEEP)
-        if answer.recorded:
-            Page().line("Answered from the record: you asked this before, and it cost nothing now.")
+        _print_answer(answer, as_json=as_json)
+    if report is not None:
+        told = {"request": document, "dataset": answer.dataset, "id": answer.id}
+        said = {"compared": answer.words} if answer.label == "compared" else {}
+        write_report(answer.result, report, told | said | {"recorded": answer.recorded})
+
+
+def _print_answer(answer: Answer, *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    print_result(answer.result, compared=answer.words, label=answer.label)
+    if "parquet" in answer.result.to_dict():
+        Page().line(_KEEP)
+    if answer.recorded:
+        Page().line("Answered from the record: you asked this before, and it cost nothing now.")
 
 
 @curator.command("price")

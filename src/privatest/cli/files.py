@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from privatest.data.place import Place
-    from privatest.questions import Request, Result
+    from privatest.questions import Request
 
 __all__ = [
     "PICTURES",
@@ -71,23 +71,17 @@ def check_picture(file: Path, request: Request | None = None) -> None:
 
 
 def _check_method(request: Request) -> None:
-    from privatest.questions import METHODS  # noqa: PLC0415
-
-    if not request.entry.picture:
-        drawn = [name for name, entry in METHODS[request.question].items() if entry.picture]
+    if not request.entry.drawn or request.options.get("release") == "decision":
         raise ParameterError(
-            f"--plot goes with --method {', '.join(drawn)}: what others release cannot be drawn."
-        )
-    if request.statistic_only:
-        raise ParameterError(
-            "--plot needs --release moments, and so --delta: a statistic alone has no picture."
+            "--plot needs more than a decision: there is nothing to draw. Choose another method, "
+            "or leave out --release decision."
         )
 
 
-def draw(result: Result, file: Path, request: Request) -> None:
+def draw(result: Any, file: Path) -> None:
     """Draw what was released."""
     with working("Drawing ..."):
-        drawn = request.entry.load_picture()(result)
+        drawn = result.plot()
         save_picture(getattr(drawn, "figure", drawn), file, dpi=150)
 
 
@@ -99,16 +93,16 @@ def save_picture(figure: Figure, file: Path, **settings: Any) -> None:
         raise ParameterError(f"{file.name} cannot be written: {error.strerror}.") from None
 
 
-def check_report(file: Path, read: Sequence[Place] = ()) -> None:
+def check_report(file: Path, read: Sequence[Place] = (), *, option: str = "--report") -> None:
     """Refuse a page that cannot be written, before anything is spent."""
     if file.suffix.lower() not in REPORTS:
-        raise ParameterError("--report must end in .html.")
+        raise ParameterError(f"{option} must end in .html.")
     if any(place.same(file) for place in read):
-        raise ParameterError("--report must not be the private data itself.")
+        raise ParameterError(f"{option} must not be the private data itself.")
     try:
         check_writable(file)
     except OSError as error:
-        raise ParameterError(f"--report {file} cannot be written: {error.strerror}.") from None
+        raise ParameterError(f"{option} {file} cannot be written: {error.strerror}.") from None
 
 
 def write_report(result: Any, file: Path, about: Mapping[str, Any] | None = None) -> None:

@@ -92,6 +92,8 @@ def fit(
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
+    plot: options.Picture = None,
+    report: options.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Test whether a column follows a given distribution, or one of a family.
@@ -129,4 +131,5 @@ def fit(
         },
     )
     described = describe(schema, bounds or [], rows_per_person)
-    answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)
+    purse = Purse(ledger, dataset, no_ledger)
+    answer(request, [data], described, purse, as_json=as_json, plot=plot, report=report)

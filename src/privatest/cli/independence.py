@@ -107,6 +107,8 @@ def independence(
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
+    plot: options.Picture = None,
+    report: options.Report = None,
     as_json: options.Json = False,
     permutations: options.Permutations = None,
     kernel: options.KernelOption = None,
@@ -160,7 +162,8 @@ def independence(
             "degree": degree,
         },
     )
-    answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)
+    purse = Purse(ledger, dataset, no_ledger)
+    answer(request, [data], described, purse, as_json=as_json, plot=plot, report=report)
 
 
 def _usual(given: str | None) -> str:

@@ -12,6 +12,7 @@ import typer
 from privatest.cli import options
 from privatest.cli.ledger_care import export, verify
 from privatest.cli.ledger_copies import Reason, backup, head, restore, user
+from privatest.cli.ledger_pictures import BudgetPicture, draw_budget
 from privatest.cli.output import Page, print_json, print_result
 from privatest.cli.spending import LedgerOption, existing_ledger, open_ledger
 from privatest.core.errors import ParameterError, PrivatestError
@@ -191,6 +192,7 @@ def history(
         int, typer.Option("--last", metavar="COUNT", min=1, help="How many entries.")
     ] = 50,
     ledger: LedgerOption = None,
+    plot: BudgetPicture = None,
     as_json: options.Json = False,
 ) -> None:
     """List what was asked of a data set and what became of it, the newest first.
@@ -204,6 +206,7 @@ def history(
     with existing_ledger(ledger) as book:
         _totals(book, name)
         entries = book.history(name, last=last)
+        draw_budget(book, name, plot)
     if as_json:
         rows = [
             {"sequence": e.sequence, "time": e.time, "kind": e.kind, "hash": e.hash}

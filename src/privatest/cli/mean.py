@@ -62,6 +62,7 @@ def mean(
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
     plot: options.Picture = None,
+    report: options.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Estimate means of numeric columns, or a share, with intervals.
@@ -96,7 +97,7 @@ def mean(
         options={"q": q, "cells": cells, "success": success},
     )
     purse = Purse(ledger, dataset, no_ledger)
-    answer(request, [data], described, purse, as_json=as_json, plot=plot)
+    answer(request, [data], described, purse, as_json=as_json, plot=plot, report=report)
 
 
 def _method(method: str | None, **chosen: object) -> str:

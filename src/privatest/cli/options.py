@@ -181,7 +181,7 @@ Picture = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
-        help="Draw the estimates that were released to a .png, .svg or .pdf file.",
+        help="Draw what was released to a .png, .svg or .pdf file.",
         rich_help_panel=_OUTPUT,
     ),
 ]

@@ -58,6 +58,8 @@ def paired(
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     no_ledger: NoLedger = False,
+    plot: options.Picture = None,
+    report: options.Report = None,
     as_json: options.Json = False,
     low: options.Low = None,
     high: options.High = None,
@@ -84,4 +86,5 @@ def paired(
         options={"alternative": alternative, "low": low, "high": high},
     )
     described = describe(schema, bounds or [], rows_per_person)
-    answer(request, [data], described, Purse(ledger, dataset, no_ledger), as_json=as_json)
+    purse = Purse(ledger, dataset, no_ledger)
+    answer(request, [data], described, purse, as_json=as_json, plot=plot, report=report)

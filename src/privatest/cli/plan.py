@@ -10,7 +10,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli import plan_options as given
-from privatest.cli.files import check_picture, save_picture
+from privatest.cli.files import check_picture, check_report, save_picture, write_report
 from privatest.cli.output import Page, print_json, progress
 from privatest.cli.plans_kept import Plans
 from privatest.core.errors import ParameterError
@@ -18,7 +18,7 @@ from privatest.core.validation import number
 from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:
-    from privatest.planning import Plan
+    from privatest.planning import Plan, Recommendation
     from privatest.simulation import Sampler
 
 __all__ = ["app"]
@@ -48,6 +48,7 @@ def plan_power(
     workers: given.Workers = None,
     no_cache: given.NoCache = False,
     plot: given.Picture = None,
+    report: given.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how often a test would see an effect.
@@ -58,7 +59,7 @@ def plan_power(
     """
     asked = _asked(question, method, kind, columns, effect, membership, delta, alpha)
     asked |= {"wanted": "power", "n": read_sizes(n), "epsilon": _amount("epsilon", epsilon)}
-    _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
+    _answer(asked, refine, runs, seed, workers, no_cache, plot, report, as_json)
 
 
 @app.command("size")
@@ -80,6 +81,7 @@ def plan_size(
     workers: given.Workers = None,
     no_cache: given.NoCache = False,
     plot: given.Picture = None,
+    report: given.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Say how many people a test needs, and how many it would need without noise.
@@ -94,7 +96,7 @@ def plan_size(
         "power": number("power", power),
         "epsilon": _amount("epsilon", epsilon),
     }
-    _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
+    _answer(asked, refine, runs, seed, workers, no_cache, plot, report, as_json)
 
 
 @app.command("epsilon")
@@ -116,6 +118,7 @@ def plan_epsilon(
     workers: given.Workers = None,
     no_cache: given.NoCache = False,
     plot: given.Picture = None,
+    report: given.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Say which epsilon a test needs to see an effect with so many people.
@@ -126,7 +129,7 @@ def plan_epsilon(
     """
     asked = _asked(question, method, kind, columns, effect, membership, delta, alpha)
     asked |= {"wanted": "epsilon", "power": number("power", power), "n": read_sizes(n)}
-    _answer(asked, refine, runs, seed, workers, no_cache, plot, as_json)
+    _answer(asked, refine, runs, seed, workers, no_cache, plot, report, as_json)
 
 
 @app.command("recommend")
@@ -146,6 +149,7 @@ def plan_recommend(
     seed: given.Seed = 0,
     workers: given.Workers = None,
     plot: given.Picture = None,
+    report: given.Report = None,
     as_json: options.Json = False,
 ) -> None:
     """Rank the tests that fit, with the power to expect of each.
@@ -158,8 +162,7 @@ def plan_recommend(
     """
     from privatest.planning import recommend  # noqa: PLC0415
 
-    if plot is not None:
-        check_picture(plot)
+    _check(plot, report)
     with progress("Simulating", counted=refine) as step:
         ranking = recommend(
             question,
@@ -183,10 +186,7 @@ def plan_recommend(
         page = Page()
         for line in str(ranking).splitlines():
             page.line(line)
-    if plot is not None:
-        from privatest.plots.planning import plot_recommendation  # noqa: PLC0415
-
-        save_picture(plot_recommendation(ranking).figure, plot, dpi=150)  # type: ignore[arg-type]
+    _keep(ranking, plot, report)
 
 
 def _asked(
@@ -220,11 +220,11 @@ def _answer(
     workers: int | None,
     no_cache: bool,
     plot: Path | None,
+    report: Path | None,
     as_json: bool,
 ) -> None:
     """Answer from what was kept, from the tables or by simulation; print and draw."""
-    if plot is not None:
-        check_picture(plot)
+    _check(plot, report)
     kept = Plans.open(None if no_cache else asked | {"refine": refine, "runs": runs, "seed": seed})
     plan = kept.find()
     if plan is None:
@@ -237,10 +237,23 @@ def _answer(
         print_json(plan.to_dict() | {"price": plan.price, "sentence": plan.sentence})
     else:
         _print(plan)
-    if plot is not None:
-        from privatest.plots.planning import plot_plan  # noqa: PLC0415
+    _keep(plan, plot, report)
 
-        save_picture(plot_plan(plan).figure, plot, dpi=150)  # type: ignore[arg-type]
+
+def _check(plot: Path | None, report: Path | None) -> None:
+    if plot is not None:
+        check_picture(plot)
+    if report is not None:
+        check_report(report)
+
+
+def _keep(answered: Plan | Recommendation, plot: Path | None, report: Path | None) -> None:
+    """Draw the picture and write the page that were asked for."""
+    if plot is not None:
+        drawn: Any = answered.plot()
+        save_picture(drawn.figure, plot, dpi=150)
+    if report is not None:
+        write_report(answered, report)
 
 
 def _planned(asked: dict[str, Any], how: dict[str, Any]) -> Plan:

@@ -138,3 +138,12 @@ Picture = Annotated[
         rich_help_panel=_OUTPUT,
     ),
 ]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Write a page about the plan.",
+        rich_help_panel=_OUTPUT,
+    ),
+]

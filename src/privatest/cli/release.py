@@ -170,6 +170,7 @@ def release(
     no_ledger: NoLedger = False,
     output: Output,
     plot: Picture = None,
+    report: options.Report = None,
     force: Force = False,
     dry_run: DryRun = False,
     as_json: options.Json = False,
@@ -187,6 +188,8 @@ def release(
         --epsilon 1 --delta 1e-6 --points 50 -o synthetic.parquet
     """
     _check_files(data, public_points, output, plot, force)
+    if report is not None:
+        check_new(report, "--report", force)
 
     from privatest.questions import Request  # noqa: PLC0415
 
@@ -221,6 +224,8 @@ def release(
         Purse(ledger, dataset, no_ledger),
         as_json=as_json,
         plot=plot,
+        report=report,
+        about={"file": str(output)},
         keep=written.keep,
         show=show,
         told={} if public_points is None else {"public_points": str(public_points)},

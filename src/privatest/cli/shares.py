@@ -9,7 +9,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.asking import describe, public_words
-from privatest.cli.files import check_new, misplaced, save_paid
+from privatest.cli.files import check_new, check_report, misplaced, save_paid, write_report
 from privatest.cli.output import Page, print_json, print_result, working
 from privatest.cli.places import check
 from privatest.cli.spending import (
@@ -248,7 +248,11 @@ def share(
 
 
 def compare(
-    shares: ShareFiles, *, alpha: options.Alpha = "0.05", as_json: options.Json = False
+    shares: ShareFiles,
+    *,
+    alpha: options.Alpha = "0.05",
+    report: options.Report = None,
+    as_json: options.Json = False,
 ) -> None:
     """Test whether owners' data have the same distribution, from their shares.
 
@@ -268,29 +272,39 @@ def compare(
         raise ParameterError("pass at least two shares to compare.")
     if len(set(shares)) < len(shares):
         raise ParameterError("a share is named twice.")
+    if report is not None:
+        check_report(report)
 
     from privatest.shares import comparing, sharing  # noqa: PLC0415
 
     loaded = {str(path): sharing.Share.load(path) for path in shares}
     if len(loaded) > 2:
-        _print_pairs(comparing.compare_all(loaded, alpha=level), as_json=as_json)
+        pairs = comparing.compare_all(loaded, alpha=level)
+        _print_pairs(pairs, as_json=as_json)
+        if report is not None:
+            write_report({"pairs": _pairs(pairs)}, report)
         return
     (first, a), (second, b) = loaded.items()
     result = comparing.compare(a, b, alpha=level)
-    more = {"shares": [first, second]}
-    print_result(result, compared=f"{first} and {second}", as_json=as_json, more=more)
+    words, more = f"{first} and {second}", {"shares": [first, second]}
+    print_result(result, compared=words, as_json=as_json, more=more)
     if not as_json:
         Page().line(_FREE)
+    if report is not None:
+        write_report(result, report, {**more, "compared": words})
+
+
+def _pairs(outcomes: dict[tuple[str, str], Outcome]) -> list[dict[str, Any]]:
+    return [
+        {"shares": pair, "verdict": outcome.verdict, "guarantee": outcome.guarantee}
+        | outcome.to_dict()
+        for pair, outcome in outcomes.items()
+    ]
 
 
 def _print_pairs(outcomes: dict[tuple[str, str], Outcome], *, as_json: bool) -> None:
     if as_json:
-        pairs = [
-            {"shares": pair, "verdict": outcome.verdict, "guarantee": outcome.guarantee}
-            | outcome.to_dict()
-            for pair, outcome in outcomes.items()
-        ]
-        print_json({"pairs": pairs})
+        print_json({"pairs": _pairs(outcomes)})
         return
     page, any_of_them = Page(), next(iter(outcomes.values()))
     rejected = sum(outcome.reject for outcome in outcomes.values())

@@ -5,6 +5,7 @@ simulated on request. Nobody's data is read, and no budget is spent.
 """
 
 from privatest.planning.answers import Choice, Plan, Recommendation
+from privatest.planning.prices import Prices, price_of_privacy
 from privatest.planning.recommending import recommend
 from privatest.planning.sizes import (
     detectable_effect,
@@ -16,10 +17,12 @@ from privatest.planning.sizes import (
 __all__ = [
     "Choice",
     "Plan",
+    "Prices",
     "Recommendation",
     "detectable_effect",
     "epsilon_needed",
     "expected_power",
+    "price_of_privacy",
     "recommend",
     "sample_size",
 ]

@@ -55,6 +55,8 @@ class Plan(Released):
         Points of the curve of what was asked for against power.
     curve_without_noise : tuple of (float, float)
         The same without noise, from the tables; empty where they have none.
+    band : tuple of (float, float)
+        Where each point of a simulated curve was counted: its 95% interval.
     """
 
     wanted: str
@@ -76,6 +78,7 @@ class Plan(Released):
     source: str = ""
     curve: tuple[tuple[float, float], ...] = ()
     curve_without_noise: tuple[tuple[float, float], ...] = ()
+    band: tuple[tuple[float, float], ...] = ()
 
     @property
     def price(self) -> float | None:

@@ -22,7 +22,21 @@ class Found:
 
     value: float | None
     last: Power
-    points: tuple[tuple[float, float], ...]
+    seen: tuple[tuple[float, Power], ...]
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Values and powers, in order."""
+        return tuple((value, found.rate) for value, found in self._ordered)
+
+    @property
+    def band(self) -> tuple[tuple[float, float], ...]:
+        """The interval of the power at each point."""
+        return tuple((found.low, found.high) for _, found in self._ordered)
+
+    @property
+    def _ordered(self) -> list[tuple[float, Power]]:
+        return sorted(self.seen, key=lambda each: (each[0], each[1].rate))
 
 
 def solve(power: Callable[[float], float], target: float, low: float, high: float) -> float | None:
@@ -48,9 +62,11 @@ def find(
     is not far from the target.
     """
     points: list[tuple[float, int, int]] = []
+    seen: list[tuple[float, Power]] = []
 
     def look(value: float, runs: int) -> Power:
         found = measure(value, runs, len(points))
+        seen.append((float(value), found))
         points.append((value, found.rejections, found.runs))
         return found
 
@@ -67,12 +83,12 @@ def find(
     if below >= high:
         best = look(high, runs)
         if best.rate < target:
-            return Found(None, best, _plain(points))
+            return Found(None, best, tuple(seen))
     for _ in range(_ROUNDS):
         value = min(max(_crossing(points, target), low), high)
         last = look(value, runs)
     value = min(max(_crossing(points, target), low), high)
-    return Found(value, last, _plain(points))
+    return Found(value, last, tuple(seen))
 
 
 def _crossing(points: list[tuple[float, int, int]], target: float) -> float:
@@ -96,7 +112,3 @@ def _crossing(points: list[tuple[float, int, int]], target: float) -> float:
     level, slope = minimize(loss, np.array([wanted, 0.5]), method="Nelder-Mead").x
     step = (wanted - float(level)) / math.exp(slope)
     return math.exp(middle + min(max(step, -1.5), 1.5))
-
-
-def _plain(points: list[tuple[float, int, int]]) -> tuple[tuple[float, float], ...]:
-    return tuple(sorted((float(value), hits / count) for value, hits, count in points))

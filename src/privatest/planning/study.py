@@ -185,7 +185,7 @@ class Study:
         elif found is not None:
             source = f"simulation, {self.runs} runs a round"
             points, power = found.points, found.last.rate
-            more |= {"low": found.last.low, "high": found.last.high}
+            more |= {"low": found.last.low, "high": found.last.high, "band": found.band}
         assert power is not None
         return Plan(
             wanted,

@@ -1,21 +1,24 @@
-"""Private means and differences of means, with their intervals, a row for each column."""
+"""Private means and differences of means, with their intervals and regions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import interval_level
+from privatest.core.estimate_table import interval_level, numbered
 from privatest.core.results import Outcome
 from privatest.means.estimates import MeanEstimate
+from privatest.plots.intervals import draw_intervals
+from privatest.plots.style import colours, figure, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_differences", "plot_means"]
+__all__ = ["plot_differences", "plot_means", "plot_region"]
 
 
 def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
@@ -35,60 +38,109 @@ def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
         numbers beside the names are in the units of the data.
     """
     released = outcome.estimates
-    if "difference" not in released:
+    if "difference" not in released or not {"covariance", "variance"} & released.keys():
         raise ParameterError("outcome must come from hotelling_test or ttest_ind.")
-    middle, lower, upper = (
-        np.atleast_1d(np.asarray(released[name], dtype=np.float64))
-        for name in ("difference", "lower", "upper")
-    )
-    matrix = np.atleast_2d(
-        released["covariance"] if "covariance" in released else released["variance"]
-    )
+    middle, lower, upper = (_vector(released, name) for name in ("difference", "lower", "upper"))
+    matrix = np.atleast_2d(released.get("covariance", released.get("variance")))
     variances = np.diagonal(matrix)
     # a column whose private variance is 0 is drawn in its own units
     units = np.sqrt(np.where(variances > 0, variances, 1.0))
-    names = outcome.parameters.get("columns") or _numbered(len(middle))
+    names = outcome.parameters.get("columns") or numbered(len(middle), "difference")
     if axes is None:
-        axes = _figure(len(middle)).subplots()
-    places = np.arange(len(middle))
-    clear = (lower > 0) | (upper < 0)
-    colours = np.where(clear, "C3", "0.45").tolist()
-    # not as error bars: of a record from before estimates were cut they may be negative
-    axes.hlines(places, lower / units, upper / units, colors=colours, linewidth=2)
-    axes.scatter(middle / units, places, color=colours, zorder=2)
-    axes.axvline(0.0, color="0.3", linewidth=0.8)
+        axes = figure(6.8, 1.5 + 0.36 * len(middle)).subplots()
     labels = [f"{name}: {value:.3g}" for name, value in zip(names, middle, strict=True)]
-    axes.set_yticks(places, labels)
-    axes.set_ylim(len(middle) - 0.5, -0.5)
+    draw_intervals(axes, labels, middle / units, lower / units, upper / units, zero=0.0)
     confidence = f"{100 * interval_level(outcome.parameters, outcome.alpha):.4g}%"
     axes.set_xlabel(f"private difference of means, x - y, in standard deviations ({confidence})")
     axes.set_title(f"p-value {outcome.pvalue:.4g}")
-    return axes
+    return finish(axes, grid="x")
+
+
+def _vector(released: Mapping[str, Any], name: str) -> Any:
+    """Return a vector; a record has no number where an end is infinite."""
+    values = released[name]
+    given = values if isinstance(values, (list, tuple, np.ndarray)) else [values]
+    infinite = -np.inf if name == "lower" else np.inf
+    return np.array([infinite if value is None else float(value) for value in given])
+
+
+def plot_region(result: Outcome | MeanEstimate, *, axes: Axes | None = None) -> Axes:
+    """Draw the confidence region of two means, or of two differences of means: an ellipse.
+
+    Parameters
+    ----------
+    result : Outcome or MeanEstimate
+        Of :func:`privatest.hotelling_test` or :func:`privatest.private_mean`, of two columns.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The ellipse has the stated level; the box has the simultaneous intervals. Differences
+        are tested against the point 0.
+    """
+    means = isinstance(result, MeanEstimate)
+    if isinstance(result, MeanEstimate):
+        released: Mapping[str, Any] = {
+            name: getattr(result, name)
+            for name in ("mean", "lower", "upper", "region_shape", "region_radius", "region_centre")
+        }
+        level, names = result.confidence, result.columns
+    else:
+        released = result.estimates
+        level = interval_level(result.parameters, result.alpha)
+        names = result.parameters.get("columns")
+    shape = np.atleast_2d(released.get("region_shape", np.empty((0, 0))))
+    if shape.shape != (2, 2):
+        raise ParameterError("result must be about two columns: only their region is a picture.")
+    middle = _vector(released, "mean" if means else "difference")
+    centre = released.get("region_centre")
+    centre = middle if centre is None else np.asarray(centre, dtype=np.float64)
+    axes = figure(5.2, 4.4).subplots() if axes is None else axes
+    _ellipse(axes, centre, shape, float(released["region_radius"]), f"{100 * level:.4g}% region")
+    _box(axes, _vector(released, "lower"), _vector(released, "upper"))
+    theme = colours()
+    axes.plot(*middle, "D", color=theme.answer, ms=7, label="released")
+    if not means:
+        axes.plot(0, 0, "+", color=theme.ink, ms=12, mew=2, label="no difference")
+    what = "private mean" if means else "private difference"
+    first, second = names or numbered(2)
+    axes.set(xlabel=f"{what} of {first}", ylabel=f"{what} of {second}")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    return finish(axes, grid="both")
+
+
+def _ellipse(axes: Axes, centre: Any, shape: Any, radius: float, words: str) -> None:
+    values, vectors = np.linalg.eigh(np.asarray(shape, dtype=np.float64))
+    turn = np.linspace(0, 2 * np.pi, 200)
+    circle = np.vstack([np.cos(turn), np.sin(turn)])
+    axis = np.sqrt(np.clip(values, 0, None) * max(radius, 0.0))
+    edge = np.asarray(centre)[:, None] + vectors @ (axis[:, None] * circle)
+    theme = colours()
+    axes.fill(edge[0], edge[1], facecolor=theme.fill, edgecolor=theme.main, lw=2, label=words)
+
+
+def _box(axes: Axes, lower: Any, upper: Any) -> None:
+    corners = [(lower[0], lower[1]), (upper[0], lower[1]), (upper[0], upper[1])]
+    corners += [(lower[0], upper[1]), (lower[0], lower[1])]
+    x, y = zip(*corners, strict=True)
+    axes.plot(x, y, linestyle=":", color=colours().soft, label="simultaneous intervals")
 
 
 def plot_means(estimate: MeanEstimate) -> Figure:
     """Draw each private mean with its simultaneous interval, every column in its own units."""
     count = len(estimate.mean)
-    figure = _figure(2 * count)
-    all_axes: Any = np.atleast_1d(figure.subplots(count))
-    names = estimate.columns or _numbered(count)
+    drawn = figure(6.8, 1.2 + 0.72 * count)
+    all_axes: Any = np.atleast_1d(drawn.subplots(count))
+    names: Sequence[str] = estimate.columns or numbered(count)
     for index, (axes, name) in enumerate(zip(all_axes, names, strict=True)):
-        ends = [estimate.lower[index], estimate.upper[index]]
-        axes.plot(ends, [0, 0], "|-", color="C0", linewidth=2, markersize=10)
-        axes.plot([estimate.mean[index]], [0], "o", color="C0")
-        axes.set_yticks([0], [name])
+        one = slice(index, index + 1)
+        own = (np.asarray(each)[one] for each in (estimate.mean, estimate.lower, estimate.upper))
+        draw_intervals(axes, [name], *own)
+        finish(axes)
     several, plural = ("simultaneous ", "s") if count > 1 else ("", "")
     all_axes[-1].set_xlabel(
         f"private {estimate.estimated} ({several}{100 * estimate.confidence:.4g}% interval{plural})"
     )
-    return figure
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"column {index}" for index in range(1, count + 1)]
-
-
-def _figure(rows: int) -> Figure:
-    from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
-
-    return Figure(figsize=(7, 1.4 + 0.35 * rows), layout="constrained")
+    return drawn

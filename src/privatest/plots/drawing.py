@@ -9,13 +9,18 @@ from privatest.core.errors import ParameterError
 from privatest.core.results import Decision, Outcome
 from privatest.means import MeanEstimate
 from privatest.planning.answers import Plan, Recommendation
-from privatest.plots.differences import plot_differences, plot_means
+from privatest.planning.prices import Prices
+from privatest.plots.differences import plot_differences, plot_means, plot_region
 from privatest.plots.features import plot_features
+from privatest.plots.intervals import has_intervals, plot_intervals, plot_quantile
 from privatest.plots.marginals import plot_marginals
-from privatest.plots.planning import plot_plan, plot_recommendation
+from privatest.plots.null_laws import has_null_law, plot_null_law
+from privatest.plots.planning import plot_plan, plot_power, plot_prices, plot_recommendation
 from privatest.plots.pvalues import plot_pvalues
 from privatest.plots.style import need_matplotlib
+from privatest.quantiles import QuantileEstimate
 from privatest.questions.each_column import ColumnResults
+from privatest.simulation.running import Power
 from privatest.synthetic import SyntheticData
 
 if TYPE_CHECKING:
@@ -59,16 +64,29 @@ def _of_one_part(result: Any) -> Callable[..., Axes] | None:
 
 
 def _picture_of(outcome: Outcome) -> Callable[..., Axes]:
-    """Return what draws the outcome of a test: estimates if there are any, else its p-value."""
+    """Return what draws the outcome of a test: estimates, else its statistic, else its p-value."""
     released = outcome.estimates
     if "difference" in released and ("covariance" in released or "variance" in released):
-        return plot_features if "error" in released else plot_differences
+        if "error" in released:
+            return plot_features
+        return plot_region if _two_columns(outcome) else plot_differences
+    if has_intervals(outcome):
+        return plot_intervals
+    if has_null_law(outcome):
+        return plot_null_law
     return lambda shown, axes: plot_pvalues({"this test": shown}, axes=axes)
+
+
+def _two_columns(outcome: Outcome) -> bool:
+    return len(outcome.estimates.get("region_shape", ())) == 2
 
 
 _ONE_PART: dict[type, Callable[..., Axes]] = {
     Plan: plot_plan,
     Recommendation: plot_recommendation,
+    Prices: plot_prices,
+    QuantileEstimate: plot_quantile,
+    Power: lambda shown, axes: plot_power([shown], axes=axes),
     ColumnResults: lambda shown, axes: plot_pvalues(shown.columns, axes=axes),
 }
 _SEVERAL_PARTS: dict[type, Callable[..., Figure]] = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.results import Outcome
 from privatest.core.validation import integer_at_least
+from privatest.plots.style import colours, figure, finish
 from privatest.two_sample.embedding_moments import distinguishing_features
 
 if TYPE_CHECKING:
@@ -36,24 +37,23 @@ def plot_features(outcome: Outcome, *, most: int = 20, axes: Axes | None = None)
     """
     features = distinguishing_features(outcome)[: integer_at_least("most", most, 1)]
     if axes is None:
-        from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
-
-        figure = Figure(figsize=(7, 1.2 + 0.3 * len(features)), layout="constrained")
-        axes = figure.subplots()
+        axes = figure(6.8, 1.2 + 0.3 * len(features)).subplots()
+    theme = colours()
+    bar: dict[str, Any] = {"ecolor": theme.soft}
     places = range(len(features))
     differences = [feature.difference for feature in features]
     for width, bars in (
         (4.0, [2 * feature.noise for feature in features]),
         (1.0, [2 * feature.error for feature in features]),
     ):
-        axes.errorbar(differences, places, xerr=bars, fmt="none", elinewidth=width, ecolor="0.6")
-    axes.plot(differences, places, "o", color="C0")
-    axes.axvline(0.0, color="0.3", linewidth=0.8)
+        axes.errorbar(differences, places, xerr=bars, fmt="none", elinewidth=width, **bar)
+    axes.plot(differences, places, "o", color=theme.main, ms=7)
+    axes.axvline(0.0, color=theme.soft, linewidth=1, linestyle=":")
     axes.set_yticks(list(places), [_label(feature.place) for feature in features])
-    axes.invert_yaxis()
+    axes.set_ylim(len(features) - 0.5, -0.5)
     axes.set_xlabel("private difference of means, x - y (thick: noise, thin: with sampling)")
     axes.set_title(f"p-value {outcome.pvalue:.4g}")
-    return axes
+    return finish(axes, grid="x")
 
 
 def _label(place: tuple[Any, ...]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.plots.style import colours, figure, finish
 from privatest.synthetic import SyntheticData
 from privatest.synthetic.answering.estimates import Estimate, Weighting, mean_estimate
 
@@ -25,7 +26,6 @@ _BINS = 20
 _TAIL = 0.01  # share at either end that may be left out of a narrow column's bins
 _NARROW = 0.5  # of the bounds: below this the rest would be empty
 _CATEGORIES = 12  # more are too many to label
-_FILL, _LINE, _BAND = "#cfe0f1", "#1f5c99", "#e0913a"
 _NOTICED = 0.01  # of a column's range; a smaller misfit does not matter
 _Z = 1.96
 _TALLEST = 2.5  # times the largest share: bands are cut off above
@@ -119,14 +119,12 @@ def plot_marginals(release: SyntheticData) -> Figure:
         Heights are shares of rows in percent. The private rows' own share is in the band with
         probability .95 or more (see :class:`privatest.synthetic.Estimate`).
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 -- slow to import
-
     fitted = release if release.facts.kernel is None else release.nonnegative()
     found = marginals(fitted)
     wide = len(found) if len(found) <= 3 else 2 if len(found) == 4 else 3
     high = math.ceil(len(found) / wide)
-    figure = Figure(figsize=(max(3.4 * wide, 5.6), 2.5 * high + 0.9), layout="constrained")
-    every: Any = np.atleast_1d(figure.subplots(high, wide, squeeze=False)).ravel()
+    drawn = figure(max(3.4 * wide, 5.6), 2.5 * high + 0.9)
+    every: Any = np.atleast_1d(drawn.subplots(high, wide, squeeze=False)).ravel()
     poor = strained(fitted)
     for axes, marginal in zip(every, found, strict=False):
         _draw(axes, marginal)
@@ -135,14 +133,13 @@ def plot_marginals(release: SyntheticData) -> Figure:
         axes.set_visible(False)
     for axes in every[::wide]:
         axes.set_ylabel("share, %")
-    facts = release.facts
-    figure.suptitle(
-        f"{len(release):,} synthetic rows for {facts.n:,} private ones: {facts.spent}", fontsize=11
-    )
+    facts, ink = release.facts, colours().ink
+    title = f"{len(release):,} synthetic rows for {facts.n:,} private ones: {facts.spent}"
+    drawn.suptitle(title, fontsize=11, color=ink)
     note = facts.guarantee if facts.simulated else _EXPLAINED + _POOR * bool(poor)
-    letters = int(15 * figure.get_figwidth())  # that fit in a line at this size
-    figure.supxlabel(textwrap.fill(note, letters), fontsize=8)
-    return figure
+    letters = int(15 * drawn.get_figwidth())  # that fit in a line at this size
+    drawn.supxlabel(textwrap.fill(note, letters), fontsize=8, color=ink)
+    return drawn
 
 
 def _marginal(release: SyntheticData, name: str) -> Marginal:
@@ -219,28 +216,30 @@ def _described(release: SyntheticData, name: str) -> Any:
 def _draw(axes: Axes, marginal: Marginal) -> None:
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415
 
+    theme = colours()
+    small: dict[str, Any] = {"fontsize": 8, "color": theme.ink}
     shares, low, high = 100 * marginal.shares, 100 * marginal.low, 100 * marginal.high
     if marginal.labels is None:
-        axes.stairs(shares, marginal.edges, fill=True, color=_FILL)
-        axes.stairs(high, marginal.edges, baseline=low, fill=True, color=_BAND, alpha=0.45)
-        axes.stairs(shares, marginal.edges, color=_LINE, linewidth=1.2)
+        axes.stairs(shares, marginal.edges, fill=True, color=theme.fill)
+        axes.stairs(high, marginal.edges, baseline=low, fill=True, color=theme.answer, alpha=0.45)
+        axes.stairs(shares, marginal.edges, color=theme.main, linewidth=1.2)
         axes.set_xlim(marginal.edges[0], marginal.edges[-1])
         if marginal.integer:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         beyond = 100 - shares.sum()
         if beyond > 0.05:
             text = f"{beyond:.1f}% beyond"
-            axes.text(0.98, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=8)
+            axes.text(0.98, 0.95, text, transform=axes.transAxes, ha="right", va="top", **small)
     else:
         places = np.arange(len(shares))
-        axes.bar(places, shares, width=0.7, color=_FILL, edgecolor=_LINE, linewidth=1.2)
-        axes.bar(places, high - low, bottom=low, width=0.7, color=_BAND, alpha=0.45)
+        axes.bar(places, shares, width=0.7, color=theme.fill, edgecolor=theme.main, lw=1.2)
+        axes.bar(places, high - low, bottom=low, width=0.7, color=theme.answer, alpha=0.45)
         if len(places) <= _CATEGORIES:
             axes.set_xticks(places, [_short(label) for label in marginal.labels])
         axes.set_xlim(-0.6, len(shares) - 0.4)
     # a band that says nothing must not hide the rest
     axes.set_ylim(0.0, 1.05 * min(float(high.max()), _TALLEST * float(shares.max())))
-    axes.spines[["top", "right"]].set_visible(False)
+    finish(axes)
 
 
 def _short(label: str) -> str:

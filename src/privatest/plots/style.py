@@ -126,14 +126,17 @@ def finish(axes: Axes, *, grid: str = "") -> Axes:
     return axes
 
 
-def plain_logarithms(axes: Axes) -> None:
-    """Draw on a logarithmic axis, with numbers as people write them."""
+def plain_logarithms(axes: Axes, *, both: bool = False) -> None:
+    """Draw on a logarithmic axis across (or on both), with numbers as people write them."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415
 
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    if both:
+        axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis) if both else (axes.xaxis,):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
 def svg(drawn: Any) -> bytes:

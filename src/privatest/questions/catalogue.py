@@ -31,7 +31,6 @@ _BY_SIZES = "its noise and its statistic need the group sizes"
 _BY_AXES = "the time to draw the axes of a covariance depends on values"
 _BY_FIT = "the time of an exact fit depends on values"
 _BY_SEARCH = "its search may take minutes; what it starts from is private already"
-_DIFFERENCES = "plots.differences.plot_differences"
 _BY_GAUSSIAN = (
     "synthetic data needs Gaussian noise on many coefficients, which is not private for any "
     "epsilon alone. Choose delta well below 1 divided by the number of rows, for example 1e-6"
@@ -81,13 +80,14 @@ def _correlation(function: str, about: str, *, unbounded: bool = False) -> Metho
     )
 
 
-def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
+def _subsampled(function: str, pvalue: str, scheme: str, *, drawn: bool = True) -> Method:
     preset = {"pvalue": pvalue, "scheme": scheme}
     return Method(
         f"any_test.{function}",
         _SUBTEST,
         preset,
         public_groups=_BY_PARTS,
+        drawn=drawn,
         about="a subtest on parts of the data",
     )
 
@@ -101,7 +101,6 @@ def _embedding(function: str, places: str, *options: str) -> Method:
         gaussian=True,
         needed=("locations",),
         releases=("moments", "statistic"),
-        picture="plots.features.plot_features",
         about="at locations",
     )
 
@@ -148,7 +147,6 @@ def _synthetic(
         needs_delta=_BY_GAUSSIAN,
         caution=caution,
         steps=steps,
-        picture="plots.marginals.plot_marginals",
         foretold="synthetic.tables.plan.foretell" if tables else "",
         work="synthetic.tables.plan.count_steps" if tables else "",
         sized=tables,
@@ -197,7 +195,6 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             public_groups=_BY_SIZES,
             gaussian=True,
             caution=_BY_AXES,
-            picture=_DIFFERENCES,
             about="means",
         ),
         "ttest": Method(
@@ -207,7 +204,6 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             one_column=True,
             aliases=("t-test", "ttest_ind"),
-            picture=_DIFFERENCES,
             about="one mean",
         ),
         "tost": _equivalence(
@@ -217,7 +213,6 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             gaussian=True,
             one_column=True,
             aliases=("tost_ind",),
-            picture=_DIFFERENCES,
         ),
         "proportion": Method(
             "tables.proportions.proportions_test",
@@ -244,7 +239,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             about="means of several groups",
         ),
         "tot": _subsampled("test_of_tests", "mmd", "two-sample"),
-        "sarrm": _subsampled("sarrm_test", "mmd", "two-sample"),
+        "sarrm": _subsampled("sarrm_test", "mmd", "two-sample", drawn=False),
     },
     "independence": {
         "hsic": Method(
@@ -270,7 +265,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             part="given",
         ),
         "tot": _subsampled("test_of_tests", "hsic", "independence"),
-        "sarrm": _subsampled("sarrm_test", "hsic", "independence"),
+        "sarrm": _subsampled("sarrm_test", "hsic", "independence", drawn=False),
     },
     "paired": {
         "ks": _symmetry("ks"),
@@ -307,14 +302,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             "means.private_mean",
             gaussian=True,
             caution=_BY_AXES,
-            picture="plots.differences.plot_means",
             about="means of numeric columns",
         ),
         "proportion": Method(
             "tables.binomial.private_share",
             _same("success"),
             outcomes=True,
-            picture="plots.differences.plot_means",
             about="share of successes in one column",
             part="success",
         ),

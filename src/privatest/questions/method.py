@@ -58,8 +58,8 @@ class Method:
         an analyst can watch how long an answer takes.
     steps : bool
         Whether it takes long and can tell how far it is (a parameter ``progress``).
-    picture : str
-        Module and name of the function that draws what was released, or "" if there is none.
+    drawn : bool
+        Whether what it releases can be drawn; a decision alone cannot.
     foretold : str
         Module and name of the function that says what would be measured and with how much
         noise, from the request and public sizes, or "" if there is none.
@@ -88,7 +88,7 @@ class Method:
     needs_delta: str = ""
     caution: str = ""
     steps: bool = False
-    picture: str = ""
+    drawn: bool = True
     foretold: str = ""
     work: str = ""
     sized: bool = False
@@ -99,10 +99,6 @@ class Method:
     def load(self) -> Callable[..., Any]:
         """Import the function."""
         return _load(self.function)
-
-    def load_picture(self) -> Callable[..., Any]:
-        """Import what draws the picture."""
-        return _load(self.picture)
 
     def foretell(self, schema: Schema, rows: int, budget: Budget, given: Mapping[str, Any]) -> Any:
         """Return what would be measured with given options, if there is anything to say before."""

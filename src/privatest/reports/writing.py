@@ -9,8 +9,11 @@ from typing import Any
 
 from privatest.core.documents import JSON_FORMAT, write_text
 from privatest.core.errors import ParameterError
+from privatest.planning.answers import Plan, Recommendation
 from privatest.questions.results import result_document
 from privatest.reports.markup import page
+from privatest.reports.pairs import is_pairs, pairs_page
+from privatest.reports.plans import is_plan, plan_page
 from privatest.reports.sections import sections
 from privatest.reports.subject import Subject
 
@@ -47,6 +50,10 @@ def report_html(result: Any, *, about: Mapping[str, Any] | None = None) -> str:
     document = _document(result) | dict(about or {})
     # what JSON cannot say is not on the page either: the report is that of the document
     read: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
+    if is_plan(read):
+        return plan_page(read)
+    if is_pairs(read):
+        return pairs_page(read)
     subject = Subject.read(read)
     return page(subject.question, *sections(subject))
 
@@ -54,6 +61,8 @@ def report_html(result: Any, *, about: Mapping[str, Any] | None = None) -> str:
 def _document(result: Any) -> dict[str, Any]:
     if isinstance(result, Mapping):
         return dict(result)
+    if isinstance(result, (Plan, Recommendation)):
+        return result.to_dict()
     if not hasattr(result, "to_dict") or not hasattr(result, "guarantee"):
         raise ParameterError(f"result must be a result or its JSON document; got {type(result)}.")
     told = result_document(result, "", "")

@@ -15,6 +15,7 @@ from fastapi.responses import StreamingResponse
 from starlette.responses import Response
 
 from privatest.core.documents import JSON_FORMAT, canonical
+from privatest.plots.drawing import draw
 from privatest.questions import METHODS, Result
 from privatest.reports import report_html
 from privatest.service.describing import describe_dataset, visible_datasets
@@ -153,7 +154,7 @@ def _question_words(job: Job) -> str:
 
 def _has_picture(job: Job) -> bool:
     entry = METHODS.get(str(job.request.get("question")), {}).get(str(job.request.get("method")))
-    return entry is not None and bool(entry.picture) and find_spec("matplotlib") is not None
+    return entry is not None and entry.drawn and find_spec("matplotlib") is not None
 
 
 @lru_cache(maxsize=16)
@@ -163,13 +164,11 @@ def _picture(text: str) -> bytes | None:
     result = result_of(job)
     if result is None:
         return None
-    entry = METHODS[job.request["question"]][job.request["method"]]
     stream = io.BytesIO()
     try:
         with _DRAWING:
-            drawn = entry.load_picture()(result)
-            figure = drawn if hasattr(drawn, "savefig") else drawn.figure
-            figure.savefig(stream, format="png", dpi=110)
+            drawn: Any = draw(result)
+            drawn.figure.savefig(stream, format="png", dpi=110)
     except Exception:  # a released answer that has nothing to draw, such as a decision
         return None
     return stream.getvalue()

@@ -1,0 +1,250 @@
+"""A noisy statistic against its law under the null hypothesis; the p-value is an area.
+
+The law is that of the statistic and of its noise, and follows from public sizes and the budget.
+What is drawn is checked: the area has to be the p-value that was released.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import ParameterError
+from privatest.core.results import Outcome
+from privatest.laws.counts import hypergeometric_law, sign_law
+from privatest.laws.ks_one_sample import one_sample_law
+from privatest.laws.ks_two_sample import two_sample_law
+from privatest.laws.law import Alternative, Law
+from privatest.laws.ranks import mann_whitney_law, symmetry_law, wilcoxon_law
+from privatest.laws.tulap import LatticeTulap
+from privatest.mechanisms.lattice import noise_law
+from privatest.plots.style import colours, figure, finish
+from privatest.statistics.ecdf import LATTICE, one_sample_width, two_sample_width
+from privatest.statistics.ranks import (
+    mann_whitney_width,
+    median_width,
+    sign_width,
+    signed_rank_width,
+    symmetry_width,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["has_null_law", "null_of", "plot_null_law"]
+
+_ROWS = re.compile(r"at most (\d+) rows")
+_BINS = 70
+_AGREE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """Law, noise and scale of a released statistic, as the test has them.
+
+    Attributes
+    ----------
+    law : Law
+        Of the integer statistic.
+    width, step : int
+        How far it moves between neighbours, and how far apart its values are.
+    unit, offset : float
+        The statistic that people know is (integer + offset) / unit.
+    sided : bool
+        Whether the alternative decides what gets the noise; a distance has one side only.
+    """
+
+    law: Law
+    width: int
+    step: int = 1
+    unit: float = 1.0
+    offset: int = 0
+    sided: bool = True
+
+
+def _two(outcome: Outcome) -> tuple[int, int]:
+    return outcome.sizes["n"], outcome.sizes["m"]
+
+
+def _mann_whitney(outcome: Outcome) -> Null:
+    n, m = _two(outcome)
+    width = mann_whitney_width(n, m, outcome.adjacency)
+    return Null(mann_whitney_law(n, m), width, 2, 2, n * m)
+
+
+def _median(outcome: Outcome) -> Null:
+    n, m = _two(outcome)
+    width, total = median_width(n, m, outcome.adjacency), n + m
+    return Null(hypergeometric_law(n, m), width, total, total, n * (total - total // 2))
+
+
+def _ks_two(outcome: Outcome) -> Null:
+    n, m = _two(outcome)
+    one_sided = outcome.parameters["alternative"] != "two-sided"
+    law = two_sample_law(outcome.parameters["statistic"], n, m, one_sided=one_sided)
+    width = two_sample_width(n, m, outcome.adjacency)
+    return Null(law, width, math.gcd(n, m), n * m, sided=False)
+
+
+def _ks_one(outcome: Outcome) -> Null:
+    n = outcome.sizes["n"]
+    one_sided = outcome.parameters["alternative"] != "two-sided"
+    law = one_sample_law(outcome.parameters["statistic"], n, one_sided=one_sided)
+    return Null(law.scaled(LATTICE), one_sample_width(n), unit=n * LATTICE, sided=False)
+
+
+def _sign(outcome: Outcome) -> Null:
+    n = outcome.sizes["n"]
+    return Null(sign_law(n), sign_width(), 2, 2, n)
+
+
+def _wilcoxon(outcome: Outcome) -> Null:
+    n = outcome.sizes["n"]
+    return Null(wilcoxon_law(n), signed_rank_width(n), 4, 4, n * (n + 1))
+
+
+def _symmetry(outcome: Outcome) -> Null:
+    n = outcome.sizes["n"]
+    law = symmetry_law(n, outcome.parameters["statistic"])
+    return Null(law, symmetry_width(), unit=n, sided=False)
+
+
+# By how the method's words begin.
+_NULLS: Mapping[str, Callable[[Outcome], Null]] = {
+    "Mann–Whitney": _mann_whitney,
+    "median test": _median,
+    "two-sample Kolmogorov-Smirnov": _ks_two,
+    "two-sample Kuiper": _ks_two,
+    "one-sample": _ks_one,
+    "sign test": _sign,
+    "Wilcoxon": _wilcoxon,
+    "symmetry test": _symmetry,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyNull:
+    """The law of the noisy statistic, in the units of the integer that got the noise."""
+
+    null: Null
+    noise: LatticeTulap
+    alternative: Alternative
+    noisy: float
+
+    def survival(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return P(statistic + noise >= place) under the null hypothesis."""
+        law = self.null.law
+        return np.array([law.pvalue(float(z), self.noise, self.alternative) for z in places])
+
+    def shown(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return places in the units of the released statistic."""
+        if self.alternative == "two-sided" or not self.null.sided:
+            return places / self.null.unit
+        sign = -1 if self.alternative == "less" else 1
+        return (sign * places + self.null.offset) / self.null.unit
+
+
+def has_null_law(outcome: Outcome) -> bool:
+    """Whether the statistic was released, and its law under the null hypothesis is public."""
+    known = any(outcome.method.startswith(start) for start in _NULLS)
+    return known and outcome.statistic is not None and "n_permutations" not in outcome.parameters
+
+
+def null_of(outcome: Outcome) -> NoisyNull:
+    """Return the law that the p-value comes from, from public numbers alone."""
+    if not has_null_law(outcome):
+        raise ParameterError(
+            "outcome must be that of a test that releases a statistic whose law under the null "
+            "hypothesis is public: by ranks, by signs, or of Kolmogorov–Smirnov type."
+        )
+    make = next(made for start, made in _NULLS.items() if outcome.method.startswith(start))
+    null = make(outcome)
+    rows = _ROWS.search(outcome.unit)
+    width = null.width * (int(rows[1]) if rows else 1)
+    given = str(outcome.parameters.get("alternative", "two-sided")) if null.sided else "greater"
+    alternative = cast(Alternative, given)
+    statistic = cast(float, outcome.statistic)
+    for mechanism in ("auto", "tulap", "laplace"):  # which one a caller chose is not recorded
+        noise = noise_law(width, outcome.spent, cast(Any, mechanism), step=null.step)
+        sign = -1 if alternative == "less" else 1
+        shifted = 0 if alternative == "two-sided" or not null.sided else null.offset
+        noisy = sign * (statistic * null.unit - shifted)
+        found = NoisyNull(null, noise, alternative, noisy)
+        area = float(found.survival(np.array([noisy]))[0])
+        if abs(area - outcome.pvalue) <= _AGREE + 1e-3 * outcome.pvalue:
+            return found
+    raise ParameterError("outcome cannot be drawn: its p-value is not that of a law known here.")
+
+
+def plot_null_law(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
+    """Draw the released statistic against the law that it has if the null hypothesis is true.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of a test by ranks, by signs, or of Kolmogorov–Smirnov type, with public groups.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+        The steps are exact probabilities of statistic and noise together; the filled area beyond
+        the released value is the p-value.
+    """
+    found = null_of(outcome)
+    edges = _edges(found)
+    masses = np.clip(-np.diff(found.survival(edges)), 0, None)
+    heights, places = masses / np.diff(edges), found.shown(edges)
+    if places[0] > places[-1]:  # "less": what counts is on the left
+        heights, places, edges = heights[::-1], places[::-1], edges[::-1]
+    axes = figure(6.4, 3.4).subplots() if axes is None else axes
+    theme = colours()
+    beyond = np.minimum(edges[:-1], edges[1:]) >= found.noisy
+    axes.stairs(heights, places, color=theme.main, lw=1.6, label="if the hypothesis is true")
+    axes.stairs(
+        np.where(beyond, heights, 0.0),
+        places,
+        fill=True,
+        facecolor=theme.fill,
+        edgecolor=theme.main,
+        hatch="///",
+        linewidth=0,
+        label=f"p-value {outcome.pvalue:.3g}",
+    )
+    released = cast(float, outcome.statistic)
+    word = "rejected" if outcome.reject else "not rejected"
+    said = f"released: {word}"
+    axes.axvline(released, color=theme.answer, linewidth=2, linestyle="--", label=said)
+    axes.set_ylim(bottom=0)
+    axes.set_yticks([])
+    axes.set(xlabel="private statistic", ylabel="probability", title=outcome.method)
+    axes.legend(loc="best")
+    return finish(axes)
+
+
+def _edges(found: NoisyNull) -> NDArray[np.float64]:
+    """Return where the law has its mass, and the released value, in even steps."""
+    law = found.null.law
+    values = np.concatenate([law.low, law.values])
+    weights = np.concatenate([law.masses, law.masses])
+    if found.alternative == "two-sided":
+        values = np.abs(values)
+    elif found.alternative == "less":
+        values = -values
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    low, high = values[order][np.searchsorted(below, [0.001, 0.999])]
+    reach = abs(float(found.noise.quantile(0.001)))
+    ends = min(low - reach, found.noisy), max(high + reach, found.noisy)
+    # the released value is an edge: what is filled is the p-value, and nothing else
+    step = (ends[1] - ends[0]) / _BINS
+    below_it = math.ceil((found.noisy - ends[0]) / step) + 1
+    above_it = math.ceil((ends[1] - found.noisy) / step) + 1
+    return found.noisy + step * np.arange(-below_it, above_it + 1)
