@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.text import Text
 
+import privatest as pt
 from privatest import (
     Budget,
     DataError,
@@ -26,6 +28,7 @@ from privatest.core.privacy import PermutationSensitivity, Sensitivity
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.mechanisms.additive import gaussian, laplace
 from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.reports import report_html
 
 CANARY = 0.7346291058213646
 DIGITS = "7346291"  # whatever the scale it is printed in; for texts without noise
@@ -98,6 +101,33 @@ def test_nothing_of_the_data_is_in_a_result(release, adjacency, method, noise, c
     texts = everything_it_says(result), caplog.text, printed.out, printed.err
     assert not any(MORE_DIGITS in text for text in texts)
     assert texts[1:] == ("", "", "")
+
+
+REPORTED = {
+    "pvalue": lambda: run(X),
+    "decision": lambda: run(X, release="decision"),
+    "private groups": lambda: run(X, adjacency="row"),
+    "statistic": lambda: pt.ks_2samp(X, Y, epsilon=1),
+    "difference": lambda: pt.ttest_ind(X, Y, bounds=(0, 1), epsilon=1),
+    "mean": lambda: pt.private_mean(X, bounds=(0, 1), epsilon=1),
+    "release": lambda: pt.release(X, bounds=(0, 1), epsilon=1, delta=0.01, n_points=5),
+}
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_nothing_of_the_data_is_in_a_report_or_a_picture(name):
+    result = REPORTED[name]()
+    assert MORE_DIGITS not in report_html(result)
+    if name == "decision":
+        return
+    texts = [text.get_text() for text in result.plot().figure.findobj(Text)]
+    assert texts
+    assert not any(MORE_DIGITS in text for text in texts)
+
+
+def test_a_canary_in_a_report_would_be_seen():
+    told = run(X).to_dict() | {"statistic": CANARY}
+    assert MORE_DIGITS in report_html(told)
 
 
 def test_the_canary_would_be_seen():

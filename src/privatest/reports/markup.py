@@ -118,7 +118,7 @@ details summary{cursor:pointer}
 @page{margin:18mm}
 main{max-width:none;padding:0}
 body{font-size:11pt}
-h2{break-after:avoid}
+h2,h3,caption{break-after:avoid}
 figure,tr,.answer,.formula{break-inside:avoid}
 .wide{overflow:visible}
 details{display:none}

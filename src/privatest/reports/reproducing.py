@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from pprint import pformat
 from typing import Any
 
 from privatest.data.schema import NumericColumn, Schema
@@ -73,24 +72,27 @@ def _described(schema: Schema | None) -> list[str]:
     if not _is_bounds(schema):
         return ["--schema", SCHEMA_FILE]
     words = []
-    for name, column in schema.columns.items():
-        assert isinstance(column, NumericColumn)
-        words += ["--bounds", f"{name}={column.lower:g}:{column.upper:g}"]
+    for name, (low, high) in _pairs(schema).items():
+        words += ["--bounds", f"{name}={low!r}:{high!r}"]
     rows = schema.rows_per_person
     return words + (["--rows-per-person", str(rows)] if rows > 1 else [])
 
 
 def _is_bounds(schema: Schema) -> bool:
     """Whether ``--bounds`` says all that the schema does."""
-    columns = schema.columns
-    pairs = {
-        name: (column.lower, column.upper)
-        for name, column in columns.items()
-        if isinstance(column, NumericColumn)
-    }
-    if len(pairs) < len(columns):
+    pairs = _pairs(schema)
+    if len(pairs) < len(schema.columns):
         return False
     return schema == Schema.from_bounds(pairs, rows_per_person=schema.rows_per_person)
+
+
+def _pairs(schema: Schema) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the numeric columns."""
+    return {
+        name: (column.lower, column.upper)
+        for name, column in schema.columns.items()
+        if isinstance(column, NumericColumn)
+    }
 
 
 def _joined(words: list[str]) -> str:
@@ -111,13 +113,18 @@ _CURATED = """import os
 import privatest as pt
 
 client = pt.connect(os.environ["PRIVATEST_URL"], os.environ["PRIVATEST_TOKEN"])
-print(client.run({request}))
+answer = client.run(
+    {request}
+)
+print(answer)
 """
 _PROGRAM = """from privatest import Schema
 from privatest.data.sources import read_table
 from privatest.questions import Request, prepare
 
-request = Request.from_dict({request})
+request = Request.from_dict(
+    {request}
+)
 schema = {schema}
 prepared = prepare(request, schema, samples={samples})
 tables = [read_table(file, prepared.names, text=prepared.text) for file in {files}]
@@ -137,14 +144,17 @@ def program(subject: Subject) -> str:
         return _SHARES.format(files=document["shares"], alpha=document.get("alpha", 0.05))
     if not request:
         return ""
-    written = pformat(request, width=76, sort_dicts=False).replace("\n", "\n    ")
+    lines = [f"        {name!r}: {value!r}," for name, value in request.items()]
+    written = "\n".join(["{", *lines, "    }"])
     if "dataset" in request:
         return _CURATED.format(request=written)
     files = [str(file) for file in document.get("files", ())]
     schema = subject.schema
     described = "None"
     if schema is not None:
-        described = f"Schema.from_text({schema.to_toml()!r})"
-        if not _is_bounds(schema):
-            described = f"Schema.from_toml({SCHEMA_FILE!r})"
+        described = f"Schema.from_toml({SCHEMA_FILE!r})"
+        if _is_bounds(schema):
+            rows = schema.rows_per_person
+            more = f", rows_per_person={rows}" if rows > 1 else ""
+            described = f"Schema.from_bounds({_pairs(schema)}{more})"
     return _PROGRAM.format(request=written, schema=described, samples=len(files), files=files)

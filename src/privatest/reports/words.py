@@ -41,7 +41,7 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
     if request.get("membership"):
         known = "everybody may know" if request["membership"] == "public" else "it is hidden"
         rows.append(("who is in which group", known))
-    rows.append(("a row is", "a row of a person" if subject.unit == "row" else subject.unit))
+    rows.append(("what is hidden", f"one {subject.unit}"))
     return [(name, text) for name, text in rows if text and name]
 
 
@@ -68,14 +68,14 @@ def guarantee(subject: Subject) -> list[Markup]:
     spent: Budget = result.spent
     epsilon, delta = float(spent.epsilon), float(spent.delta)
     factor = f"{math.exp(min(epsilon, 700)):.3g}"
-    fails = f", except with probability {amount(delta)}" if delta else ""
+    fails = f", plus {amount(delta)}" if delta else ""
     words = (
         f"Let D and D′ be two data sets that are neighbours: {_neighbours(subject)}. For every set "
         "E of possible results"
     )
     meaning = (
         f"Whoever sees this result, and even knows all other rows, can hardly tell which of the "
-        f"two it came from: no result is more than e^{amount(epsilon)} = {factor} times as likely "
+        f"two it came from: nothing is more than e^{amount(epsilon)} = {factor} times as likely "
         f"under one of them as under the other{fails}. What can be computed from the result, such "
         "as this page, has the same guarantee."
     )
