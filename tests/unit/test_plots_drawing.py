@@ -111,7 +111,7 @@ def test_power_against_sizes_epsilons_and_effects():
 def test_the_region_covers_what_the_test_does_not_reject():
     outcome = RESULTS["region"]()
     axes = plot_region(outcome)
-    (ellipse,) = axes.patches
+    ellipse: Any = axes.patches[0]
     assert ellipse.contains_point(ellipse.get_transform().transform((0, 0))) == (not outcome.reject)
     with pytest.raises(pt.ParameterError, match="two columns"):
         plot_region(RESULTS["difference"]())
@@ -123,7 +123,8 @@ def test_simulated_plans_have_a_band():
     assert all(
         low <= rate <= high for (_, rate), (low, high) in zip(plan.curve, plan.band, strict=True)
     )
-    assert plan.plot().collections
+    drawn: Any = plan.plot()
+    assert drawn.collections
 
 
 def test_budgets_over_time(tmp_path):

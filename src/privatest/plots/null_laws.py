@@ -247,4 +247,4 @@ def _edges(found: NoisyNull) -> NDArray[np.float64]:
     step = (ends[1] - ends[0]) / _BINS
     below_it = math.ceil((found.noisy - ends[0]) / step) + 1
     above_it = math.ceil((ends[1] - found.noisy) / step) + 1
-    return found.noisy + step * np.arange(-below_it, above_it + 1)
+    return np.asarray(found.noisy + step * np.arange(-below_it, above_it + 1.0))
