@@ -1,113 +1,89 @@
-"""The audit: it finds planted mistakes, and nothing in what is shipped.
+"""The audit: nothing is found in what is shipped, and its parts do what they say.
 
-Searches are seeded; runs with secret noise raise a false alarm with probability 1e-6 a pair.
+Searches are seeded; runs with secret noise raise a false alarm with probability 1e-6 a case.
+Planted mistakes are in tests/privacy/test_planted.py.
 """
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from privatest.audit import NAMES, audit
-from privatest.audit.auditing import Audited, _audited
-from privatest.audit.cases import SCHEMA, cases
-from privatest.audit.distinguishing import lower_bound
-from privatest.audit.neighbours import random_pair, structured_pairs
+import privatest
+from privatest.audit import ATTACKS, NAMES, Audited, Finding, Plan, audit
+from privatest.audit.cases import cases, chosen
+from privatest.audit.distinguishing import lower_bound, told_apart
+from privatest.audit.exact import exact_loss
+from privatest.audit.neighbours import random_pair, sorted_pair, structured_pairs
+from privatest.audit.running import attempt, watched
+from privatest.audit.schemas import SCHEMAS
+from privatest.cli import app
 from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
-from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
-from privatest.core.results import Outcome
+from privatest.core.noise import SimulatedNoise
+from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.witness import Meeting, meets, releases, witnessing
-from privatest.mechanisms.additive import laplace
 from privatest.mechanisms.permutation import smoothed_pvalue
 
-ONE = Budget(1)
-COSTLY = {"release/features", "two-sample/hotelling", "two-sample/tost-proportion"}
+SCHEMA = SCHEMAS["unit"]
+COSTLY = {  # they are in docs/audit.json
+    "independence/chi2",
+    "independence/pearson",
+    "python/hotelling_1samp",
+    "two-sample/tost",
+    "release/subspace",
+    "independence/hsic",
+    "release/features",
+    "two-sample/hodges-lehmann",
+    "two-sample/hotelling",
+    "two-sample/proportion",
+    "two-sample/tost-proportion",
+}
+FREE = ("sensitivity", "replay", "exact")
+# no noise: they work on what was released already, on public numbers, or elsewhere
+WITHOUT_NOISE = {
+    "adjust",
+    "budget",
+    "compare",
+    "compare_all",
+    "compare_releases",
+    "connect",
+    "distinguishing_features",
+    "optimise_frequencies",
+    "optimise_locations",
+    "plan_share",
+    "scan",
+    "scan_sql",
+    "speaking_features",
+}
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in COSTLY])
 def test_what_is_shipped_holds(name):
-    for found in audit(name, pairs=6, runs=0):
+    for found in audit(name, plan=Plan(pairs=3, attacks=FREE)):
         assert found.holds, found.to_dict()
-        assert found.worst.mechanism  # something met noise
+        assert found.number("mechanism")  # something met noise
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A mean of x with Laplace noise, and a mistake."""
-
-    mistake: str
-    name: str = "planted"
-    budget: Budget = ONE
-    private_groups: bool = False
-    rows: int = 12
-    columns: tuple[str, ...] = ("x",)
-
-    def run(self, table: Any, noise: NoiseSource, rng: int | None = None) -> Outcome:
-        x = np.array(table.column("x").to_pylist(), dtype=np.float64)
-        n = len(x)
-        bound = 1 / n if self.mistake not in ("n for n - 1", "half the noise") else 0.5 / n
-        if self.mistake == "no clip":
-            x = 10 * x
-        if self.mistake == "a scale from the data":
-            bound = max(np.ptp(x), 0.1) / n
-        if self.mistake == "a step that is left out" and x.max() == x.min():
-            return self._result(0.0)
-        budget = Budget(2) if self.mistake == "epsilon twice" else self.budget
-        told = laplace(x.mean(), sensitivity=Sensitivity(bound), budget=budget, noise=noise)
-        if self.mistake == "the raw value":
-            told = float(x.mean())
-        return self._result(told)
-
-    def _result(self, told: float) -> Outcome:
-        facts: dict[str, Any] = {
-            "adjacency": "one",
-            "unit": "row",
-            "method": "",
-            "null_hypothesis": "",
-            "sizes": {"n": 12},
-            "parameters": {},
-        }
-        spent = self.budget
-        return Outcome(
-            reject=False,
-            alpha=0.05,
-            spent=spent,
-            simulated=False,
-            pvalue=1.0,
-            statistic=told,
-            **facts,
-        )
+def test_every_public_function_has_a_case():
+    functions = {case.function for name in NAMES for case in cases(name, 1.0)}
+    public = {n for n in privatest.__all__ if inspect.isfunction(getattr(privatest, n))}
+    spends = {n for n in public if "noise" in inspect.signature(getattr(privatest, n)).parameters}
+    assert spends <= functions
+    assert public - spends == WITHOUT_NOISE
 
 
-def attacked(mistake: str, runs: int = 0) -> Audited:
-    return _audited(Planted(mistake), 40, runs, 1, None)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("mistake", "attack"),
-    [
-        ("", ""),
-        ("half the noise", "sensitivity"),
-        ("no clip", "sensitivity"),
-        ("a scale from the data", "record and replay"),
-        ("a step that is left out", "record and replay"),
-    ],
-)
-def test_planted_mistakes_are_caught_before_noise(mistake, attack):
-    assert attacked(mistake).caught_by == attack
-
-
-@pytest.mark.parametrize(
-    ("mistake", "attack"), [("", ""), ("epsilon twice", "distinguishing"), ("the raw value", "d")]
-)
-def test_planted_mistakes_are_caught_by_outputs(mistake, attack):
-    runs = 20_000 if mistake == "epsilon twice" else 200
-    assert attacked(mistake, runs).caught_by[:1] == attack[:1]
+def test_all_attacks_on_one():
+    plan = Plan(pairs=6, draws=800, runs=10, nulls=3)
+    for found in audit("paired/sign", plan=plan):
+        assert found.holds, found.to_dict()
+        assert {finding.attack for finding in found.findings} == {*ATTACKS}
+        json.dumps(found.to_dict())
 
 
 def test_a_permuted_statistic_has_a_bound_of_its_own():
@@ -116,8 +92,6 @@ def test_a_permuted_statistic_has_a_bound_of_its_own():
     second = Meeting("m", np.array([0.5, 1.0]), "permutation", bounds, 1.0)
     assert first.ratio(second) == 2.0
     sensitivity = PermutationSensitivity(1.0, 2.0)
-    from privatest.noise import SimulatedNoise
-
     with witnessing() as seen:
         smoothed_pvalue(
             np.array([3.0, 1.0]), sensitivity=sensitivity, budget=Budget(1), noise=SimulatedNoise(1)
@@ -173,9 +147,106 @@ def test_a_bound_is_rarely_wrong():
     assert wrong <= 0.05
 
 
+def test_a_sorted_pair_differs_by_one_record():
+    case = next(cases("paired/sign", 1.0))
+    pair = sorted_pair(case, 12, 1)
+    first, second = (sorted(map(repr, rows)) for rows in (pair.rows, pair.second))
+    assert len([row for row in first if row not in second]) == 1
+    assert [row["x"] for row in pair.second] == sorted(row["x"] for row in pair.second)
+
+
+def test_large_violations_are_found_early():
+    found = told_apart(lambda which: [float(which)], runs=6400, delta=0.0, most=1.0)
+    assert found.epsilon > 1
+    assert found.runs < 6400
+
+
+def test_exact_losses():
+    def met(mechanism: str, values: Any, norm: Any, bound: float, scale: float) -> Meeting:
+        return Meeting(mechanism, np.array(values, dtype=float), norm, (bound,), scale)
+
+    def loss(mechanism: str, norm: Any, a: Any, b: Any, scale: float, delta: float = 0.0) -> float:
+        pair = ([met(mechanism, v, norm, 1.0, scale)] for v in (a, b))
+        return exact_loss(*pair, delta)
+
+    assert loss("laplace", "absolute", [0.0], [1.0], 2.0) == 0.5
+    assert loss("Tulap", "absolute", [0.0], [1.0], 2.0) == 0.5
+    assert loss("discrete Laplace", "l1", [0.0, 1.0], [1.0, 0.0], 4.0) == 0.5
+    assert loss("gaussian", "l2", [0.0], [1.0], 1.0) == math.inf
+    scale = 4.2247  # of gaussian_scale(1.0, Budget(1, 1e-6))
+    assert loss("gaussian", "l2", [0.0], [1.0], scale, 1e-6) == pytest.approx(1.0, abs=1e-4)
+    # a loss of log 3 is at delta = 1/4 one of log(3 - 4/4)
+    assert loss("laplace", "absolute", [0.0], [math.log(3)], 1.0, 0.25) == pytest.approx(
+        math.log(2)
+    )
+
+
+def test_a_mechanism_can_be_called_again():
+    statistics, bound = np.array([3.0, 1.0]), PermutationSensitivity(1.0, 2.0)
+    with witnessing() as seen:
+        told = smoothed_pvalue(
+            statistics, sensitivity=bound, budget=Budget(1), noise=SimulatedNoise(1)
+        )
+    call = seen.meetings[0].call
+    assert call is not None
+    assert call.function is smoothed_pvalue
+    assert call.again(SimulatedNoise(1)) == told
+    assert call.same(call)
+
+
+def test_all_that_is_said_is_heard(tmp_path):
+    import logging
+    import warnings
+
+    said: list[str] = []
+    with watched(said):
+        print("printed")
+        logging.getLogger("x").debug("logged")
+        warnings.warn("warned", stacklevel=1)
+        (tmp_path / "file").write_text("written")
+    assert [text.partition(":")[0] for text in said] == ["stdout", "log", "warning", "file"]
+
+
+def test_reports_name_the_attack():
+    found = Audited("a", "b", 1.0, 0.0, (Finding("exact"), Finding("time", False, "slow")))
+    assert not found.holds
+    assert found.caught_by == ("time",)
+    assert found.to_dict()["attacks"]["time"]["told"] == "slow"
+
+
+def test_names():
+    assert chosen(["hsic_test"]) == ["independence/hsic"]
+    assert chosen(["paired/sign", "paired"])[0] == "paired/sign"
+    assert len(chosen(["paired"])) == 6
+    assert chosen(["permutation_test"]) == [
+        "python/permutation_test",
+        "python/permutation_test, naive",
+    ]
+
+
 def test_refusals():
     with pytest.raises(ParameterError, match="TEST must be one of"):
         audit("two-sample/nothing")
+    with pytest.raises(ParameterError, match="TEST must be a public function"):
+        chosen(["nothing"])
     with pytest.raises(ParameterError, match="epsilon"):
         audit("paired/sign", epsilon=0)
+    with pytest.raises(ParameterError, match="attacks must be among"):
+        audit("paired/sign", plan=Plan(attacks=("magic",)))
     assert {case.private_groups for case in cases("two-sample/ks", 1.0)} == {True, False}
+
+
+def test_the_command():
+    asked = ["audit", "sign_test", "--attacks", "sensitivity,replay", "--pairs", "6"]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    assert "paired/sign" in shown.output
+    assert "holds" in shown.output
+    told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
+    assert told["audited"][0]["attacks"]["sensitivity"]["pair"]["rows"]
+
+
+def test_a_refused_run_is_told():
+    case = next(cases("paired/sign", 1.0))
+    table = random_pair(SCHEMA, 12, np.random.default_rng(1)).tables(SCHEMA)[0].slice(0, 0)
+    assert attempt(case, table, SimulatedNoise(1), 1).failed

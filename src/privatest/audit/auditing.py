@@ -2,82 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from privatest.audit.cases import Case, cases
-from privatest.audit.distinguishing import Distinguished, distinguish
-from privatest.audit.replay import Worst, search
+from privatest.audit.distinguishing import by_draws, by_runs
+from privatest.audit.findings import ATTACKS, Audited, Finding
+from privatest.audit.replay import TOLERANCE, Worst, search
+from privatest.core.errors import ParameterError
 from privatest.core.validation import integer_at_least, number
 
-__all__ = ["Audited", "audit"]
+__all__ = ["Plan", "attacked", "audit"]
+
+_FRAMED = {"sensitivity", "replay", "exact", "draws", "runs"}  # they need neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """What an audit of one case found.
+class Plan:
+    """How hard an audit tries.
 
     Attributes
     ----------
-    case : str
-        The test, and which groups it was asked about.
-    epsilon, delta : float
-        What it claims.
-    worst : Worst
-        The neighbours whose numbers moved furthest before noise.
-    distinguished : Distinguished
-        What their outputs tell.
+    pairs : int
+        Pairs of neighbours whose numbers before noise are compared.
+    draws, runs : int
+        Of secret noise, by mechanisms alone and by whole tests, for each of two neighbours.
+    nulls : int
+        Runs on rows of a true null hypothesis, for each cell of the grid.
+    seed : int
+        Of the search.
+    attacks : collection of str
+        Which ones.
     """
 
-    case: str
-    epsilon: float
-    delta: float
-    worst: Worst
-    distinguished: Distinguished
-
-    @property
-    def holds(self) -> bool:
-        """Whether nothing was found against the claim."""
-        return self.worst.holds and self.distinguished.epsilon <= self.epsilon
-
-    @property
-    def caught_by(self) -> str:
-        """Which attack found something, "" if none did."""
-        if self.worst.path:
-            return "record and replay"
-        if not self.worst.holds:
-            return "sensitivity"
-        return "" if self.holds else "distinguishing"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "test": self.case,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "holds": self.holds,
-            "caught_by": self.caught_by,
-            "pairs": self.worst.pairs,
-            "worst_ratio": self.worst.ratio,
-            "mechanism": self.worst.mechanism,
-            "path": self.worst.path,
-            "runs": self.distinguished.runs,
-            "epsilon_at_least": self.distinguished.epsilon,
-            "event": self.distinguished.event,
-        }
+    pairs: int = 60
+    draws: int = 20_000
+    runs: int = 200
+    nulls: int = 40
+    seed: int = 1
+    attacks: Collection[str] = tuple(ATTACKS)
 
 
 def audit(
     test: str,
     *,
     epsilon: float = 1.0,
-    pairs: int = 60,
-    runs: int = 2000,
-    seed: int = 1,
+    plan: Plan | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> list[Audited]:
-    """Attack a test of the catalogue with made-up people, and say what was found.
+    """Attack a test with made-up people, and say what was found.
 
     Parameters
     ----------
@@ -85,14 +58,10 @@ def audit(
         Question and method, such as ``"two-sample/mmd"``; ``privatest.audit.NAMES`` lists them.
     epsilon : float
         What it shall spend.
-    pairs : int
-        Pairs of neighbours whose numbers before noise are compared.
-    runs : int
-        Runs with secret noise on each of the worst neighbours; 0 leaves them out.
-    seed : int
-        Of the search for neighbours. Noise of the runs cannot be seeded.
+    plan : Plan, optional
+        Which attacks, and how many pairs and runs.
     progress : callable, optional
-        Is told which case is attacked.
+        Is told which case is attacked, and how.
 
     Returns
     -------
@@ -106,24 +75,95 @@ def audit(
 
     Examples
     --------
-    >>> from privatest.audit import audit
-    >>> found = audit("paired/sign", pairs=12, runs=0)
+    >>> from privatest.audit import Plan, audit
+    >>> found = audit("paired/sign", plan=Plan(pairs=12, draws=0, attacks=["sensitivity"]))
     >>> [each.holds for each in found]
     [True]
     """
+    plan = plan or Plan()
     number("epsilon", epsilon, above=0)
-    integer_at_least("pairs", pairs, 1)
-    integer_at_least("runs", runs, 0)
-    return [_audited(case, pairs, runs, seed, progress) for case in cases(test, epsilon)]
+    integer_at_least("pairs", plan.pairs, 1)
+    for name in ("draws", "runs", "nulls"):
+        integer_at_least(name, getattr(plan, name), 0)
+    for attack in plan.attacks:
+        if attack not in ATTACKS:
+            raise ParameterError(f"attacks must be among {', '.join(ATTACKS)}.")
+    return [attacked(case, plan, progress) for case in cases(test, epsilon)]
 
 
-def _audited(
-    case: Case, pairs: int, runs: int, seed: int, progress: Callable[[str], None] | None
-) -> Audited:
-    if progress is not None:
-        progress(case.name)
+def attacked(case: Case, plan: Plan, progress: Callable[[str], None] | None = None) -> Audited:
+    """Attack one case."""
+
+    def tell(attack: str) -> None:
+        if progress is not None:
+            progress(f"{case.name}: {attack}")
+
+    findings: list[Finding] = []
+    if _FRAMED & {*plan.attacks}:
+        tell("neighbours")
+        worst = search(case, pairs=plan.pairs, seed=plan.seed)
+        findings += _before_noise(case, worst)
+        for attack in ("draws", "runs"):
+            if attack in plan.attacks and getattr(plan, attack):
+                tell(attack)
+                findings.append(_distinguished(case, worst, plan, attack))
+    for attack, run in _alone(case, plan):
+        tell(attack)
+        findings.append(run())
+    kept = tuple(finding for finding in findings if finding.attack in plan.attacks)
     epsilon, delta = case.budget.as_floats
-    worst, told = search(case, pairs=pairs, seed=seed), Distinguished()
-    if runs and worst.pair is not None:
-        told = distinguish(case, worst.pair, runs=runs, delta=delta, most=epsilon)
-    return Audited(case.name, epsilon, delta, worst, told)
+    return Audited(case.name, case.function, epsilon, delta, kept)
+
+
+def _alone(case: Case, plan: Plan) -> Iterator[tuple[str, Callable[[], Finding]]]:
+    """Return the attacks that choose their own rows."""
+    from privatest.audit.floats import attack_floats  # noqa: PLC0415
+    from privatest.audit.levels import attack_level  # noqa: PLC0415
+    from privatest.audit.outputs import attack_outputs  # noqa: PLC0415
+    from privatest.audit.steadiness import attack_time  # noqa: PLC0415
+
+    runs: dict[str, Callable[[], Finding]] = {
+        "floats": lambda: attack_floats(case, plan.seed),
+        "outputs": lambda: attack_outputs(case, plan.seed),
+        "time": lambda: attack_time(case, plan.seed),
+        "level": lambda: attack_level(case, plan.nulls, plan.seed),
+    }
+    yield from ((name, run) for name, run in runs.items() if name in plan.attacks)
+
+
+def _before_noise(case: Case, worst: Worst) -> list[Finding]:
+    """Return what can be said without a draw of noise."""
+    moved, lost, claimed = worst.moved, worst.lost, case.budget.as_floats[0]
+    pair = None if moved.pair is None else moved.pair.to_dict(case.columns)
+    words = f"ratio {max(moved.ratio, 0.0):.4f}"
+    ratio = {"ratio": max(moved.ratio, 0.0), "pairs": worst.pairs, "bounds": moved.bounds}
+    sensitivity = Finding(
+        "sensitivity",
+        moved.ratio <= 1 + TOLERANCE,
+        words,
+        {**ratio, "mechanism": moved.mechanism, "pair": pair},
+    )
+    differs = worst.differs
+    path = "" if differs is None else differs.path
+    apart = None if differs is None or differs.pair is None else differs.pair.to_dict(case.columns)
+    replay = Finding("replay", differs is None, path, {"pair": apart})
+    told = {"loss": lost.loss, "pair": lost.pair and lost.pair.to_dict(case.columns)}
+    within = lost.loss <= claimed * (1 + 1e-6)
+    exact = Finding("exact", within, f"exact loss {lost.loss:.3f}", told)
+    return [sensitivity, replay, exact]
+
+
+def _distinguished(case: Case, worst: Worst, plan: Plan, attack: str) -> Finding:
+    epsilon, delta = case.budget.as_floats
+    lost = worst.lost if worst.lost.pair is not None else worst.moved
+    if lost.pair is None and worst.differs is not None:
+        lost = worst.differs
+    if lost.pair is None or (attack == "draws" and not case.composed):
+        return Finding(attack, True, "left out", {"epsilon_at_least": 0.0, "runs": 0})
+    if attack == "draws":
+        found = by_draws(lost, runs=plan.draws, delta=delta, most=epsilon)
+    else:
+        found = by_runs(case, lost.pair, runs=plan.runs, delta=delta, most=epsilon)
+    numbers = {"epsilon_at_least": found.epsilon, "runs": found.runs, "event": found.event}
+    words = f"epsilon >= {found.epsilon:.2f} by {found.runs} {attack}"
+    return Finding(attack, found.epsilon <= epsilon, words, numbers)

@@ -7,36 +7,24 @@ itself are all part of what is attacked.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from privatest.audit.schemas import SCHEMAS, Bounds
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.curator.admission import admit
 from privatest.curator.config import ALL_TESTS, DatasetConfig, Policy
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.questions import METHODS, Prepared, Request, Result
-from privatest.questions.rehearsal import quiet
+from privatest.data.schema import NumericColumn, Schema
+from privatest.questions import METHODS, Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NAMES", "SCHEMA", "Case", "cases"]
+__all__ = ["NAMES", "PYTHON", "Case", "cases", "chosen"]
 
-SCHEMA = Schema(
-    {
-        "x": NumericColumn(0.0, 1.0),
-        "y": NumericColumn(0.0, 1.0),
-        "count": NumericColumn(0.0, 4.0, integer=True),
-        "colour": CategoricalColumn(("red", "green", "blue")),
-        "yes": CategoricalColumn(("no", "yes")),
-        "group": CategoricalColumn(("a", "b")),
-        "arm": CategoricalColumn(("a", "b"), membership="public"),
-    }
-)
-_DATASET = DatasetConfig("people", "", SCHEMA, Budget(10**6, "0.5"), policy=Policy(ALL_TESTS))
 _DELTA = 1e-3  # where a method needs it: large, so that an audit can see it
 _COLUMNS: dict[str, dict[str, Any]] = {
     "two-sample": {"columns": ["x"]},
@@ -47,6 +35,32 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     "release": {"columns": ["x", "colour"]},
 }
 _LARGER = {"tot", "sarrm", "gcm"}  # they cut the rows, or each group, into parts
+PYTHON = (
+    "binom_test",
+    "conditional_randomisation_test",
+    "hotelling_1samp",
+    "permutation_test",
+    "permutation_test, naive",
+    "private_covariance",
+    "private_median",
+    "share",
+    "ttest_1samp",
+)
+MECHANISMS = (
+    "laplace",
+    "gaussian",
+    "l-infinity",
+    "signed sums",
+    "covariance",
+    "counts",
+    "cumulative",
+    "tulap",
+    "smoothed p-value",
+    "smoothed decision",
+    "one draw",
+    "flipped coins",
+    "argmax",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,62 +71,144 @@ class Case:
     ----------
     name : str
         Question and method, and where there are two ways, which membership.
-    prepared : Prepared
-        The request, admitted.
+    function : str
+        The public function.
+    budget : Budget
+        What it claims to cost.
+    schema : Schema
+        What is publicly known of the columns.
+    columns : tuple of str
+        What it reads.
+    call : callable
+        From a table, a noise source and public randomness to a result.
     rows : int
         The least number of rows on which it does anything.
+    caution : str
+        Why its time is not promised, "" if it is.
+    composed : bool
+        Whether losses of its mechanisms add up; not where only a part of what they draw leaves.
     """
 
     name: str
-    prepared: Prepared
-    rows: int
-
-    @property
-    def budget(self) -> Budget:
-        """What it costs."""
-        return self.prepared.request.budget
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.prepared.reads
+    function: str
+    budget: Budget
+    schema: Schema
+    columns: tuple[str, ...]
+    call: Callable[[Any, NoiseSource, int | None], Any] = field(repr=False)
+    rows: int = 12
+    caution: str = ""
+    composed: bool = True
 
     @property
     def private_groups(self) -> bool:
         """Whether a person can change their group."""
         return "group" in self.columns
 
-    def run(self, table: pa.Table, noise: NoiseSource, *, rng: int | None = None) -> Result:
-        """Answer, without warnings; ``rng`` is public randomness, where there is any."""
-        takes = inspect.signature(self.prepared.request.entry.load()).parameters
-        more = {"rng": rng} if "rng" in takes else {}
-        with quiet():
-            return self.prepared.run(table, noise=noise, **more)
+    @property
+    def public_groups(self) -> bool:
+        """Whether rows lie in groups of public sizes."""
+        return "arm" in self.columns
+
+    @property
+    def asked(self) -> str:
+        """The name without its groups, as in :data:`NAMES`; "" for one that is not there."""
+        name = self.name.removesuffix(", private groups").removesuffix(", public groups")
+        return name if name in NAMES else ""
+
+    def other(self, bounds: Bounds = "unit", epsilon: float | None = None) -> Case:
+        """Return the same with other bounds or another budget, where it is one of :data:`NAMES`."""
+        epsilon = self.budget.as_floats[0] if epsilon is None else epsilon
+        found = cases(self.asked, epsilon, bounds) if self.asked else iter([self])
+        return next(each for each in found if each.name == self.name)
+
+    def run(self, table: pa.Table, noise: NoiseSource, *, rng: int | None = None) -> Any:
+        """Answer; ``rng`` is public randomness, where there is any."""
+        return self.call(table, noise, rng)
 
 
-NAMES: tuple[str, ...] = tuple(f"{q}/{m}" for q, methods in METHODS.items() for m in methods)
+NAMES: tuple[str, ...] = (
+    *(f"{q}/{m}" for q, methods in METHODS.items() for m in methods),
+    *(f"python/{name}" for name in PYTHON),
+    *(f"mechanism/{name}" for name in MECHANISMS),
+)
 
 
-def cases(name: str, epsilon: float) -> Iterator[Case]:
-    """Return the cases of a method: one, or one for private and one for public groups."""
+def chosen(words: list[str]) -> list[str]:
+    """Return the names that are meant: a name, a question, or a public function."""
+    found: list[str] = []
+    for word in words:
+        own = [name for name in NAMES if word in (name, name.partition("/")[0], *_functions(name))]
+        if not own:
+            raise ParameterError(
+                f"TEST must be a public function, a question or one of {', '.join(NAMES)}."
+            )
+        found += [name for name in own if name not in found]
+    return found
+
+
+def _functions(name: str) -> tuple[str, ...]:
     question, _, method = name.partition("/")
+    if question == "python":
+        return (method, method.partition(",")[0])
+    if question == "mechanism":
+        return (method,)
+    return (METHODS[question][method].function.rpartition(".")[2],)
+
+
+def cases(name: str, epsilon: float, bounds: Bounds = "unit") -> Iterator[Case]:
+    """Return the cases of a method: one, or one for private and one for public groups."""
     if name not in NAMES:
         raise ParameterError(f"TEST must be one of {', '.join(NAMES)}.")
+    question, _, method = name.partition("/")
+    if question == "python":
+        from privatest.audit.python_cases import python_case  # noqa: PLC0415
+
+        yield python_case(method, epsilon, SCHEMAS[bounds])
+        return
+    if question == "mechanism":
+        from privatest.audit.mechanism_cases import mechanism_case  # noqa: PLC0415
+
+        yield mechanism_case(method, epsilon, SCHEMAS[bounds])
+        return
+    yield from _catalogue_cases(question, method, epsilon, SCHEMAS[bounds])
+
+
+def _catalogue_cases(question: str, method: str, epsilon: float, schema: Schema) -> Iterator[Case]:
     entry = METHODS[question][method]
     request = {"question": question, "method": method, "epsilon": epsilon, "dataset": "people"}
     request |= {"delta": _DELTA} if entry.needs_delta else {}
-    request |= _parts(question, method) | _options(question, method)
-    rows = 80 if method in _LARGER else 12
+    request |= _parts(question, method, schema) | _options(question, method, schema)
+    name = f"{question}/{method}"
     if question != "two-sample":
-        yield Case(name, admit(Request.from_dict(request), _DATASET), rows)
+        yield _catalogue_case(name, Request.from_dict(request), schema)
         return
     for group in ("arm",) if entry.public_groups else ("group", "arm"):
         kind = "private groups" if group == "group" else "public groups"
         asked = Request.from_dict({**request, "group": group})
-        yield Case(f"{name}, {kind}", admit(asked, _DATASET), rows)
+        yield _catalogue_case(f"{name}, {kind}", asked, schema)
 
 
-def _parts(question: str, method: str) -> dict[str, Any]:
+def _catalogue_case(name: str, request: Request, schema: Schema) -> Case:
+    dataset = DatasetConfig("people", "", schema, Budget(10**6, "0.5"), policy=Policy(ALL_TESTS))
+    prepared, entry = admit(request, dataset), request.entry
+    takes_rng = "rng" in inspect.signature(entry.load()).parameters
+
+    def call(table: pa.Table, noise: NoiseSource, rng: int | None) -> Any:
+        return prepared.run(table, noise=noise, **({"rng": rng} if takes_rng else {}))
+
+    return Case(
+        name,
+        entry.function.rpartition(".")[2],
+        request.budget,
+        schema,
+        tuple(prepared.reads),
+        call,
+        80 if request.method in _LARGER else 12,
+        entry.caution,
+    )
+
+
+def _parts(question: str, method: str, schema: Schema) -> dict[str, Any]:
     entry, parts = METHODS[question][method], dict(_COLUMNS[question])
     if method == "tv" or (question == "two-sample" and entry.categorical):
         parts = {"columns": ["colour"]}
@@ -128,18 +224,26 @@ def _parts(question: str, method: str) -> dict[str, Any]:
         one = question == "fit"
         parts = {"column": "colour", "shares": "equal"} if one else {"x": ["yes"], "y": ["colour"]}
     elif question == "fit":
-        parts |= {"family": {"family": "norm"}}.get(method, {"dist": "uniform(0, 1)"})
+        low, width = _range(schema)
+        parts |= {"family": {"family": "norm"}}.get(method, {"dist": f"uniform({low}, {width})"})
     if entry.part == "given":
         parts |= {"given": ["colour"]}
     return parts
 
 
-def _options(question: str, method: str) -> dict[str, Any]:
+def _options(question: str, method: str, schema: Schema) -> dict[str, Any]:
     entry = METHODS[question][method]
+    half = 0.5 * (1.0 if entry.outcomes else _range(schema)[1])
     options: dict[str, Any] = {"permutations": 19} if "permutations" in entry.options else {}
     options |= {"locations": 3} if "locations" in entry.needed else {}
-    options |= {"low": -0.5, "high": 0.5} if "low" in entry.needed else {}
+    options |= {"low": -half, "high": half} if "low" in entry.needed else {}
     options |= {"points": 5} if "points" in entry.options else {}
     options |= {"success": 4} if entry.outcomes else {}
-    del question
     return options
+
+
+def _range(schema: Schema) -> tuple[float, float]:
+    column = schema.columns["x"]
+    if not isinstance(column, NumericColumn):
+        raise AssertionError("x is a number")
+    return column.lower, column.upper - column.lower

@@ -2,8 +2,8 @@
 
 A test whose groups are private, or whose rows get a secret order, is compared under a coupling: the
 order is uniform whatever the data is, so it may be chosen for each neighbour such that records lie
-alike. Two ways to write an order are in use; the coupling that fits is the one under which the
-numbers move least.
+alike. Three ways to use an order are in use; the coupling that fits is the one under which nothing
+differs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import SimulatedNoise
+from privatest.core.noise import NoiseSource, SimulatedNoise
 
 __all__ = ["COUPLINGS", "Coupling", "bins_by_rank", "coupled"]
 
-Coupling = Literal["places", "ranks"]
-COUPLINGS: tuple[Coupling, ...] = ("places", "ranks")
+Coupling = Literal["places", "ranks", "sorted ranks"]
+COUPLINGS: tuple[Coupling, ...] = ("places", "ranks", "sorted ranks")
 Ints = NDArray[np.intp]
+# from which argument on they are public; how many uniforms axes take is not promised
+_PUBLIC_ARGUMENTS = {"laplace": 1, "gaussian": 1, "discrete_laplace": 0, "below": 0}
 
 
 class GivenBins:
@@ -41,44 +43,97 @@ class GivenBins:
 
 
 @contextmanager
-def coupled(stored: Ints, seed: int, how: Coupling) -> Iterator[None]:
-    """Let all secret orders of a block follow the records.
+def coupled(
+    stored: Ints, groups: tuple[Ints, Ints], seed: int, how: Coupling
+) -> Iterator[list[tuple[Any, ...]]]:
+    """Let all secret orders of a block follow the records; return what is asked of the noise.
 
     Parameters
     ----------
     stored : ndarray of int
         Which record lies at which place: the first group's, then the second's.
+    groups : tuple of ndarray
+        The records of each group, in the order in which they lie; the second may be empty.
     seed : int
         The same seed gives records the same order, wherever they lie.
-    how : {"places", "ranks"}
-        Whether an order lists places, or gives each place its rank.
+    how : {"places", "ranks", "sorted ranks"}
+        Whether an order lists places, or gives each place its rank; sorted, if ``stored`` is.
     """
+    from privatest.engines import shuffled  # noqa: PLC0415
+    from privatest.independence import family  # noqa: PLC0415
     from privatest.statistics import bin_sums, pair_swaps  # noqa: PLC0415
+    from privatest.two_sample import embedding_permutation  # noqa: PLC0415
 
-    rng, size, usual = np.random.default_rng(seed), len(stored), SimulatedNoise.permutation
-    where = np.argsort(stored)
+    asked: list[tuple[Any, ...]] = []
+    orders, usual = _orders(stored, groups, seed), SimulatedNoise.permutation
 
-    def permutation(self: SimulatedNoise, asked: int) -> Ints:
-        if asked != size:
-            return usual(self, asked)
-        records = rng.permutation(size)
-        order: Ints = where[records] if how == "places" else records[stored]
-        return order
+    def permutation(self: SimulatedNoise, size: int) -> Ints:
+        order = orders(size, how)
+        return usual(self, size) if order is None else order
 
-    bins, pair_bins = bins_by_rank(where[np.random.default_rng(seed).permutation(size)])
+    first = np.argsort(stored)[np.random.default_rng(seed).permutation(len(stored))]
+    of_all, pair_bins = bins_by_rank(first)
+
+    def bins(sizes: Any, noise: Any) -> GivenBins:
+        order = None if sum(sizes) == len(stored) else orders(int(sum(sizes)), "places")
+        return of_all(sizes, noise) if order is None else bins_by_rank(order)[0](sizes, noise)
+
+    def secret_order(total: int, noise: NoiseSource) -> Ints:
+        order = orders(total, "places")
+        return noise.permutation(total) if order is None else order
+
     patches: list[tuple[Any, str, Any]] = [
         (SimulatedNoise, "permutation", permutation),
         (bin_sums, "secret_bins", bins),
+        (embedding_permutation, "secret_bins", bins),
         (pair_swaps, "secret_pair_bins", pair_bins),
+        (shuffled, "secret_order", secret_order),
+        (family, "secret_order", secret_order),
+        *((SimulatedNoise, name, _listed(name, asked)) for name in _PUBLIC_ARGUMENTS),
     ]
     before = [getattr(owner, name) for owner, name, _ in patches]
     try:
         for owner, name, new in patches:
             setattr(owner, name, new)
-        yield
+        yield asked
     finally:
         for (owner, name, _), old in zip(patches, before, strict=True):
             setattr(owner, name, old)
+
+
+def _listed(name: str, asked: list[tuple[Any, ...]]) -> Callable[..., Any]:
+    """Return a method of the noise source that writes down what it is asked, values left out."""
+    usual, first = getattr(SimulatedNoise, name), _PUBLIC_ARGUMENTS[name]
+
+    def method(self: SimulatedNoise, *arguments: Any) -> Any:
+        asked.append((name, *arguments[first:]))
+        return usual(self, *arguments)
+
+    return method
+
+
+def _orders(
+    stored: Ints, groups: tuple[Ints, Ints], seed: int
+) -> Callable[[int, Coupling], Ints | None]:
+    """Return orders of all records, of those of either group in turn, and of two for each."""
+    rng, turn = np.random.default_rng(seed), [0]
+    ids = [np.argsort(np.argsort(own)) for own in groups]  # the same for a replaced record
+
+    def order(size: int, how: Coupling) -> Ints | None:
+        places, fitting = stored, [own for own in ids if len(own) == size]
+        if size == 2 * len(stored):
+            places = np.concatenate([stored, stored + len(stored)])
+        elif size != len(stored):
+            if not fitting:
+                return None
+            places = fitting[turn[0] % len(fitting)]
+            turn[0] += 1
+        records = rng.permutation(size)
+        by_place = how == "places" and size != 2 * len(stored)
+        found: Ints = np.argsort(places)[records] if by_place else records[places]
+        return found
+
+    return order
 
 
 def bins_by_rank(
@@ -89,8 +144,6 @@ def bins_by_rank(
 
     def bins(sizes: Any, noise: Any) -> GivenBins:
         del noise
-        if sum(sizes) != len(ranks):  # one group of several: its own records, in their order
-            return _own(sizes)
         ends = np.cumsum(sizes)[:-1]
         return GivenBins(ranks, np.searchsorted(ends, ranks, side="right"), len(sizes))
 
@@ -105,9 +158,3 @@ def bins_by_rank(
         return tuple(GivenBins(ranks[own], found[ranks][own], 2 * len(sizes)) for own in sides)
 
     return bins, pair_bins
-
-
-def _own(sizes: Any) -> GivenBins:
-    ranks = np.arange(sum(sizes))
-    ends = np.cumsum(sizes)[:-1]
-    return GivenBins(ranks, np.searchsorted(ends, ranks, side="right"), len(sizes))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Pair", "climbing", "random_pair", "structured_pairs"]
+    from privatest.audit.cases import Case
+
+__all__ = ["Pair", "climbing", "random_pair", "sizes_of", "sorted_pair", "strange_pairs"]
+__all__ += ["structured_pairs"]
 
 _FEW = 40  # with more rows a test cuts each group into parts: none may be tiny
-Rows = list[dict[str, Any]]
-_STYLES = ("corners", "equal", "ties", "anything", "one outlier", "halves")
+Row = dict[str, Any]
+Rows = list[Row]
+_STYLES = ("corners", "all equal", "ties", "anything", "one outlier", "halves", "beyond bounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +38,48 @@ class Pair:
         Which of them is another one in the second.
     other : dict
         That one.
+    style : str
+        What kind of data it is.
+    order : tuple of int
+        In which order the second is stored, () for that of the first.
+    seed : int
+        Of public randomness, which an attacker knows.
     """
 
     rows: Rows
     place: int
-    other: dict[str, Any]
+    other: Row
+    style: str = ""
+    order: tuple[int, ...] = ()
+    seed: int = 1
+
+    @property
+    def stored(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Which record lies at which place, of both."""
+        places = np.arange(len(self.rows))
+        return places, np.array(self.order, dtype=np.intp) if self.order else places
+
+    @property
+    def second(self) -> Rows:
+        """The other data set, as it is stored."""
+        rows = [*self.rows[: self.place], self.other, *self.rows[self.place + 1 :]]
+        return [rows[i] for i in self.stored[1]]
 
     def tables(self, schema: Schema) -> tuple[pa.Table, pa.Table]:
         """Return both as tables."""
-        second = [*self.rows[: self.place], self.other, *self.rows[self.place + 1 :]]
-        return _table(self.rows, schema), _table(second, schema)
+        return _table(self.rows, schema), _table(self.second, schema)
+
+    def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Return plain values: the columns that a test reads."""
+        kept = [{name: row[name] for name in columns} for row in (*self.rows, self.other)]
+        return {
+            "style": self.style,
+            "rows": kept[:-1],
+            "replaced": self.place,
+            "by": kept[-1],
+            "order": list(self.order),
+            "rng": self.seed,
+        }
 
 
 def _table(rows: Rows, schema: Schema) -> pa.Table:
@@ -51,22 +89,26 @@ def _table(rows: Rows, schema: Schema) -> pa.Table:
 
 
 def _values(schema: Schema, name: str) -> list[Any]:
-    """Return telling values of a column: bounds, the middle, beside the bounds."""
+    """Return telling values of a column: bounds, middle, beside the bounds, far beyond them."""
     column = schema.columns[name]
     if isinstance(column, CategoricalColumn):
         return list(column.categories)
     low, high = column.lower, column.upper
     if column.integer:
         return [int(low), int(high), int(low) + 1]
-    return [low, high, (low + high) / 2, float(np.nextafter(low, high)), low + (high - low) / 3]
+    inside = [low, high, (low + high) / 2, float(np.nextafter(low, high)), low + (high - low) / 3]
+    return [*inside, low - 100 * (high - low), high + 100 * (high - low)]
 
 
-def _row(schema: Schema, rng: np.random.Generator, *, corner: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _row(schema: Schema, rng: np.random.Generator, *, style: str) -> Row:
+    row: Row = {}
+    corner = style == "corners"
     for name, column in schema.columns.items():
         telling = _values(schema, name)
-        if corner or isinstance(column, CategoricalColumn) or column.integer:
+        if corner or style == "beyond bounds" or isinstance(column, CategoricalColumn):
             row[name] = telling[rng.integers(min(2, len(telling)) if corner else len(telling))]
+        elif column.integer:
+            row[name] = telling[rng.integers(len(telling))]
         else:
             row[name] = float(rng.uniform(column.lower, column.upper))
     return row
@@ -74,27 +116,39 @@ def _row(schema: Schema, rng: np.random.Generator, *, corner: bool) -> dict[str,
 
 def random_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
     """Return a pair in one of several styles; a public group stays as it is."""
-    style = rng.choice(_STYLES)
-    rows = [_row(schema, rng, corner=style == "corners") for _ in range(size)]
-    if style == "equal":
+    style = str(rng.choice(_STYLES))
+    rows = [_row(schema, rng, style=style) for _ in range(size)]
+    if style == "all equal":
         rows = [dict(rows[0]) for _ in rows]
     elif style == "ties":
         rows = [dict(rows[i % 3]) for i in range(size)]
     elif style == "one outlier":
-        rows = [dict(rows[0]) for _ in rows[1:]] + [_row(schema, rng, corner=True)]
+        rows = [dict(rows[0]) for _ in rows[1:]] + [_row(schema, rng, style="corners")]
     elif style == "halves":
         rows = [dict(rows[2 * i // size]) for i in range(size)]
-    rows = _both_arms(rows, schema, rng)
+    rows = _in_arms(rows, schema, _cut(size, rng))
     place = int(rng.integers(size))
-    return Pair(rows, place, _replaced(rows[place], schema, rng))
+    other = _row(schema, rng, style=str(rng.choice(["corners", style])))
+    return Pair(rows, place, other | _kept(rows[place], schema), style, (), int(rng.integers(999)))
 
 
-def _both_arms(rows: Rows, schema: Schema, rng: np.random.Generator) -> Rows:
-    """Give public groups sizes that are not all equal, and none that is empty."""
+def sizes_of(case: Case) -> list[int]:
+    """Return numbers of rows: few, such that some are left over, and two against fifty."""
+    if case.rows > _FEW:
+        return [case.rows, case.rows + 3]
+    grouped = case.private_groups or case.public_groups
+    return [case.rows, case.rows + 1, case.rows + 5, *([52] if grouped else [])]
+
+
+def _cut(size: int, rng: np.random.Generator) -> int:
+    least = max(2, size // 4) if size > _FEW + 12 else 2
+    return int(rng.integers(least, size - least + 1))
+
+
+def _in_arms(rows: Rows, schema: Schema, cut: int) -> Rows:
+    """Give public groups their sizes, none of which is 0."""
     for name in _public(schema):
         first, second = schema.columns[name].categories[:2]  # type: ignore[union-attr]
-        least = max(2, len(rows) // 4) if len(rows) > _FEW else 2
-        cut = int(rng.integers(least, len(rows) - least + 1))
         for place, row in enumerate(rows):
             row[name] = first if place < cut else second
     return rows
@@ -105,37 +159,75 @@ def _public(schema: Schema) -> list[str]:
     return [name for name, c in columns if getattr(c, "membership", "private") == "public"]
 
 
-def _replaced(row: dict[str, Any], schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
-    other = _row(schema, rng, corner=bool(rng.integers(2)))
-    return other | {name: row[name] for name in _public(schema)}
+def _kept(row: Row, schema: Schema) -> Row:
+    return {name: row[name] for name in _public(schema)}
 
 
 def structured_pairs(schema: Schema, size: int, seed: int) -> Iterator[Pair]:
     """Return pairs that take turns through corners: all equal but one, blocks, extremes."""
     rng = np.random.default_rng(seed)
+    against = _FEW < size <= _FEW + 12  # two against fifty, and fifty against two
+    for cut in (2, size - 2) if against else (_cut(size, rng),):
+        yield from _blocks(schema, size, seed, cut)
+
+
+def _blocks(schema: Schema, size: int, seed: int, cut: int) -> Iterator[Pair]:
     low, high = ({n: _values(schema, n)[i] for n in schema.columns} for i in (0, 1))
-    for count in (0, 1, size // 2, size - 1):
+    for count in (0, 1, 2, cut, size // 2, size - 1):
+        style = "all equal" if count == 0 else f"blocks of {count} and {size - count}"
         rows = [dict(low) for _ in range(count)] + [dict(high) for _ in range(size - count)]
-        rows = _both_arms(rows, schema, rng)
+        rows = _in_arms(rows, schema, cut)
         for place in (0, size - 1):
-            kept = {name: rows[place][name] for name in _public(schema)}
             for other in (low, high):
-                if other | kept != rows[place]:
-                    yield Pair(rows, place, {**other, **kept})
+                replaced = {**other, **_kept(rows[place], schema)}
+                if replaced != rows[place]:
+                    yield Pair(rows, place, replaced, style, (), seed)
+    # each side has one of its own, as far from all others as can be: a replaced one parts them
+    rows = _in_arms([dict(low) for _ in range(size)], schema, cut)
+    rows[0]["x"] = rows[-1]["y"] = high["x"]
+    both = {**rows[1], "x": high["x"], "y": high["y"]}
+    yield Pair(rows, 1, both, "an outlier on each side", (), seed)
+
+
+def sorted_pair(case: Case, size: int, seed: int) -> Pair:
+    """Return a pair of sorted files: a record that is replaced moves all after it by one place."""
+    rng = np.random.default_rng(seed)
+    rows = [_row(case.schema, rng, style="anything") for _ in range(size)]
+    rows = _in_arms(sorted(rows, key=lambda row: row["x"]), case.schema, size // 2)
+    other = dict(rows[0]) | {"x": _values(case.schema, "x")[1]}
+    order = (*range(1, size // 2), 0, *range(size // 2, size))
+    if not case.public_groups:
+        order = (*range(1, size), 0)
+    return Pair(rows, 0, other, "sorted", order, seed)
+
+
+def strange_pairs(schema: Schema, size: int, seed: int, columns: Sequence[str]) -> Iterator[Pair]:
+    """Return pairs one of which has a value that is no ordinary number, or none at all."""
+    rng = np.random.default_rng(seed)
+    strange = [None, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7e308, 2.0**60 + 2**10]
+    for value in strange:
+        for name in columns:
+            column = schema.columns[name]
+            categorical = isinstance(column, CategoricalColumn) or column.integer
+            if name in ("group", "arm") or (categorical and value is not None):
+                continue
+            pair = random_pair(schema, size, rng)
+            yield replace(pair, other={**pair.rows[pair.place], name: value}, style=f"{value}")
 
 
 def climbing(pair: Pair, schema: Schema, columns: Sequence[str], rng: np.random.Generator) -> Pair:
-    """Return a pair nearby: one entry of one row, the replaced one or its place is another."""
+    """Return a pair nearby: an entry of a row, of the new one, its place or the seed is another."""
     rows, place, other = [dict(row) for row in pair.rows], pair.place, dict(pair.other)
     name = columns[int(rng.integers(len(columns)))]
     telling = _values(schema, name)
     value = telling[rng.integers(len(telling))]
-    kind = rng.integers(3)
+    kind, seed = rng.integers(4), pair.seed
     if kind == 0 and name not in _public(schema):
         rows[rng.integers(len(rows))][name] = value
     elif kind == 1 and name not in _public(schema):
         other[name] = value
+    elif kind == 2:
+        seed = int(rng.integers(100_000))
     else:
         place = int(rng.integers(len(rows)))
-    other |= {each: rows[place][each] for each in _public(schema)}
-    return Pair(rows, place, other)
+    return Pair(rows, place, other | _kept(rows[place], schema), pair.style, (), seed)

@@ -2,90 +2,139 @@
 
 Both neighbours run with the same noise. What meets noise is witnessed (core/witness.py): the same
 mechanisms in the same order with the same scales, and numbers that differ by at most the declared
-sensitivity.
+sensitivity. The second is then given what the mechanisms gave out for the first: all that it
+returns, prints, logs, warns of or writes has to be the same, for nothing else was paid for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privatest.audit.cases import SCHEMA, Case
-from privatest.audit.coupling import COUPLINGS, Coupling, coupled
-from privatest.audit.neighbours import Pair, climbing, random_pair, structured_pairs
-from privatest.core.noise import SimulatedNoise
-from privatest.core.witness import Meeting, Witness, witnessing
+from privatest.audit.cases import Case
+from privatest.audit.coupling import COUPLINGS, Coupling
+from privatest.audit.exact import exact_loss
+from privatest.audit.neighbours import (
+    Pair,
+    climbing,
+    random_pair,
+    sizes_of,
+    sorted_pair,
+    structured_pairs,
+)
+from privatest.audit.running import Seen, document, seen
+from privatest.audit.schemas import SCHEMAS, Bounds
+from privatest.core.witness import Meeting
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+__all__ = ["Replayed", "Worst", "replay", "search"]
 
-__all__ = ["Worst", "replay", "search"]
-
-_TOLERANCE = 1e-9  # of a ratio: the audit's own rounding
+TOLERANCE = 1e-9  # of a ratio: the audit's own rounding
+_STRAINING: tuple[Bounds, ...] = ("offset", "wide")
+_WIDE_SHARE = 8  # of the pairs, one in so many goes to each of the strange bounds
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
-    """The worst pair that was found.
+class Replayed:
+    """What one pair showed.
 
     Attributes
     ----------
     ratio : float
         How far its numbers moved, in units of the declared sensitivity.
+    loss : float
+        The exact loss of the mechanisms on them.
     pair : Pair or None
         The neighbours.
     path : str
         How their paths differed, "" if they did not.
     mechanism : str
         Which noise the numbers met.
-    pairs : int
-        How many pairs were tried.
+    bounds : str
+        Which schema.
+    meetings : tuple
+        Those of both, for mechanisms to be called again.
     """
 
-    ratio: float = 0.0
+    ratio: float = -1.0
+    loss: float = 0.0
     pair: Pair | None = None
     path: str = ""
     mechanism: str = ""
+    bounds: str = "unit"
+    meetings: tuple[list[Meeting], list[Meeting]] = ([], [])
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The worst pairs that were found: by movement, by loss, and one whose paths differ.
+
+    Attributes
+    ----------
+    moved, lost : Replayed
+        Whose numbers moved furthest; whose outputs tell most.
+    differs : Replayed or None
+        Whose paths differ.
+    pairs : int
+        How many were tried.
+    """
+
+    moved: Replayed = Replayed()
+    lost: Replayed = Replayed()
+    differs: Replayed | None = None
     pairs: int = 0
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found."""
-        return not self.path and self.ratio <= 1 + _TOLERANCE
+        """Whether no number moved too far and no paths differ."""
+        return self.differs is None and self.moved.ratio <= 1 + TOLERANCE
+
+    def with_pair(self, found: Replayed) -> Worst:
+        """Return the worst with one pair more."""
+        if found.path:
+            return replace(self, differs=self.differs or found, pairs=self.pairs + 1)
+        moved = found if found.ratio > self.moved.ratio else self.moved
+        lost = found if found.loss > self.lost.loss or self.lost.pair is None else self.lost
+        return replace(self, moved=moved, lost=lost, pairs=self.pairs + 1)
 
 
-def replay(case: Case, pair: Pair, seed: int, how: Coupling = "places") -> Worst:
-    """Run both neighbours with the same noise, and compare what met it."""
-    one, other = pair.tables(SCHEMA)
-    seen = _witnessed(case, one, seed, how)
-    first, second = seen.meetings, _witnessed(case, other, seed, how, seen.released).meetings
+def replay(case: Case, pair: Pair, how: Coupling = "places") -> Replayed:
+    """Run both neighbours with the same noise, and compare all that can be seen."""
+    tables, records = pair.tables(case.schema), pair.stored
+    one = seen(case, tables[0], records[0], pair.seed, how)
+    other = seen(case, tables[1], records[1], pair.seed, how, one.witness.released)
+    path = _difference(one, other)
+    if path or one.failed:
+        return Replayed(0.0, 0.0, pair, path)
+    first, second = one.witness.meetings, other.witness.meetings
+    ratios = [float(np.nan_to_num(a.ratio(b), nan=np.inf)) for a, b in zip(first, second)]  # noqa: B905
+    furthest = int(np.argmax(ratios))
+    loss = exact_loss(first, second, case.budget.as_floats[1]) if case.composed else 0.0
+    met = first[furthest].mechanism
+    return Replayed(ratios[furthest], loss, pair, "", met, meetings=(first, second))
+
+
+def _difference(one: Seen, other: Seen) -> str:
+    """Return how two runs differ in what is not paid for, "" if they do not."""
+    if one.failed != other.failed:
+        told = one.failed or other.failed
+        return f"one neighbour is answered and the other refused ({told.partition(':')[0]})"
+    if one.said != other.said:
+        kinds = {message.partition(":")[0] for message in {*one.said} ^ {*other.said}}
+        return f"they differ in what is said: {', '.join(sorted(kinds)) or 'how often'}"
+    first, second = one.witness.meetings, other.witness.meetings
     if [m.public for m in first] != [m.public for m in second]:
-        return Worst(0.0, pair, _difference(first, second), pairs=1)
-    if not first:
-        return Worst(0.0, pair, "no number met noise", pairs=1)
-    worst = Worst(0.0, pair, "", first[0].mechanism, 1)
-    for a, b in zip(first, second, strict=True):
-        ratio = a.ratio(b)
-        if not ratio <= worst.ratio:  # also where it is not a number
-            worst = Worst(float(np.nan_to_num(ratio, nan=np.inf)), pair, "", a.mechanism, 1)
-    return worst
+        return _draws(first, second)
+    if one.asked != other.asked:
+        return "other noise is asked for, or more often, for one neighbour than for the other"
+    if not first and not one.failed:
+        return "no number met noise"
+    if document(one.result) != document(other.result):
+        return "with the same noisy numbers the results differ: something else leaves"
+    return ""
 
 
-def _witnessed(
-    case: Case, table: pa.Table, seed: int, how: Coupling, given: list[Any] | None = None
-) -> Witness:
-    records = np.arange(table.num_rows)
-    if case.private_groups:
-        second = np.array(table.column("group").to_pylist()) == "b"
-        records = np.concatenate([np.flatnonzero(~second), np.flatnonzero(second)])
-    with coupled(records, seed, how), witnessing(given) as found:
-        case.run(table, SimulatedNoise(seed), rng=seed)
-    return found
-
-
-def _difference(first: list[Meeting], second: list[Meeting]) -> str:
+def _draws(first: list[Meeting], second: list[Meeting]) -> str:
     if len(first) != len(second):
         return "noise is drawn more often for one neighbour than for the other"
     place = next(
@@ -97,30 +146,56 @@ def _difference(first: list[Meeting], second: list[Meeting]) -> str:
     return f"the {' and '.join(changed)} of draw {place + 1} differ between neighbours"
 
 
-def search(case: Case, *, pairs: int, seed: int, size: int | None = None) -> Worst:
-    """Look for neighbours whose numbers move furthest: structured, random, then uphill."""
-    found = [_search(case, pairs, seed, size or case.rows, how) for how in COUPLINGS]
-    return min(found, key=lambda worst: (bool(worst.path), worst.ratio))
+def search(case: Case, *, pairs: int, seed: int) -> Worst:
+    """Look for neighbours whose numbers move furthest: structured, random, then uphill.
 
-
-def _search(case: Case, pairs: int, seed: int, size: int, how: Coupling) -> Worst:
-    rng = np.random.default_rng(seed)
-    tried = list(structured_pairs(SCHEMA, size, seed))[: max(pairs // 3, 1)]
-    tried += [random_pair(SCHEMA, size, rng) for _ in range(max(pairs // 3, 1))]
-    worst, count = Worst(-1.0), 0
-    for pair in tried:
-        count += 1
-        worst = _worse(worst, replay(case, pair, seed + count % 3, how))
-        if worst.path:
+    The coupling that fits is the one under which nothing differs.
+    """
+    worst = Worst()
+    for how in COUPLINGS:
+        worst = _search(case, pairs, seed, how)
+        if worst.holds:
             break
-    while count < pairs and not worst.path and worst.pair is not None:
-        count += 1
-        nearby = climbing(worst.pair, SCHEMA, case.columns, rng)
-        worst = _worse(worst, replay(case, nearby, seed + count % 3, how))
-    return Worst(max(worst.ratio, 0.0), worst.pair, worst.path, worst.mechanism, count)
+    if case.asked and worst.differs is None:
+        worst = _strange_bounds(case, worst, max(pairs // _WIDE_SHARE, 2), seed, how)
+    return worst
 
 
-def _worse(one: Worst, other: Worst) -> Worst:
-    if one.path:
-        return one
-    return other if other.path or other.ratio > one.ratio else one
+def _search(case: Case, pairs: int, seed: int, how: Coupling) -> Worst:
+    rng, worst, sizes = np.random.default_rng(seed), Worst(), sizes_of(case)
+    structured = [pair for size in sizes for pair in structured_pairs(case.schema, size, seed)]
+    kept = rng.permutation(len(structured))[: max(pairs // 3, 1)]
+    tried = [structured[i] for i in kept]
+    tried += [random_pair(case.schema, int(rng.choice(sizes)), rng) for _ in range(pairs // 3)]
+    tried += [sorted_pair(case, size, seed) for size in sizes[:2]]
+    seen_once = False
+    for pair in tried:
+        if not seen_once:  # what is only said once, on import, is not said of anybody
+            replay(case, pair, how)
+            seen_once = True
+        worst = worst.with_pair(replay(case, pair, how))
+        if worst.differs is not None:
+            return worst
+    while worst.pairs < pairs and worst.differs is None and worst.moved.pair is not None:
+        start = worst.moved if worst.pairs % 4 == 0 else worst.lost
+        if start.pair is None:
+            break
+        nearby = climbing(start.pair, case.schema, case.columns, rng)
+        worst = worst.with_pair(replay(case, nearby, how))
+    return worst
+
+
+def _strange_bounds(case: Case, worst: Worst, pairs: int, seed: int, how: Coupling) -> Worst:
+    """Try some pairs on bounds that strain floats."""
+    for bounds in _STRAINING:
+        schema = SCHEMAS[bounds]
+        other = case.other(bounds)
+        rng, tried = np.random.default_rng(seed), list(structured_pairs(schema, case.rows, seed))
+        some = [tried[i] for i in rng.permutation(len(tried))[: pairs // 2 + 1]]
+        some += [random_pair(schema, case.rows, rng) for _ in range(pairs // 2)]
+        for pair in some:
+            found = replace(replay(other, pair, how), bounds=bounds)
+            worst = worst.with_pair(found)
+            if worst.differs is not None:
+                return worst
+    return worst

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_json, working
+
+if TYPE_CHECKING:
+    from privatest.audit import Audited
 
 __all__ = ["audit"]
 
@@ -17,7 +20,8 @@ def audit(
         list[str] | None,
         typer.Argument(
             metavar="TEST",
-            help="Question and method, such as two-sample/mmd, or a question for all its methods.",
+            help="A public function such as hsic_test, question and method such as "
+            "two-sample/mmd, or a question for all its methods.",
             show_default="all",
         ),
     ] = None,
@@ -25,46 +29,62 @@ def audit(
     pairs: Annotated[
         int, typer.Option(metavar="NUMBER", help="Pairs of neighbours to compare before noise.")
     ] = 60,
+    draws: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", help="Of secret noise, on the numbers of the worst pair."),
+    ] = 20_000,
     runs: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Runs with secret noise; 0 leaves them out.")
-    ] = 2000,
+        int, typer.Option(metavar="NUMBER", help="Whole runs with secret noise on that pair.")
+    ] = 200,
+    nulls: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Runs on rows of a true null hypothesis, a cell.")
+    ] = 40,
+    attacks: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Which attacks, with commas.", show_default="all"),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="NUMBER", help="Of the search.")] = 1,
     as_json: options.Json = False,
 ) -> None:
     """Attack tests with made-up neighbours; exit with 1 if one does not hold.
 
     Each test runs on pairs of neighbouring data sets: all equal but one,
-    corners, ties, blocks, then uphill. With the same noise both must draw the
-    same noise with the same scales, and every number that meets it may move
-    by its declared sensitivity and no more (ratio 1). Then the worst pair is
-    told apart by outputs with secret noise: a lower bound on epsilon.
+    corners, ties, blocks, two against fifty, wide bounds, then uphill. With
+    the same noise both must take one path and say the same, and every number
+    that meets noise may move by its declared sensitivity and no more (ratio
+    1). The worst pair is told apart by its exact loss and by secret noise: a
+    lower bound on epsilon. Strange values, low-order bits, planted values,
+    time and levels are tried too.
 
     \b
+    Attacks: sensitivity, replay, exact, draws, runs, floats, outputs, time, level.
     Example:
-      privatest audit paired/sign --runs 100
-      privatest audit fit/shares --pairs 10 --runs 0
+      privatest audit sign_test --draws 2000 --runs 20 --nulls 5
+      privatest audit fit/shares --attacks sensitivity,replay --pairs 10
     """
-    from privatest.audit import NAMES  # noqa: PLC0415
+    from privatest.audit import ATTACKS, NAMES, Plan  # noqa: PLC0415
     from privatest.audit import audit as attack  # noqa: PLC0415
-    from privatest.core.errors import ParameterError  # noqa: PLC0415
+    from privatest.audit.cases import chosen  # noqa: PLC0415
 
-    wanted = test or list(NAMES)
-    names = [name for name in NAMES if any(w in (name, name.partition("/")[0]) for w in wanted)]
-    for word in wanted:
-        if word not in NAMES and not any(name.startswith(f"{word}/") for name in NAMES):
-            raise ParameterError(f"TEST must be a question or one of {', '.join(NAMES)}.")
-    page, found = Page(), []
-    for name in names:
+    wanted = tuple(ATTACKS) if attacks is None else tuple(attacks.replace(" ", "").split(","))
+    plan = Plan(pairs, draws, runs, nulls, seed, wanted)
+    page, found = Page(), list["Audited"]()
+    for name in chosen(test) if test else NAMES:
         with working(f"Attacking {name} ..."):
-            results = attack(name, epsilon=epsilon, pairs=pairs, runs=runs, seed=seed)
+            results = attack(name, epsilon=epsilon, plan=plan)
         found += results
         for each in results if not as_json else ():
-            state = "holds" if each.holds else f"BROKEN: {each.caught_by}"
-            told = f"epsilon >= {each.distinguished.epsilon:.2f}" if runs else ""
-            page.line(f"{each.case:<44} ratio {each.worst.ratio:.4f}  {told}  {state}".rstrip())
-            if each.worst.path:
-                page.line(f"  {each.worst.path}")
+            _show(page, each)
     if as_json:
         print_json({"audited": [each.to_dict() for each in found]})
     if not all(each.holds for each in found):
         raise typer.Exit(1)
+
+
+def _show(page: Page, found: Audited) -> None:
+    state = "holds" if found.holds else f"BROKEN, caught by: {', '.join(found.caught_by)}"
+    page.line(f"{found.case:<44} {state}")
+    for finding in found.findings:
+        if finding.told:
+            mark = "" if finding.holds else "  <- here"
+            page.line(f"  {finding.attack:<12} {finding.told}{mark}")

@@ -7,23 +7,51 @@ is kept, and what a test releases is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Meeting", "Norm", "Witness", "meets", "releases", "witnessing"]
+__all__ = ["Call", "Meeting", "Norm", "Witness", "meets", "releases", "witnessing"]
 
-Norm = Literal["absolute", "l1", "l2", "linf", "signed sums", "permutation"]
+Norm = Literal["absolute", "l1", "l2", "linf", "signed sums", "spectral", "permutation"]
 """How a movement is measured; "permutation" has one bound for the first entry, one for others."""
 
 T = TypeVar("T")
 
 _WITNESS: ContextVar[Witness | None] = ContextVar("witness", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The mechanism that drew the noise, with its arguments: an audit calls it again.
+
+    Attributes
+    ----------
+    function : callable
+        The mechanism.
+    arguments : mapping
+        What it was given; ``noise`` is one of them.
+    """
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+
+    def again(self, noise: Any) -> Any:
+        """Return what the mechanism gives out on the same numbers, with other noise."""
+        return self.function(**{**self.arguments, "noise": noise})
+
+    def same(self, other: Call | None) -> bool:
+        """Return whether both are one and the same call: one draw may meet several numbers."""
+        if other is None or self.function is not other.function:
+            return False
+        return all(value is other.arguments[name] for name, value in self.arguments.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +70,8 @@ class Meeting:
         How far they may move; for "permutation" the observed one and the permuted ones.
     scale : float
         Of the noise.
+    call : Call or None
+        Who drew it.
     """
 
     mechanism: str
@@ -49,6 +79,7 @@ class Meeting:
     norm: Norm
     bounds: tuple[float, ...]
     scale: float
+    call: Call | None = None
 
     @property
     def public(self) -> tuple[object, ...]:
@@ -68,6 +99,7 @@ class Meeting:
             "l1": moved.sum(),
             "l2": np.sqrt((moved**2).sum()),
             "signed sums": max(np.maximum(signed, 0).sum(), np.maximum(-signed, 0).sum()),
+            "spectral": np.linalg.norm(np.atleast_2d(self.values - other.values), 2),
         }
         return float(found[self.norm] / self.bounds[0])
 
@@ -110,7 +142,21 @@ def meets(
     witness = _WITNESS.get()
     if witness is not None:
         kept = np.array(values, dtype=np.float64)
-        witness.meetings.append(Meeting(mechanism, kept, norm, bounds, float(scale)))
+        call = _caller(sys._getframe(1))
+        witness.meetings.append(Meeting(mechanism, kept, norm, bounds, float(scale), call))
+
+
+def _caller(frame: FrameType | None) -> Call | None:
+    """Find the mechanism: the function, public in its module, from which noise is drawn."""
+    while frame is not None and frame.f_code.co_name.startswith("_"):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    code, function = frame.f_code, frame.f_globals.get(frame.f_code.co_name)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    if function is None or "noise" not in names:
+        return None
+    return Call(function, {name: frame.f_locals[name] for name in names})
 
 
 def releases(value: T) -> T:

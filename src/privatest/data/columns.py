@@ -37,6 +37,7 @@ __all__ = [
     "one_column",
     "placed",
     "refuse_missing",
+    "unmasked",
 ]
 
 BLOCK = 16_384  # rows converted at a time
@@ -47,8 +48,7 @@ Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or on
 
 def one_column(values: Any, label: str) -> Any:
     """Return a NumPy array of numbers, or an Arrow array of anything."""
-    if np.ma.is_masked(values):
-        refuse_missing(label)
+    values = unmasked(values, label)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf":
         return np.asarray(values)
     import pyarrow as pa  # noqa: PLC0415
@@ -60,6 +60,15 @@ def one_column(values: Any, label: str) -> Any:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise DataError(f"{label} must be one column of numbers or of text.") from None
+
+
+def unmasked(values: Any, label: str) -> Any:
+    """Return masked numbers as not numbers, so that the column's rule decides about them."""
+    if not np.ma.is_masked(values):
+        return values
+    if values.dtype.kind not in "biuf":
+        refuse_missing(label)
+    return np.ma.filled(values.astype(np.float64), np.nan)
 
 
 def fill_numbers(

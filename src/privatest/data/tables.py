@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privatest.core.charging import pay_for_data
 from privatest.core.errors import DataError
 from privatest.core.validation import listed
-from privatest.data.columns import refuse_missing
+from privatest.data.columns import refuse_missing, unmasked
 from privatest.data.source import Source
 
 __all__ = ["Table", "arranged", "label_of", "read_data"]
@@ -102,10 +102,10 @@ def _title(data: Any) -> str | None:
 def _read_array(data: Any, name: str) -> Table:
     rows = data if isinstance(data, (list, tuple)) else ()
     masked = (row for row in rows if isinstance(row, np.ma.MaskedArray))
-    if np.ma.is_masked(data) or any(map(np.ma.is_masked, masked)):  # asarray would forget masks
+    if any(map(np.ma.is_masked, masked)):  # asarray would forget masks
         refuse_missing(name)
     try:
-        array = np.asarray(data)
+        array = np.asarray(unmasked(data, name))
     except ValueError:
         raise DataError(f"{name} must have rows of one length.") from None
     if array.ndim not in (1, 2) or array.dtype.kind == "V":

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
-from privatest.core.witness import releases
+from privatest.core.witness import meets, releases
 from privatest.mechanisms.bingham import Draw, orthogonal_axes, rational_root, secret_draws
 from privatest.mechanisms.signed_sums import (
     signed_sums,
@@ -141,6 +141,9 @@ def covariance_ed(
     moved = _moved(dimension, rows_per_person, _slack(n, dimension, error))
     share = _share(epsilon, dimension)
     noisy = signed_sums(values[0], sensitivity=moved, epsilon=share, noise=noise)
+    if dimension > 1:
+        bound = rows_per_person + 2 * _slack(n, dimension, error)
+        meets("axes", matrix, "spectral", (bound,), 1 / scales.concentration)
     axes = _axes(values, vectors, scales, *secret_draws(noise))
     released = assembled(_cut(noisy[None]), axes)[0]
     # the low bits of the axes, which are not float-safe, are not released

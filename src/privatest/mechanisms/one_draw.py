@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.core.witness import meets
+from privatest.core.witness import meets, releases
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     on_steps,
@@ -70,7 +70,7 @@ def any_rejects(
         <= test.share * level
         for test, (points, scale) in zip(tests, grids, strict=True)
     ]
-    return any(rejected)  # all are computed: time would tell which one rejected
+    return releases(any(rejected))  # all are computed: time would tell which one rejected
 
 
 def shared_result(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.core.witness import meets
+from privatest.core.witness import meets, releases
 
 __all__ = [
     "PVALUE_GRID",
@@ -201,7 +201,7 @@ def smoothed_pvalue(
     as a whole: any number of decisions may be read off it.
     """
     exact = _noisy_survival(statistics, sensitivity, budget, "pvalue", noise)
-    return max(1, math.ceil(exact * PVALUE_GRID)) / PVALUE_GRID
+    return releases(max(1, math.ceil(exact * PVALUE_GRID)) / PVALUE_GRID)
 
 
 def smoothed_decision(
@@ -221,7 +221,7 @@ def smoothed_decision(
     **Privacy** The decision, and nothing else, is (epsilon, delta)-private.
     """
     exact = _noisy_survival(statistics, sensitivity, budget, "decision", noise)
-    return exact <= Fraction(Decimal(repr(alpha)))
+    return releases(exact <= Fraction(Decimal(repr(alpha))))
 
 
 def _noisy_survival(

@@ -19,7 +19,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number
-from privatest.core.witness import meets
+from privatest.core.witness import meets, releases
 
 __all__ = [
     "COIN",
@@ -160,4 +160,5 @@ def sarrm_rejects(
     meets("flipped coins", rejections, "l1", (1.0,), parameters.flips)
     # every coin is tossed, whatever the rejections are
     flipped = [noise.below(COIN) < parameters.flips for _ in rejections]
-    return sum(a != b for a, b in zip(rejections, flipped, strict=True)) > parameters.k
+    flips = zip(rejections, flipped, strict=True)
+    return releases(sum(a != b for a, b in flips) > parameters.k)

@@ -1,0 +1,156 @@
+"""How often a true null hypothesis is rejected: few rows, ties, atoms, skew, unequal groups.
+
+Limits are exact: the binomial probability of as many rejections, for each cell and for all of
+them, shares one error of 2.5e-7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privatest.audit.cases import Case
+from privatest.audit.distinguishing import FALSE_ALARM
+from privatest.audit.findings import Finding
+from privatest.audit.running import attempt
+from privatest.core.noise import SimulatedNoise
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MEASURED", "attack_level", "hypothesis"]
+
+ALPHA = 0.05
+# Tests whose level rests on an approximation, and the rate that their pages allow at level .05.
+MEASURED: Mapping[str, float] = {
+    "chi2_contingency": 0.06,
+    "conditional_independence_test": 0.08,
+    "f_oneway": 0.06,
+    "hotelling_1samp": 0.06,
+    "hotelling_test": 0.06,
+    "linregress": 0.07,
+    "me_test": 0.06,
+    "pearsonr": 0.07,
+    "scf_test": 0.06,
+    "ttest_1samp": 0.06,
+    "ttest_ind": 0.06,
+    "ttest_rel": 0.06,
+}
+_LAWS = ("uniform", "ties", "atoms", "skew", "off centre")
+_SYMMETRIC = ("uniform", "ties", "atoms")
+_LEFT_OUT = {
+    "tost": "its null hypothesis is a difference at the margin: benchmarks/level",
+    "family": "its null hypothesis is a family: benchmarks/level/family.py",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One place of the grid."""
+
+    rows: int
+    law: str
+    epsilon: float
+    first: float  # share of the first group
+
+
+def hypothesis(case: Case) -> str:
+    """Return which null hypothesis a case has, "" for one that tests nothing."""
+    question, _, method = case.name.partition(",")[0].partition("/")
+    if question in ("mean", "release", "mechanism"):
+        return ""
+    if question != "python":
+        return {"fit": "uniform"}.get(question, "exchangeable")
+    centred = {"binom_test": "coin", "hotelling_1samp": "centred", "ttest_1samp": "centred"}
+    made = {"permutation_test": "exchangeable", "conditional_randomisation_test": "given"}
+    return (centred | made).get(method, "")
+
+
+def attack_level(case: Case, nulls: int, seed: int) -> Finding:
+    """Count rejections under the null hypothesis over a grid."""
+    null, method = hypothesis(case), case.name.partition(",")[0].rpartition("/")[2]
+    reason = next((why for word, why in _LEFT_OUT.items() if method.startswith(word)), "")
+    if not null or reason or not nulls:
+        return Finding("level", True, reason or "tests no hypothesis", {"cells": []})
+    allowed, cells = MEASURED.get(case.function, ALPHA), list(_cells(case, null))
+    counted: list[dict[str, Any]] = []
+    worst, alarm = "", FALSE_ALARM / (len(cells) + 1)
+    for number, cell in enumerate(cells):
+        rejected, answered = _rejections(case, cell, null, nulls, seed + number)
+        rate = {"n": cell.rows, "law": cell.law, "epsilon": cell.epsilon, "first": cell.first}
+        counted.append({**rate, "rejected": rejected, "runs": answered})
+        if _too_many(rejected, answered, allowed, alarm):
+            worst = worst or f"{rejected} of {answered} at {cell}"
+    rejected, runs = (sum(int(c[name]) for c in counted) for name in ("rejected", "runs"))
+    if _too_many(rejected, runs, allowed, alarm):
+        worst = worst or "all cells together"
+    told = worst or f"{rejected} of {runs} rejected at level {ALPHA}, {allowed} allowed"
+    numbers = {"rejected": rejected, "runs": runs, "allowed": allowed, "cells": counted}
+    return Finding("level", not worst, told, numbers)
+
+
+def _too_many(rejected: int, runs: int, allowed: float, alarm: float) -> bool:
+    from scipy.stats import binom  # noqa: PLC0415
+
+    return bool(binom.sf(rejected - 1, runs, allowed) < alarm)
+
+
+def _cells(case: Case, null: str) -> Iterator[Cell]:
+    """Return the grid: each law with sizes and budgets that take turns."""
+    sizes = (case.rows, case.rows + 41) if case.rows > 40 else (4, 10, 40)
+    budgets, laws = (0.01, 0.3, 1.0, 20.0), _SYMMETRIC if null == "centred" else _LAWS
+    if null in ("uniform", "coin", "given"):
+        laws = ("uniform",)
+    for number in range(max(len(laws), 6)):
+        epsilon = budgets[number % len(budgets)]
+        rows = sizes[(number + number // len(budgets)) % len(sizes)]
+        yield Cell(rows, laws[number % len(laws)], epsilon, (0.5, 0.2)[number % 2])
+
+
+def _rejections(case: Case, cell: Cell, null: str, nulls: int, seed: int) -> tuple[int, int]:
+    asked = case.other(epsilon=cell.epsilon)
+    rejected = answered = 0
+    for run in range(nulls):
+        rng = np.random.default_rng([seed, run])
+        noise = SimulatedNoise(np.random.SeedSequence([seed, run]))
+        found = attempt(asked, _null_rows(cell, null, rng), noise, int(rng.integers(2**31)))
+        if not found.failed:
+            answered += 1
+            rejected += bool(found.result.reject)
+    return rejected, answered
+
+
+def _null_rows(cell: Cell, null: str, rng: np.random.Generator) -> pa.Table:
+    """Return rows of independent columns: every hypothesis of independence or equality holds."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    n, first = cell.rows, max(2, round(cell.first * cell.rows))
+    colours = rng.integers(3, size=n)
+    x, y = _law(cell.law, n, rng), _law(cell.law, n, rng)
+    if null == "given":
+        x = rng.random(n) * (1 + colours) / 3
+    shares = rng.random(n) < (0.5 if null == "coin" or cell.law != "skew" else 0.1)
+    return pa.table(
+        {
+            "x": x,
+            "y": y,
+            "count": np.where(shares, 4, 0),
+            "colour": [("red", "green", "blue")[i] for i in colours],
+            "yes": np.where(rng.random(n) < (0.5 if cell.law != "skew" else 0.1), "yes", "no"),
+            "group": np.where(rng.random(n) < cell.first, "a", "b"),
+            "arm": ["a"] * first + ["b"] * (n - first),
+        }
+    )
+
+
+def _law(law: str, n: int, rng: np.random.Generator) -> Any:
+    if law == "ties":
+        return rng.integers(3, size=n) / 2
+    if law == "atoms":
+        return rng.integers(2, size=n) * 1.0
+    if law == "skew":
+        return rng.beta(0.4, 4.0, size=n)
+    return rng.random(n) if law == "uniform" else 0.9 + 0.1 * rng.random(n)

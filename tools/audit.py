@@ -1,0 +1,133 @@
+"""Attack every test, and write what was found to docs/audit.json.
+
+Run ``python -m tools.audit``. Cases that are stored with the same version and settings are kept, so
+that a run that was stopped goes on; ``--again`` runs them anew. ``python -m tools.guarantees``
+makes the table of docs/guarantees.md from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from privatest import __version__
+from privatest.audit import NAMES, Audited, Plan, audit
+from privatest.audit.cases import chosen
+
+STORE = Path(__file__).resolve().parent.parent / "docs" / "audit.json"
+# Where theorems are tight the lower bound has to come near epsilon: more draws.
+TIGHT = ("two-sample/mmd", "two-sample/ks", "paired/sign", "independence/hsic")
+TIGHT_DRAWS = 5
+_ABOUT = "written by python -m tools.audit"
+
+
+def summary(found: Audited, plan: Plan) -> dict[str, Any]:
+    """Return what is kept of a case: numbers, not the pairs."""
+    told = {finding.attack: finding for finding in found.findings}
+    steady = told["time"].numbers
+    return {
+        "function": found.function,
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "holds": found.holds,
+        "caught_by": list(found.caught_by),
+        "worst_ratio": found.number("ratio"),
+        "mechanism": found.number("mechanism"),
+        "pairs": found.number("pairs"),
+        "exact_loss": found.number("loss"),
+        "draws": found.number("runs", "draws"),
+        "runs": found.number("runs", "runs"),
+        "epsilon_at_least": found.epsilon_at_least,
+        "strange_values": found.number("values"),
+        "time_promised": steady["promised"],
+        "steps_ratio": max(steady["steps"].values()) / min(steady["steps"].values()),
+        "peak_ratio": max(steady["peak_bytes"].values()) / min(steady["peak_bytes"].values()),
+        "null_rejected": found.number("rejected"),
+        "null_runs": found.number("runs", "level"),
+        "null_allowed": found.number("allowed"),
+        "settings": {k: v for k, v in asdict(plan).items() if k != "attacks"},
+        "version": __version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+
+
+def run(name: str, plan: Plan, epsilon: float) -> dict[str, dict[str, Any]]:
+    """Audit one name."""
+    return {found.case: summary(found, plan) for found in audit(name, epsilon=epsilon, plan=plan)}
+
+
+def stored() -> dict[str, dict[str, Any]]:
+    """Return what is in docs/audit.json, by case."""
+    if not STORE.exists():
+        return {}
+    cases: dict[str, dict[str, Any]] = json.loads(STORE.read_text(encoding="utf-8"))["cases"]
+    return cases
+
+
+def store(cases: dict[str, dict[str, Any]]) -> None:
+    """Write it, in the order of the names."""
+    place = {name: number for number, name in enumerate(NAMES)}
+    ordered = sorted(cases, key=lambda case: (_place(case, place), case))
+    document = {"about": _ABOUT, "cases": {case: cases[case] for case in ordered}}
+    STORE.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _place(case: str, place: dict[str, int]) -> int:
+    return place.get(case, place.get(_name(case), len(place)))
+
+
+def _name(case: str) -> str:
+    return case.removesuffix(", private groups").removesuffix(", public groups")
+
+
+def _missing(names: list[str], plan: Plan, again: bool) -> Iterator[tuple[str, Plan]]:
+    known = {} if again else stored()
+    for name in names:
+        own = replace(plan, draws=TIGHT_DRAWS * plan.draws) if name in TIGHT else plan
+        settings = {k: v for k, v in asdict(own).items() if k != "attacks"}
+        same = [
+            entry["settings"] == settings and entry["version"] == __version__
+            for case, entry in known.items()
+            if name in (case, _name(case))
+        ]
+        if not same or not all(same):
+            yield name, own
+
+
+def main() -> None:
+    """Audit what is not stored yet, in as many processes as there are cores."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=[])
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    for option, default in (("pairs", 60), ("draws", 20_000), ("runs", 200), ("nulls", 20)):
+        parser.add_argument(f"--{option}", type=int, default=default)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start none after")
+    parser.add_argument("--again", action="store_true")
+    given = parser.parse_args()
+    plan = Plan(given.pairs, given.draws, given.runs, given.nulls)
+    left = list(_missing(chosen(given.names) if given.names else list(NAMES), plan, given.again))
+    begin, number = time.monotonic(), 0
+    for batch in (left[i : i + given.processes] for i in range(0, len(left), given.processes)):
+        if time.monotonic() - begin > given.seconds:
+            break
+        with ProcessPoolExecutor(given.processes) as pool:
+            waiting = {pool.submit(run, name, own, given.epsilon): name for name, own in batch}
+            for done in as_completed(waiting):
+                number += 1
+                cases = done.result()
+                store(stored() | cases)
+                words = ", ".join("holds" if c["holds"] else "BROKEN" for c in cases.values())
+                print(f"{number}/{len(left)} {waiting[done]}: {words}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
