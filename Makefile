@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage oldest mutate bench bench-scale docs clean help postgresql chromium r
+.PHONY: demo test quick check fix coverage oldest mutate audit bench bench-scale docs clean help postgresql chromium r
 
 VENV := .venv
 OLDEST := .venv-oldest
@@ -84,6 +84,9 @@ oldest: ## the quick tests with the oldest dependencies that pyproject.toml allo
 
 mutate: $(VENV)/.installed ## plant mistakes one at a time: does a test fail for each? (an hour)
 	$(BIN)/python scripts/mutate.py
+
+audit: $(VENV)/.installed ## attack every test; goes on where it stopped; writes docs/audit.json
+	$(BIN)/python -m tools.audit $(AUDIT)
 
 bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 	$(BIN)/python -m benchmarks

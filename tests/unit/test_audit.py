@@ -166,8 +166,8 @@ def test_exact_losses():
         return Meeting(mechanism, np.array(values, dtype=float), norm, (bound,), scale)
 
     def loss(mechanism: str, norm: Any, a: Any, b: Any, scale: float, delta: float = 0.0) -> float:
-        pair = ([met(mechanism, v, norm, 1.0, scale)] for v in (a, b))
-        return exact_loss(*pair, delta)
+        first, second = ([met(mechanism, v, norm, 1.0, scale)] for v in (a, b))
+        return exact_loss(first, second, delta)
 
     assert loss("laplace", "absolute", [0.0], [1.0], 2.0) == 0.5
     assert loss("Tulap", "absolute", [0.0], [1.0], 2.0) == 0.5

@@ -17,7 +17,7 @@ from privatest.audit.permutation_law import Statistics, decision_loss, log_mass,
 from privatest.core.privacy import gaussian_delta
 from privatest.core.witness import Meeting
 from privatest.mechanisms.one_draw import any_rejects
-from privatest.mechanisms.permutation import PVALUE_GRID, on_steps, smoothed_decision
+from privatest.mechanisms.permutation import PVALUE_GRID, Release, on_steps, smoothed_decision
 from privatest.mechanisms.subsample import COIN
 
 __all__ = ["exact_loss"]
@@ -88,7 +88,7 @@ def _steps(meeting: Meeting) -> Statistics:
     call = meeting.call
     if call is None:
         raise AssertionError("a mechanism has a call")
-    release = "decision" if call.function is smoothed_decision else "pvalue"
+    release: Release = "decision" if call.function is smoothed_decision else "pvalue"
     budget, sensitivity = call.arguments["budget"], call.arguments["sensitivity"]
     points, _ = on_steps(meeting.values, sensitivity, budget.pure_epsilon, release)
     return Statistics.from_list(np.array(points, dtype=np.float64))

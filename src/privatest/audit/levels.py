@@ -101,7 +101,8 @@ def _too_many(rejected: int, runs: int, allowed: float, alarm: float) -> bool:
 def _cells(case: Case, null: str) -> Iterator[Cell]:
     """Return the grid: each law with sizes and budgets that take turns."""
     sizes = (case.rows, case.rows + 41) if case.rows > 40 else (4, 10, 40)
-    budgets, laws = (0.01, 0.3, 1.0, 20.0), _SYMMETRIC if null == "centred" else _LAWS
+    budgets = (0.01, 0.3, 1.0, 20.0)
+    laws: tuple[str, ...] = _SYMMETRIC if null == "centred" else _LAWS
     if null in ("uniform", "coin", "given"):
         laws = ("uniform",)
     for number in range(max(len(laws), 6)):

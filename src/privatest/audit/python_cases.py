@@ -70,7 +70,7 @@ def _read(table: pa.Table, schema: Schema, *names: str) -> dict[str, Any]:
     return {"x": table.select(list(names)), "bounds": schema.select(list(names))}
 
 
-def _spent(budget: tuple[float, float]) -> dict[str, float]:
+def _spent(budget: tuple[float, float]) -> dict[str, Any]:
     return {"epsilon": budget[0], "delta": budget[1]}
 
 
@@ -135,13 +135,12 @@ def _custom(
 
     first = np.array(table.column("arm").to_pylist()) == "a"
     x = schema.select(["x"]).encode(table.select(["x"]))[:, 0]  # on [0, 1]
-    options: dict[str, Any] = {"privatization": how}
+    options: dict[str, Any] = {"privatization": how, **_spent(budget)}
     return permutation_test(
         (x[first], x[~first]),
         _mean_difference,
         sensitivity=1.0 / min(first.sum(), (~first).sum()),
         bounds=(0.0, 1.0),
-        **_spent(budget),
         n_permutations=19,
         rng=rng,
         noise=noise,
