@@ -21,8 +21,12 @@ endif
 demo: $(VENV)/.core ## compare two groups of real people privately (installs the core only)
 	@$(BIN)/privatest demo
 
+# A file's tests stay together as long as possible, so that services and clusters start once; who is
+# done first takes over from the other.
+PARALLEL := -n 2 --dist worksteal
+
 test: check postgresql chromium r ## everything: the checks, then all tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest $(PARALLEL)
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src
@@ -30,7 +34,7 @@ quick: $(VENV)/.installed ## style, types and unit tests, in about a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 $(QUICK) tests/test_architecture.py
+	$(BIN)/pytest $(PARALLEL) $(QUICK) tests/test_architecture.py
 
 # The tests start a PostgreSQL of their own; without one its tests are skipped (in CI they fail).
 postgresql:
@@ -73,14 +77,14 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 
 # Without the slow ones: most of them watch other processes, which it does not see.
 coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
-	$(BIN)/pytest -q -n 2 -m "not slow" --cov --cov-report=term --cov-report=html
+	$(BIN)/pytest -q $(PARALLEL) -m "not slow" --cov --cov-report=term --cov-report=html
 
 oldest: ## the quick tests with the oldest dependencies that pyproject.toml allows
 	@test -n "$(PYTHON)" || { echo "privatest needs Python 3.11 or newer; none was found." >&2; exit 1; }
 	rm -rf $(OLDEST) && $(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check uv
 	$(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[dev]"
-	$(OLDEST)/bin/pytest -n 2 $(QUICK)
+	$(OLDEST)/bin/pytest $(PARALLEL) $(QUICK)
 
 mutate: $(VENV)/.installed ## plant mistakes one at a time: does a test fail for each? (an hour)
 	$(BIN)/python scripts/mutate.py

@@ -40,13 +40,13 @@ def into_ball(rows, radius=1.0):
 
 
 def into_pair(rows, spread, radius=1.0):
-    """Two vectors of the ball, moved together until they are ``spread`` apart."""
-    first, second = into_ball(rows, radius)
-    distance = np.linalg.norm(first - second)
-    if distance > spread:
-        middle = (first + second) / 2
-        first, second = (middle + (end - middle) * spread / distance for end in (first, second))
-    return first, second
+    """Two vectors of the ball, moved together until they are ``spread`` apart; or many such."""
+    ends = into_ball(rows, radius)
+    first, second = ends[..., 0, :], ends[..., 1, :]
+    distance = np.linalg.norm(first - second, axis=-1, keepdims=True)
+    share = np.minimum(spread / np.maximum(distance, 1e-300), 1.0)
+    middle = (first + second) / 2
+    return middle + (first - middle) * share, middle + (second - middle) * share
 
 
 # --- features --------------------------------------------------------------------------------
@@ -109,9 +109,11 @@ def test_rounding_of_characteristic_features(columns, bandwidth, speed):
 
 
 def moved(pair, alpha, beta):
-    (a, b) = pair
-    square = np.sum((np.outer(a, a) - np.outer(b, b)) ** 2)
-    return math.sqrt(alpha**2 * np.sum((a - b) ** 2) + beta**2 * square)
+    """How far joint moments move, for each of many pairs."""
+    squares = [end[..., :, None] * end[..., None, :] for end in pair]
+    first = np.sum((pair[0] - pair[1]) ** 2, axis=-1)
+    second = np.sum((squares[0] - squares[1]) ** 2, axis=(-2, -1))
+    return np.sqrt(alpha**2 * first + beta**2 * second)
 
 
 @pytest.mark.parametrize("spread", SPREADS)
@@ -120,19 +122,20 @@ def moved(pair, alpha, beta):
 def test_joint_sensitivity_holds_and_is_attained(spread, beta, radius):
     rng = np.random.default_rng(2)
     bound = joint_sensitivity(1.0, beta, radius=radius, spread=radius * spread)
-    best = 0.0
-    for _ in range(3000):
-        pair = into_pair(4 * rng.normal(size=(2, 3)), radius * spread, radius)
-        best = max(best, moved(pair, 1.0, beta))
+    pairs = into_pair(4 * rng.normal(size=(3000, 2, 3)), radius * spread, radius)
     # on the sphere, or one behind the other, at every distance
-    for distance in np.linspace(0, radius * spread, 400)[1:]:
-        half = distance / 2
-        height = math.sqrt(max(radius**2 - half**2, 0.0))
-        on_sphere = np.array([[height, half], [height, -half]])
-        in_line = np.array([[radius, 0.0], [radius - distance, 0.0]])
-        best = max(best, moved(on_sphere, 1.0, beta), moved(in_line, 1.0, beta))
+    distance = np.linspace(0, radius * spread, 400)[1:]
+    half, zero, end = distance / 2, np.zeros(399), np.full(399, radius)
+    height = np.sqrt(np.maximum(radius**2 - half**2, 0.0))
+    on_sphere = np.stack([height, half], axis=-1), np.stack([height, -half], axis=-1)
+    in_line = np.stack([end, zero], axis=-1), np.stack([radius - distance, zero], axis=-1)
+    best = max(moved(each, 1.0, beta).max() for each in (pairs, on_sphere, in_line))
     assert best <= bound * (1 + 1e-9)
     assert best >= 0.9999 * bound
+
+
+def squares(samples):
+    return np.swapaxes(samples, -1, -2) @ samples
 
 
 @pytest.mark.parametrize(("n", "m"), [(3, 3), (2, 7), (9, 4)])
@@ -142,24 +145,21 @@ def test_difference_sensitivity(n, m, spread):
     bound = difference_sensitivity(n, m, radius=1.0, spread=spread, balance=0.8)
     both = difference_sensitivity(n, m, radius=1.0, spread=spread, balance=0.8, adjacency="both")
 
-    def released(x, y):
-        total = n + m
-        second = (m * x.T @ x / n + n * y.T @ y / m) / total
-        pooled = np.vstack([x, y]).mean(axis=0)
-        return np.concatenate([x.mean(axis=0) - y.mean(axis=0), pooled / 2, svec(second) / 0.8])
+    def released(x, y):  # of each of many pairs of samples
+        second = (m * squares(x) / n + n * squares(y) / m) / (n + m)
+        pooled = np.concatenate([x, y], axis=1).mean(axis=1)
+        means = x.mean(axis=1) - y.mean(axis=1)
+        return np.concatenate([means, pooled / 2, svec(second) / 0.8], axis=-1)
 
-    best = best_both = 0.0
-    for trial in range(1500):
-        rows = into_ball(3 * rng.normal(size=(n + m, 2)))
-        x, y = rows[:n], rows[n:]
-        pairs = [into_pair(5 * rng.normal(size=(2, 2)), spread) for _ in range(2)]
-        x[0], y[0] = pairs[0][0], pairs[1][0]
-        base = released(x, y)
-        other_x, other_y = x.copy(), y.copy()
-        other_x[0], other_y[0] = pairs[0][1], pairs[1][1]
-        one = released(other_x, y) if trial % 2 else released(x, other_y)
-        best = max(best, float(np.linalg.norm(one - base)))
-        best_both = max(best_both, float(np.linalg.norm(released(other_x, other_y) - base)))
+    rows = into_ball(3 * rng.normal(size=(1500, n + m, 2)))
+    x, y = rows[:, :n].copy(), rows[:, n:].copy()
+    other_x, other_y = x.copy(), y.copy()
+    for sample, other in ((x, other_x), (y, other_y)):
+        sample[:, 0], other[:, 0] = into_pair(5 * rng.normal(size=(1500, 2, 2)), spread)
+    base = released(x, y)
+    moves = [released(*other) - base for other in ((other_x, y), (x, other_y), (other_x, other_y))]
+    *one, best_both = (np.linalg.norm(move, axis=-1).max() for move in moves)
+    best = max(one)
     assert 0.9 * bound < best <= bound * (1 + 1e-9)
     assert 0.6 * both < best_both <= both * (1 + 1e-9)
 
