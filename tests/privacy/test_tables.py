@@ -176,7 +176,7 @@ def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
             lambda size, sens, budget, _: additive.gaussian_noise_scale(size, sens, budget),
         )
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
-    found = audit(seen(SimulatedNoise(1)), first, second, runs=1500, delta=DELTA, error=PLANTED)
+    found = audit(seen(SimulatedNoise(1)), first, second, runs=700, delta=DELTA, error=PLANTED)
     assert found > EPSILON
 
 
