@@ -20,6 +20,7 @@ from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import symmetry_law, wilcoxon_law
 from privatest.mechanisms.lattice import lattice_outcome
+from privatest.statistics.far_statistics import are_far, far_signed_rank, far_symmetry
 from privatest.statistics.ranks import (
     Symmetry,
     sign_balance,
@@ -100,12 +101,11 @@ def symmetry_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("statistic", statistic, ("ks", "kuiper"))
     source = noise_source(noise)
-    differences, sample = _differences(x, y, bounds)
+    sample = _difference_rows(x, y, bounds)
     n = len(sample)
-    labels, coins = source.permutation(n), secret_coins(source, n)
     name = "Kolmogorov–Smirnov" if statistic == "ks" else "Kuiper"
     return lattice_outcome(
-        symmetry(np.sort(differences), statistic, labels, coins),  # for speed: any order would do
+        _symmetry(sample, statistic, source),
         symmetry_law(n, statistic),
         width=symmetry_width() * sample.rows_per_person,
         budget=budget,
@@ -230,12 +230,11 @@ def wilcoxon(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
-    differences, sample = _differences(x, y, bounds)
+    sample = _difference_rows(x, y, bounds)
     n = len(sample)
-    labels, coins = source.permutation(n), secret_coins(source, n)
     method = "Wilcoxon signed-rank test for paired data"
     return lattice_outcome(
-        signed_rank(differences, labels, coins),
+        _signed_rank(sample, source),
         wilcoxon_law(n),
         width=signed_rank_width(n) * sample.rows_per_person,
         step=4,
@@ -281,10 +280,21 @@ def _facts(
     }
 
 
-def _differences(x: Any, y: Any, bounds: Bounds) -> tuple[NDArray[np.float64], Sample]:
-    """Read differences into memory."""
-    sample = _difference_rows(x, y, bounds)
-    return sample.values, sample
+def _symmetry(differences: Sample, statistic: Symmetry, noise: NoiseSource) -> int:
+    """Return n times the distance, ties in a secret order and zeros with secret signs."""
+    n = len(differences)
+    if are_far(n):
+        return far_symmetry(differences, statistic, noise)
+    values = np.sort(differences.values)  # for speed: any order would do
+    return symmetry(values, statistic, noise.permutation(n), secret_coins(noise, n))
+
+
+def _signed_rank(differences: Sample, noise: NoiseSource) -> int:
+    """Return 2W, ties in a secret order and zeros with secret signs."""
+    n = len(differences)
+    if are_far(n):
+        return far_signed_rank(differences, noise)
+    return signed_rank(differences.values, noise.permutation(n), secret_coins(noise, n))
 
 
 def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:

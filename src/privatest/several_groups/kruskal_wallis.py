@@ -15,10 +15,12 @@ from privatest.core.validation import Rng, integer_at_least, number, public_gene
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
+from privatest.data.samples import Sample
 from privatest.laws.law import Law, simulated_law
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.several_groups.rank_sums import by_blocks, null_rank_sums
+from privatest.statistics.far_statistics import are_far, far_kruskal_wallis
 from privatest.statistics.ranks import kruskal_wallis, kruskal_wallis_width
 from privatest.two_sample.common import NULL_HYPOTHESIS
 from privatest.two_sample.ranks import BY_SIZES, PublicGroups, group_facts, read_groups
@@ -114,7 +116,7 @@ def kruskal(
     fast = by_blocks(sizes)
     count = n_resamples or (9_999 if fast else min(9_999, max(999, _SIMULATED_RANKS // total)))
     return lattice_outcome(
-        kruskal_wallis([sample.values for sample in ranked], source.permutation(total)),
+        _statistic(ranked, source),
         _law(sizes, count, generator),
         width=kruskal_wallis_width(sizes, chosen) * ranked[0].rows_per_person,
         step=2,
@@ -131,6 +133,14 @@ def kruskal(
         ),
         unit=1 / _published(total),
     )
+
+
+def _statistic(samples: Sequence[Sample], noise: NoiseSource) -> int:
+    """Return the sum over groups, ties in a secret order."""
+    total = sum(map(len, samples))
+    if are_far(total):
+        return far_kruskal_wallis(samples, noise)
+    return kruskal_wallis([sample.values for sample in samples], noise.permutation(total))
 
 
 def _published(total: int) -> float:

@@ -22,6 +22,7 @@ from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.statistics.far_statistics import are_far, far_mann_whitney, far_median_balance
 from privatest.statistics.private_ranks import permuted_ranks, private_ranks_sensitivity
 from privatest.statistics.ranks import (
     mann_whitney,
@@ -175,7 +176,7 @@ def mannwhitneyu(
     samples = read_groups(data, bounds, adjacency)
     n, m = map(len, samples)
     return lattice_outcome(
-        mann_whitney(*_ordered(samples), source.permutation(n + m)),
+        _mann_whitney(samples, source),
         mann_whitney_law(n, m),
         width=mann_whitney_width(n, m, adjacency) * samples[0].rows_per_person,
         step=2,
@@ -193,6 +194,22 @@ def mannwhitneyu(
         unit=2,
         offset=n * m,
     )
+
+
+def _mann_whitney(samples: Sequence[Sample], noise: NoiseSource) -> int:
+    """Return 2U - nm, ties in a secret order."""
+    total = sum(map(len, samples))
+    if are_far(total):
+        return far_mann_whitney(samples[0], samples[1], noise)
+    return mann_whitney(*_ordered(samples), noise.permutation(total))
+
+
+def _median_balance(samples: Sequence[Sample], noise: NoiseSource) -> int:
+    """Return how many of x are above the median, ties in a secret order."""
+    total = sum(map(len, samples))
+    if are_far(total):
+        return far_median_balance(samples[0], samples[1], noise)
+    return median_balance(*_ordered(samples), noise.permutation(total))
 
 
 def _ordered(samples: Sequence[Sample]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -301,7 +318,7 @@ def median_test(
     samples = read_groups(data, bounds, chosen)
     n, m = map(len, samples)
     return lattice_outcome(
-        median_balance(*_ordered(samples), source.permutation(n + m)),
+        _median_balance(samples, source),
         hypergeometric_law(n, m),
         width=median_width(n, m, chosen) * samples[0].rows_per_person,
         step=n + m,
