@@ -326,6 +326,18 @@ def test_a_corrupt_row_group(tmp_path):
     assert "d.parquet cannot be read" in refused(scan, path)
 
 
+def test_a_value_that_changed_on_disk_is_found_by_its_checksum(tmp_path):
+    """It decodes well: nothing but a checksum can tell."""
+    path = tmp_path / "d.parquet"
+    plain = {"compression": "none", "use_dictionary": False, "row_group_size": 170}
+    pq.write_table(ALL, path, write_page_checksum=True, **plain)
+    content = bytearray(path.read_bytes())
+    group = pq.ParquetFile(path).metadata.row_group(1).column(0)
+    content[group.data_page_offset + group.total_compressed_size - 5] ^= 1
+    path.write_bytes(content)
+    assert refused(read, scan(path)).startswith("row group 1 of d.parquet cannot be read")
+
+
 @pytest.mark.parametrize("change", ["gone", "longer", "touched"])
 def test_a_file_that_changed(change, tmp_path):
     source = scan(write_parquet(tmp_path))

@@ -192,7 +192,7 @@ def refusing(name: str, fault: str) -> Iterator[None]:
 def _parquet_file(file: Path) -> Any:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    return pq.ParquetFile(file)
+    return pq.ParquetFile(file, page_checksum_verification=True)
 
 
 def _read_parquet(file: Path, wanted: Sequence[str]) -> pa.Table:

@@ -138,6 +138,7 @@ def _parquet(file: File, footer: Any = None, texts: Sequence[str] = ()) -> Any:
 
     return pq.ParquetFile(
         file.open(),
+        page_checksum_verification=True,  # where a file has them: a wrong value may decode well
         metadata=footer,
         read_dictionary=texts,  # each text once: a category is looked up once, not in each row
         pre_buffer=not file.local,  # from a distance many small reads are slow
