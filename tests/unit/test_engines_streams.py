@@ -162,6 +162,42 @@ TESTS: dict[str, Any] = {
     "total variation": lambda d, n: pt.ipm_test(
         d("g"), d("g", start=HALF), bounds=GROUP, distance="total-variation", noise=n, **OWN
     ),
+    "Wasserstein": lambda d, n: pt.ipm_test(
+        d("u"), d("u", start=HALF), bounds=BOX, distance="wasserstein", noise=n, **OWN
+    ),
+    "Kolmogorov": lambda d, n: pt.ipm_test(
+        d("w"), d("w", start=HALF), bounds=BOX, distance="kolmogorov", noise=n, **OWN
+    ),
+    "Wasserstein, private groups": lambda d, n: pt.ipm_test(
+        d("u"),
+        d("u", start=HALF),
+        bounds=BOX,
+        distance="wasserstein",
+        adjacency="row",
+        relabel="swap",
+        noise=n,
+        **OWN,
+    ),
+    "means, private groups": lambda d, n: pt.ipm_test(
+        d("u", "v"),
+        d("u", "v", start=HALF),
+        bounds=BOX,
+        distance="mean",
+        adjacency="row",
+        relabel="swap",
+        noise=n,
+        **OWN,
+    ),
+    "ks, private groups": lambda d, n: pt.ks_2samp(  # so small an epsilon that labels are swapped
+        d("w"),
+        d("w", start=HALF),
+        bounds=BOX,
+        grid=64,
+        adjacency="row",
+        noise=n,
+        rng=0,
+        epsilon=0.01,
+    ),
     "share": lambda d, n: pt.share(
         d("u", "v"), bounds=BOX, epsilon=1.0, delta=1e-6, locations=4, noise=n
     ),

@@ -23,7 +23,7 @@ from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES
 from privatest.laws.ranks import mann_whitney_law, wilcoxon_law
 from privatest.noise import SimulatedNoise
-from privatest.paired.signed import _differences as read_pairs
+from privatest.paired.signed import _difference_rows as read_pairs
 from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
 from privatest.several_groups.kruskal_wallis import kruskal
 from privatest.statistics.ranks import mann_whitney, signed_rank, signed_rank_width
@@ -182,7 +182,7 @@ WIDTHS = [((0, 9), (0, 12)), ((0, 77), (-1e3, 1e5)), ((-1, 9.7), (-1 / 3, 1e-300
 
 def pairs_of(x, y, low_high_x, low_high_y, **tables):
     schema = Schema.from_bounds({"x": low_high_x, "y": low_high_y}, **tables)
-    return read_pairs(x, y, schema)[0]
+    return read_pairs(x, y, schema).values
 
 
 @pytest.mark.parametrize("test", [symmetry_test, sign_test, wilcoxon])
@@ -234,11 +234,11 @@ def test_bounds_of_pairs_go_by_name():
     frame = pd.DataFrame({"before": [1.0, 20.0], "after": [15.0, 3.0]})
     bounds = {"before": (0, 5), "after": (0, 10)}
     for description in (bounds, Schema.from_bounds(bounds)):
-        found = read_pairs(frame["after"], frame["before"], description)[0]
+        found = read_pairs(frame["after"], frame["before"], description).values
         assert found.tolist() == [9.0, -2.0]
-        found = read_pairs(frame[["after"]], frame[["before"]], description)[0]
+        found = read_pairs(frame[["after"]], frame[["before"]], description).values
         assert found.tolist() == [9.0, -2.0]
-    assert read_pairs(frame["after"], None, {"after": (0, 10)})[0].tolist() == [10, 3]
+    assert read_pairs(frame["after"], None, {"after": (0, 10)}).values.tolist() == [10, 3]
     with pytest.raises(ParameterError, match="names of x and y"):
         read_pairs(frame["after"].to_numpy(), frame["before"].to_numpy(), bounds)
     with pytest.raises(ParameterError, match="not for plain arrays"):

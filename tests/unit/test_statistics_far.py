@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import privatest as pt
 from privatest.core.steady import steady
 from privatest.data.samples import Sample
+from privatest.engines import summaries
 from privatest.noise import SimulatedNoise
 from privatest.statistics import far_statistics, value_cells, value_order
-from privatest.statistics.ecdf import two_sample
+from privatest.statistics.ecdf import Side, TwoSampleStatistic, two_sample
 from privatest.statistics.far_statistics import (
     far_kruskal_wallis,
     far_mann_whitney,
@@ -34,12 +35,15 @@ from privatest.statistics.ranks import (
 from privatest.statistics.value_cells import keys_of
 from privatest.statistics.value_order import tied_groups
 
-DISTANCES = [
+DISTANCES: list[tuple[TwoSampleStatistic, Side]] = [
     ("ks", "two-sided"),
     ("ks", "greater"),
     ("ks", "less"),
     ("kuiper", "two-sided"),
 ]
+
+
+SYMMETRIES: tuple[TwoSampleStatistic, ...] = ("ks", "kuiper")
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +57,18 @@ def small_slices(monkeypatch):
 
 def sample(values) -> Sample:
     return Sample(np.asarray(values, dtype=np.float64)[:, None], None)
+
+
+def counted_passes(monkeypatch) -> list[int]:
+    """A list that grows by the number of samples that a pass goes through."""
+    passes: list[int] = []
+
+    def counting(*asked):
+        passes.append(len(asked))
+        return summaries.summarise(*asked)
+
+    monkeypatch.setattr(value_cells, "summarise", counting)
+    return passes
 
 
 def noise(seed=0):
@@ -83,10 +99,8 @@ def test_without_ties_they_are_those_of_sorted_rows(seed):
     assert found == kruskal_wallis([x, y, z], np.arange(n + m + k))
     coins = np.ones(n, dtype=np.bool_)
     assert far_signed_rank(sample(x), noise()) == signed_rank(x, np.arange(n), coins)
-    for statistic in ("ks", "kuiper"):
-        assert far_symmetry(sample(x), statistic, noise()) == symmetry(
-            x, statistic, np.arange(n), coins
-        )
+    for walk in SYMMETRIES:
+        assert far_symmetry(sample(x), walk, noise()) == symmetry(x, walk, np.arange(n), coins)
 
 
 X, Y = np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 2.0, -0.0])
@@ -141,7 +155,7 @@ def test_ties_have_the_law_of_all_labels_and_coins(name, rows, monkeypatch):
 
     monkeypatch.setattr(value_order, "SLICE_ROWS", rows)
     far, exact, size, zeros = TIED[name]
-    law = Counter()
+    law: Counter[int] = Counter()
     for labels in permutations(range(size)):
         for code in range(2**zeros):
             coins = np.array([bool(code >> place & 1) for place in range(zeros)] + [True] * size)
@@ -177,11 +191,7 @@ def test_keys_have_the_order_of_the_values(values):
 def test_a_sample_that_is_a_copy_takes_as_many_passes_as_there_are_slices(monkeypatch):
     """All cells stay open to the end: every one holds a tie whose order decides."""
     (x,) = distinct(1, 400)
-    passes = []
-    summarise = value_cells.summarise
-    monkeypatch.setattr(
-        value_cells, "summarise", lambda *asked: (passes.append(1), summarise(*asked))[1]
-    )
+    passes = counted_passes(monkeypatch)
     assert far_two_sample(sample(x), sample(x), "ks", noise(), "two-sided") == 400
     assert len(passes) < 200
 
@@ -204,12 +214,8 @@ def test_public_tests_use_them_for_many_rows_unless_time_must_not_tell(name, mon
     module, test = PUBLIC[name]
     x, y = distinct(7, 200, 260)
     # the integer that noise would be added to
-    monkeypatch.setattr(f"privatest.{module}.lattice_outcome", lambda statistic, *_, **__: statistic)
-    exact, passes = test(x, y), []
-    summarise = value_cells.summarise
-    monkeypatch.setattr(
-        value_cells, "summarise", lambda *asked: (passes.append(1), summarise(*asked))[1]
-    )
+    monkeypatch.setattr(f"privatest.{module}.lattice_outcome", lambda found, *_, **__: found)
+    exact, passes = test(x, y), counted_passes(monkeypatch)
     assert test(x, y) == exact
     assert not passes
     monkeypatch.setattr(value_order, "HELD_ROWS", 100)

@@ -27,6 +27,7 @@ __all__ = [
     "cut_cells",
     "from_extremes",
     "permuted_bins_cells",
+    "permuted_tables",
     "rank_cells",
 ]
 
@@ -235,11 +236,16 @@ def permuted_bins_cells(
     as x. One pass counts rows by bin and cell; the rest does not grow with the rows.
     """
     found, errors = [], []
-    chosen = membership.astype(np.float64)
     for line in lines:
-        table = bin_sums(line, edges)
-        of_x = line.heights(chosen @ table[:-2] + table[-2])
-        of_y = line.heights(table.sum(axis=0)) - of_x
-        found.append(line.distance(of_x / n - of_y / m))
+        found.append(permuted_tables(line, bin_sums(line, edges), membership, n, m))
         errors.append(line.rounding)
     return np.mean(found, axis=0)[None, :], np.array([max(errors)])
+
+
+def permuted_tables(
+    line: PlacedLine, table: Sums, membership: NDArray[np.bool_], n: int, m: int
+) -> Floats:
+    """Return the distance for each weighting, from counts by bin and cell."""
+    of_x = line.heights(membership.astype(np.float64) @ table[:-2] + table[-2])
+    of_y = line.heights(table.sum(axis=0)) - of_x
+    return line.distance(of_x / n - of_y / m)

@@ -80,6 +80,15 @@ class CellMetric:
         reach = float(np.abs(self.metric.directions).sum(axis=0).mean())
         return self.metric.diameter + 2 * reach / (self.cells * FINE_STEPS)
 
+    @property
+    def is_line(self) -> bool:
+        """Whether there is one line."""
+        return len(self.metric.directions.T) == 1
+
+    def line(self, rows: Floats) -> PlacedLine:
+        """Place rows on the first line."""
+        return next(self.lines(rows))
+
     def lines(self, rows: Floats) -> Iterator[PlacedLine]:
         """Place rows of the unit box on each line, one line at a time."""
         for direction in self.metric.directions.T:

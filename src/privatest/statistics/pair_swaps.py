@@ -37,12 +37,14 @@ from privatest.statistics.ipm import LineMetric
 
 __all__ = [
     "SWAP_BINS",
+    "pair_bin_sizes",
     "pair_swaps_sensitivity",
     "permuted_swaps_cells",
     "permuted_swaps_exact",
     "permuted_swaps_features",
     "permuted_swaps_line",
     "permuted_swaps_streamed",
+    "swap_signs",
 ]
 
 SWAP_BINS = 512  # bins of pairs, which are swapped together

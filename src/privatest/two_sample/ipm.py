@@ -19,6 +19,7 @@ from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
 from privatest.data.samples import TwoSamples, encode_samples
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.statistics.bin_sums import binned_samples
+from privatest.statistics.binned_cells import permuted_bins_pass, permuted_swaps_pass
 from privatest.statistics.bins import BinLayout, rows_per_bin, two_sample_bins
 from privatest.statistics.cells import permuted_bins_cells
 from privatest.statistics.ipm import (
@@ -35,8 +36,8 @@ from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_sums
 from privatest.statistics.pair_swaps import (
     pair_swaps_sensitivity,
     permuted_swaps_cells,
-    permuted_swaps_features,
     permuted_swaps_line,
+    permuted_swaps_streamed,
 )
 from privatest.statistics.private_groups import (
     permuted_groups_cells,
@@ -216,8 +217,9 @@ def ipm_test(
         parameters["relabel"] = "swap" if swap else "permute"
         bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
         sensitivity = bound(chosen.diameter, n + m)
-        rows, labels = labelled_rows(samples.x.rows, samples.y.rows, source)
-        values, errors = _private_groups(rows, labels, chosen, n_permutations, generator, swap=swap)
+        values, errors = _private_groups(
+            samples, chosen, n_permutations, generator, source, swap=swap
+        )
     else:
         sensitivity = mmd_sensitivity(chosen.diameter, n, m, adjacency)
         values, errors = _public_groups(samples, chosen, n_permutations, generator, source)
@@ -281,6 +283,8 @@ def _public_groups(
         layout = BinLayout(n, m, rows_per_bin(n, m, None, _MAX_BINS))
         sums, _ = binned_samples(samples, layout, chosen, noise, pairs=False)
         return permuted_mmd_sums(sums, layout, layout.membership(n_permutations, rng), chosen)
+    if isinstance(chosen, CellMetric) and chosen.is_line:
+        return permuted_bins_pass(samples, chosen.line, _CELL_BINS, n_permutations, rng, noise)
     x, y = samples.x.rows, samples.y.rows
     orders = samples.secret_orders(noise, paired=False)
     most = _CELL_BINS if isinstance(chosen, CellMetric) else _MAX_BINS
@@ -299,17 +303,24 @@ def _public_groups(
 
 
 def _private_groups(
-    rows: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    samples: TwoSamples,
     chosen: Metric,
     n_permutations: int,
     rng: np.random.Generator,
+    noise: NoiseSource,
     *,
     swap: bool,
 ) -> Values:
+    if swap and isinstance(chosen, LinearMetric):  # one pass
+        values, errors, _ = permuted_swaps_streamed(
+            samples, chosen, n_permutations, rng, noise, pairs=False
+        )
+        return values, errors
+    if swap and isinstance(chosen, CellMetric) and chosen.is_line:
+        return permuted_swaps_pass(samples, chosen.line, n_permutations, rng, noise)
+    rows, labels = labelled_rows(samples.x.rows, samples.y.rows, noise)
     if isinstance(chosen, LinearMetric):
-        permuted = permuted_swaps_features if swap else permuted_groups_features
-        return permuted(rows, labels, chosen, n_permutations, rng)
+        return permuted_groups_features(rows, labels, chosen, n_permutations, rng)
     if isinstance(chosen, CellMetric):
         permuted_cells = permuted_swaps_cells if swap else permuted_groups_cells
         return permuted_cells(chosen.lines(rows), labels, n_permutations, rng)

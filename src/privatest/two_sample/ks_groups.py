@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,13 @@ from privatest.core.results import Outcome
 from privatest.data.samples import TwoSamples
 from privatest.laws.law import Alternative
 from privatest.mechanisms.permutation import permutation_result
-from privatest.statistics.cells import LineKind, cut_cells, rank_cells
+from privatest.statistics.binned_cells import permuted_swaps_pass
+from privatest.statistics.cells import LineKind, PlacedLine, cut_cells, rank_cells
 from privatest.statistics.ecdf import TwoSampleStatistic
 from privatest.statistics.ipm import LineMetric
 from privatest.statistics.line_cells import EXACT_ROWS, RANK_CELLS, rank_cells_sensitivity
 from privatest.statistics.pair_swaps import (
     pair_swaps_sensitivity,
-    permuted_swaps_cells,
     permuted_swaps_line,
 )
 from privatest.statistics.private_groups import (
@@ -54,8 +55,7 @@ def private_groups_ks(
     ``cuts`` are public cut points. Without them values are compared at all of them, or at ranks
     where that would take long, unless it is to be ``exact``.
     """
-    rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
-    total, persons = len(rows), samples.rows_per_person
+    total, persons = len(samples.x) + len(samples.y), samples.rows_per_person
     swap = swaps_labels("auto", total, persons, common["budget"].pure_epsilon, "pvalue")
     parameters = common["facts"]["parameters"]
     parameters |= {"n_permutations": n_permutations, "relabel": "swap" if swap else "permute"}
@@ -63,13 +63,22 @@ def private_groups_ks(
     ranked = cuts is None and not exact and not swap and total > EXACT_ROWS
     if ranked:
         parameters["rank_cells"] = RANK_CELLS
-    sensitivity, values, errors = _statistics(
-        rows[:, 0], labels, kind, cuts, n_permutations, rng, swap=swap, ranked=ranked
-    )
+    if swap and cuts is not None:  # one pass
+        sensitivity, place = pair_swaps_sensitivity(1.0, total), partial(_cut, cuts, kind)
+        values, errors = permuted_swaps_pass(samples, place, n_permutations, rng, common["noise"])
+    else:
+        rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
+        sensitivity, values, errors = _statistics(
+            rows[:, 0], labels, kind, cuts, n_permutations, rng, swap=swap, ranked=ranked
+        )
     bound = (sensitivity * persons).widened(float(errors[0]))
     result = permutation_result(values[0], sensitivity=bound, release="pvalue", **common)
     assert isinstance(result, Outcome)  # what release="pvalue" gives
     return result
+
+
+def _cut(cuts: Floats, kind: LineKind, rows: Floats) -> PlacedLine:
+    return cut_cells(rows[:, 0], cuts, kind)
 
 
 def _statistics(
@@ -91,8 +100,8 @@ def _statistics(
         found = permuted_groups_cells([cells], labels, *more)
         return rank_cells_sensitivity(kind, len(line)), *found
     if cuts is not None:
-        permuted_cells = permuted_swaps_cells if swap else permuted_groups_cells
-        return sensitivity, *permuted_cells([cut_cells(line, cuts, kind)], labels, *more)
+        cells = cut_cells(line, cuts, kind)
+        return sensitivity, *permuted_groups_cells([cells], labels, *more)
     # ranks have the same order and the same ties as the values, and cannot overflow
     _, ranks = np.unique(line, return_inverse=True)
     metric = LineMetric(np.ones((1, 1)), kind, 1.0)
