@@ -25,7 +25,7 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.source import Source, Workers
 from privatest.engines import cluster
 from privatest.questions import METHODS, Request, prepare
-from privatest.statistics import value_order
+from privatest.statistics import value_cells, value_order
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore:cryptography is not installed")
@@ -157,6 +157,7 @@ def test_answers_do_not_depend_on_who_reads(
     if method in BY_PASSES:
         monkeypatch.setattr(value_order, "HELD_ROWS", 1_000)
         monkeypatch.setattr(value_order, "SLICE_ROWS", 5_000)
+        monkeypatch.setattr(value_cells, "CELLS", 1 << 12)
     expected = from_memory(question, method, group, count)
     for workers in (Workers(threads=2), Workers("dask", threads=2)):
         streamed = source(files, count, cuts, batch, workers)
