@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from privatest.core.secret_order import secret_pair_bins
-from privatest.data.domain import Domain
 from privatest.data.samples import Sample, TwoSamples
 from privatest.noise import SimulatedNoise
 from privatest.statistics.binned_cells import permuted_bins_pass, permuted_swaps_pass
 from privatest.statistics.cells import LineKind, PlacedLine, cut_cells
-from privatest.statistics.ipm import metric
+from privatest.statistics.ipm import LineMetric
 from privatest.statistics.line_cells import cell_metric
 from privatest.statistics.pair_swaps import pair_bin_sizes
 
 CUTS = np.arange(1, 16) / 16
-AREAS = cell_metric(metric("wasserstein", Domain((0,), bounded=True), "l2"), None, 16)
+AREAS = cell_metric(LineMetric(np.ones((1, 1)), "wasserstein", 1.0), None, 16)
 
 
 def placed(kind: LineKind, rows: np.ndarray) -> PlacedLine:
