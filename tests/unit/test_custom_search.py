@@ -85,6 +85,12 @@ WRONG: dict[str, Case] = {
     "a mean": (gap, lambda n: 0.97 / n, {}),
     "both in one sample": (gap, lambda n: 2 / n, BOTH | {"m": 0.5}),
     "the smaller sample": (gap, lambda n: 1 / n, {"m": 0.5}),
+    "rounding far from 0": (lambda x, y: 1e17 + abs(x.sum() - y.sum()), lambda n: 1.0, {}),
+    "squares far from 0": (
+        lambda x, y: np.mean((x + 1e9) ** 2) - np.mean(x + 1e9) ** 2,
+        pair_step,
+        {},
+    ),
 }
 RIGHT: dict[str, Case] = {
     "covariance": (
@@ -130,6 +136,14 @@ def test_wrong_sensitivities_are_found_at_every_size(name, n):
 def test_right_sensitivities_pass_at_every_size(name, n):
     function, declared, options = RIGHT[name]
     assert searched(function, n, declared, **options) <= (4100 if n <= 1000 else 1300)
+
+
+def test_a_message_says_when_rounding_is_to_blame():
+    with pytest.raises(ParameterError, match="leave out its constant part"):
+        searched(lambda x, y: 1e17 + abs(x.sum() - y.sum()), 20, lambda n: 1.0)
+    with pytest.raises(ParameterError) as caught:
+        searched(gap, 20, lambda n: 0.5 / n)
+    assert "rounded" not in str(caught.value)
 
 
 def test_the_search_counts_steps_not_seconds(monkeypatch):

@@ -97,15 +97,16 @@ def test_scenarios_are_few_where_noise_hides_a_row(budget):
 
 
 def test_second_moment_is_taken_about_the_released_mean():
-    """Only where the mean is clearly off the centre, and only in several columns."""
-    rows = np.full((2000, 2), [0.5, 0.95])
-    plan = plan_release(2000, 2, Budget(5), 1)
+    """Only where the mean is clearly off the centre, and only where there are axes."""
+    rows = np.full((2000, 4), [0.5, 0.95, 0.5, 0.5])
+    plan = plan_release(2000, 4, Budget(5), 1)
     sample = release_encoded(rows, plan)
     assert sample.about[0] == 0
     assert sample.about[1] == pytest.approx(0.9, abs=0.05)
-    assert sample.unit == pytest.approx((1 + 1.9**2) / 2000, rel=0.1)
-    one = release_encoded(rows[:, 1:], plan_release(2000, 1, Budget(5), 1))
-    assert one.about[0] == 0
+    assert sample.unit == pytest.approx((3 + 1.9**2) / 2000, rel=0.1)
+    for few in (1, 3):
+        part = release_encoded(rows[:, 1 : 1 + few], plan_release(2000, few, Budget(5), 1))
+        assert not part.about.any()
 
 
 @pytest.mark.parametrize("budget", BUDGETS)

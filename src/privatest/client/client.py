@@ -14,7 +14,7 @@ from privatest.client.jobs import Job
 from privatest.client.talking import Talk
 from privatest.client.transport import Http, Transport
 from privatest.core.errors import ParameterError, ServiceError
-from privatest.core.validation import number
+from privatest.core.validation import number, of_type
 from privatest.questions import Request, Result
 
 __all__ = ["Client", "connect"]
@@ -55,7 +55,7 @@ def connect(url: str, token: str | None = None, *, timeout: float = 30.0) -> Cli
     True
     """
     found = token if token is not None else os.environ.get(_VARIABLE)
-    if not found:
+    if not found or not of_type(found, str):
         raise ParameterError(f"token must be given, or the environment variable {_VARIABLE}.")
     return Client(Http(url, found, number("timeout", timeout, above=0)))
 

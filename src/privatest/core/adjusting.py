@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
-from privatest.core.validation import one_of, reject
+from privatest.core.validation import of_type, one_of, reject
 
 __all__ = ["ADJUSTMENTS", "Adjustment", "adjust"]
 
@@ -56,7 +56,7 @@ def adjust(results: Sequence[Outcome], *, method: Adjustment = "holm") -> list[O
     [True, True]
     """
     one_of("method", method, ADJUSTMENTS)
-    found = list(results)
+    found = list(results) if of_type(results, Iterable) else []
     if not found or not all(isinstance(result, Outcome) for result in found):
         raise ParameterError(
             "results must be tests with p-values, at least one: a decision has none to adjust."

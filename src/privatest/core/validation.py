@@ -17,6 +17,7 @@ __all__ = [
     "integer_at_least",
     "listed",
     "number",
+    "of_type",
     "one_of",
     "printable",
     "public_generator",
@@ -56,6 +57,11 @@ def _shown(value: object) -> str:
     if isinstance(value, str) and len(value) <= _LONGEST_QUOTE:
         return repr(value)
     return f"a value of type {type(value).__name__}"
+
+
+def of_type(value: object, *kinds: type) -> bool:
+    """Whether a value has one of these types, whatever its annotation promises."""
+    return isinstance(value, kinds)
 
 
 def number(

@@ -31,7 +31,7 @@ _EVALUATIONS = 200, 4000  # at the real sizes, at least and at most
 _ENTRIES, _ENTRIES_OF_A_CALL = 5e7, 1e4  # of all data that is tried; a call costs as much as these
 _CLIMBING = 0.4  # of all evaluations are for climbing, the rest for walks
 _CLIMBS = 4
-_ROUNDING = 2.0**-50  # of a statistic, relative to its size
+_ROUNDING = 2.0**-50  # of a statistic, relative to its size: what a message blames on it
 
 
 def declared_bound(sensitivity: Declared, n: int, m: int) -> PermutationSensitivity:
@@ -112,7 +112,7 @@ def _search(
     while value.left > climbing:
         pair = steepest(draw_walk(space, rng, parted=parted), value)
         moved = pair.movement(value)
-        if _breaks(pair, moved, limit, value):
+        if _breaks(moved, limit):
             return pair
         found = sorted([*found, (moved, pair)], key=lambda one: -one[0])[:_CLIMBS]
     for climb, (moved, pair) in enumerate(found):
@@ -122,16 +122,14 @@ def _search(
             further = trial.movement(value)
             if further >= moved:  # equal too: plateaus have to be crossed
                 pair, moved = trial, further  # noqa: PLW2901
-                if _breaks(pair, moved, limit, value):
+                if _breaks(moved, limit):
                     return pair
     return None
 
 
-def _breaks(pair: Neighbours, moved: float, limit: float, value: _Counted) -> bool:
-    if moved <= limit * (1 + TOLERANCE):
-        return False
-    # a large statistic has rounding errors of its own
-    return moved - limit > _ROUNDING * max(abs(value(*pair.before)), abs(value(*pair.after)))
+def _breaks(moved: float, limit: float) -> bool:
+    """Whether noise falls short of a movement of the number as computed, its rounding included."""
+    return moved > limit * (1 + TOLERANCE)
 
 
 def _describe(value: _Counted, pair: Neighbours, limit: float) -> str:
@@ -146,8 +144,14 @@ def _describe(value: _Counted, pair: Neighbours, limit: float) -> str:
         f"{limit:g} was declared, but it moves by {abs(after - before):g} on synthetic "
         f"{'permuted ' if pair.parted else ''}neighbours (n = {len(x)}, m = {len(y)}), from "
         f"{before:g} at x = {_shown(x)}, y = {_shown(y)} to {after:g} at "
-        f"{' and '.join(changes)}."
+        f"{' and '.join(changes)}.{_rounding_hint(before, after, limit)}"
     )
+
+
+def _rounding_hint(before: float, after: float, limit: float) -> str:
+    if abs(after - before) - limit > _ROUNDING * max(abs(before), abs(after)):
+        return ""
+    return " So large a number is rounded by as much: leave out its constant part, or declare more."
 
 
 def _shown(rows: Rows) -> str:

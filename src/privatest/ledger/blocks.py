@@ -19,6 +19,7 @@ from privatest.core.charging import Ticket, close_payer, open_payer
 from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.folders import default_ledger
 from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import of_type
 from privatest.ledger.accounts import Account
 from privatest.ledger.history import Reservation
 from privatest.ledger.store import Ledger
@@ -91,6 +92,10 @@ class BudgetBlock:
         delta: Amount | None,
         ledger: str | os.PathLike[str],
     ) -> None:
+        if not of_type(dataset, str):  # not quoted: it may be the data itself
+            raise ParameterError("dataset must be the name of a data set in the ledger.")
+        if not of_type(ledger, str, os.PathLike):
+            raise ParameterError("ledger must be a file or an address.")
         self.dataset = dataset
         place = os.fspath(ledger)
         self._place = place if "://" in place else str(Path(place).absolute())

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from privatest.means.release import Plan, Released, centred
 from privatest.mechanisms.covariance import ed_replicates, less_a_square
+from privatest.mechanisms.entries import entry_noise
 from privatest.mechanisms.moments import nearest_psd, svec_noise
 from privatest.statistics.bins import parallel
 from privatest.statistics.moments import scatter_draws, spread_steps
@@ -228,7 +229,7 @@ def _with_rare(
 
 def _mean_noise(plan: Plan, count: int, rng: np.random.Generator) -> Floats:
     shape = (count, plan.dimension)
-    if plan.ed is None:
+    if plan.budget.delta > 0:
         return rng.normal(scale=plan.mean_scale, size=shape)
     # density exp(-|z|∞/s): the radius is Gamma(d + 1, s), the point uniform in its cube
     radius = rng.gamma(plan.dimension + 1, plan.mean_scale, size=(count, 1))
@@ -241,7 +242,11 @@ def _noisy_covariance(
     """Release second moments anew, and subtract the squares of noisy means."""
     plan = sample.plan
     if plan.ed is None:
-        noise = svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
+        noise = (
+            svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
+            if plan.budget.delta > 0
+            else entry_noise(plan.dimension, plan.entries, len(second), rng)
+        )
         return centred(second + noise, mean, plan.variance)
     values, axes = ed_replicates(second / sample.unit, plan.ed, rng)
     return less_a_square(sample.unit * values + plan.variance, axes, mean)

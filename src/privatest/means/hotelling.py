@@ -102,16 +102,17 @@ def hotelling_test(
     Notes
     -----
     **Sensitivity** With the bounds mapped to [-1, 1]^d, a replaced record moves the mean of its
-    sample by at most 2/n in every entry, raises eigenvalues of Σ x x'/d by at most 1 together and
-    lowers others by at most 1 together, and moves the log density of the axes by d times their
-    concentration; all times the rows per person. Proofs: docs/proofs/means.md,
+    sample by at most 2/n in every entry. With two or three columns it moves a mean of squares by
+    at most 1/n and one of products by 2/n; with more it raises eigenvalues of Σ x x'/d by at most
+    1 together, lowers others by at most 1 together, and moves the log density of the axes by d
+    times their concentration; all times the rows per person. Proofs: docs/proofs/means.md,
     docs/proofs/covariance.md; for delta > 0 docs/proofs/moments.md.
 
     **Privacy** Means and covariances of both samples are released at (epsilon, delta); everything
     else is computed from them. A record is in one sample, so each sample gets the whole budget. If
     delta = 0, 0.7 epsilon goes to the mean (l-infinity mechanism) and 0.3 epsilon to the second
-    moment (eigenvalues and axes). The level is that of a parametric bootstrap: it was measured,
-    not proved.
+    moment (its entries, or eigenvalues and axes). The level is that of a parametric bootstrap: it
+    was measured, not proved.
 
     References
     ----------

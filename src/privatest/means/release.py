@@ -6,7 +6,7 @@ Proofs: docs/proofs/means.md, docs/proofs/covariance.md, docs/proofs/moments.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.mechanisms.additive import linf_mean, linf_scale
 from privatest.mechanisms.covariance import EdScales, covariance_ed, ed_scales
+from privatest.mechanisms.entries import entries_deviation, entries_scale, noisy_entries
 from privatest.mechanisms.moments import moment_scale, nearest_psd, release_moments
 from privatest.statistics.moments import Moments, moments, moments_rounding
 
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 MEAN_SHARE = 0.7  # fraction of epsilon for the mean, in tests; the rest is for the covariance
+ENTRIES_UP_TO = 3  # columns: noise on entries is nearer than on eigenvalues and axes, or as near
 _BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
 
 Floats = NDArray[np.float64]
@@ -52,7 +54,11 @@ class Plan:
     variance : float
         Variance of the noise on each entry of the mean.
     ed : EdScales or None
-        Scales of the noise on the covariance, if delta = 0, for rows of norm at most 1.
+        Scales of the noise on eigenvalues and axes of the covariance, for rows of norm at most 1,
+        if delta = 0 and there is one column, or more than three.
+    entries : float
+        Scale of the noise on the entries of the second moment, if delta = 0 and there are two or
+        three columns.
     sigma_second : float
         Standard deviation of the noise on the second moment, if delta > 0.
     mean_share : float
@@ -65,7 +71,8 @@ class Plan:
     budget: Budget
     mean_scale: float
     variance: float
-    ed: EdScales | None
+    ed: EdScales | None = None
+    entries: float = 0.0
     sigma_second: float = 0.0
     mean_share: float = MEAN_SHARE
 
@@ -97,17 +104,26 @@ class Released:
     @property
     def ridge(self) -> float:
         """The size of the noise on the covariance; a statistic adds it to the diagonal."""
-        if self.plan.ed is None:
+        if self.plan.budget.delta > 0:
             return self.plan.sigma_second * math.sqrt(self.plan.dimension / 2)
-        return self.plan.ed.deviation * self.unit / math.sqrt(2)
+        return self._moment_noise / math.sqrt(2)
 
     @property
     def spread_noise(self) -> float:
         """Standard deviation of the noise on a variance: second moment minus squared mean."""
+        variance = self.plan.variance
+        square = 2 * float(np.linalg.norm(self.mean - self.about)) * math.sqrt(variance)
+        return math.hypot(self._moment_noise, square, 4 * variance)
+
+    @property
+    def _moment_noise(self) -> float:
+        """Standard deviation of the noise on the second moment in a direction."""
         plan = self.plan
-        moment = plan.sigma_second if plan.ed is None else math.sqrt(2) * self.ridge
-        square = 2 * float(np.linalg.norm(self.mean - self.about)) * math.sqrt(plan.variance)
-        return math.hypot(moment, square, 4 * plan.variance)
+        if plan.budget.delta > 0:
+            return plan.sigma_second
+        if plan.ed is None:
+            return entries_deviation(plan.dimension, plan.entries)
+        return plan.ed.deviation * self.unit
 
 
 def plan_release(
@@ -122,6 +138,7 @@ def plan_release(
     Notes
     -----
     **Sensitivity** The mean moves by at most 2/n in each entry at once, the second moment as in
+    :func:`privatest.mechanisms.entries.noisy_entries` or
     :func:`privatest.mechanisms.covariance.ed_scales`; with delta > 0 both together as in
     :func:`privatest.statistics.moments.joint_sensitivity`. Times ``rows_per_person``.
     """
@@ -130,11 +147,16 @@ def plan_release(
         sigma, sigma_second = moment_scale(
             n, dimension, radius=radius, budget=budget, rows_per_person=rows_per_person
         )
-        gaussian = sigma, sigma**2, None, sigma_second
-        return Plan(n, dimension, rows_per_person, budget, *gaussian)
+        scales = sigma, sigma**2
+        return Plan(n, dimension, rows_per_person, budget, *scales, sigma_second=sigma_second)
     mean_epsilon, epsilon = _shares(budget, mean_share)
     scale = linf_scale(_mean_sensitivity(n, rows_per_person), mean_epsilon)
-    variance = (dimension + 1) * (dimension + 2) / 3 * scale**2
+    scales = scale, (dimension + 1) * (dimension + 2) / 3 * scale**2
+    plan = Plan(n, dimension, rows_per_person, budget, *scales, mean_share=mean_share)
+    if 1 < dimension <= ENTRIES_UP_TO:
+        error = _entry_rounding(n, dimension)
+        entries = entries_scale(n, epsilon=epsilon, rows_per_person=rows_per_person, error=error)
+        return replace(plan, entries=entries)
     ed = ed_scales(
         n,
         dimension,
@@ -142,8 +164,7 @@ def plan_release(
         rows_per_person=rows_per_person,
         error=rows_per_person * _second_rounding(n, dimension),
     )
-    scales = scale, variance, ed, 0.0, mean_share
-    return Plan(n, dimension, rows_per_person, budget, *scales)
+    return replace(plan, ed=ed)
 
 
 def cube_moments(*samples: Sample) -> list[Moments]:
@@ -168,7 +189,7 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
     **Privacy** Together they are private at ``plan.budget``: if delta = 0, 0.7 of epsilon goes to
     the mean and 0.3 to the second moment; otherwise one Gaussian mechanism releases both.
     """
-    if plan.ed is None:
+    if plan.budget.delta > 0:
         released = release_moments(
             sample,
             radius=math.sqrt(plan.dimension),
@@ -186,6 +207,16 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
         epsilon=mean_epsilon,
         noise=noise,
     )
+    if plan.ed is None:
+        second = noisy_entries(
+            sample.second,
+            n=plan.n,
+            epsilon=epsilon,
+            noise=noise,
+            rows_per_person=plan.rows_per_person,
+            error=_entry_rounding(plan.n, plan.dimension),
+        )
+        return Released(plan, mean, centred(second, mean, plan.variance), np.zeros_like(mean))
     about = _about(mean, plan)
     unit = _reach(about) ** 2 / plan.n
     second = unit * covariance_ed(
@@ -241,6 +272,11 @@ def _mean_sensitivity(n: int, rows_per_person: int) -> float:
     slack = moments_rounding(n, 1.0, 1)[0]  # for each entry, which is at most 1
     # the slack too for each row: a person's rows may lie in several samples, each with its own
     return (2 / n + 2 * slack) * rows_per_person * (1 + 1e-12)
+
+
+def _entry_rounding(n: int, dimension: int) -> float:
+    """Bound the rounding error of an entry of the second moment, by that of all of them."""
+    return moments_rounding(n, math.sqrt(dimension), dimension)[1]
 
 
 def _second_rounding(n: int, dimension: int) -> float:

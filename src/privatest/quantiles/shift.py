@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError
 from privatest.core.intervals import Interval
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import Adjacency, Amount, Budget
+from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
@@ -102,8 +102,8 @@ def hodges_lehmann(
     True
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    one_of("adjacency", adjacency, ADJACENCIES)
     pairs_of_a_person(2, 2, adjacency)  # refuses private groups before data is read
-    one_of("adjacency", adjacency, ("one", "both"))
     half = max(2, checked_cells(cells) // 2)
     source = noise_source(noise)
     require_bounds(bounds)

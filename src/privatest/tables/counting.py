@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.validation import of_type
 from privatest.data.categories import Category, spelling
 from privatest.data.samples import Sample, beside, encode_sample
 from privatest.data.schema import CategoricalColumn, Schema
@@ -61,6 +62,8 @@ def read_category(
 
 def _described(categories: Sequence[Category], side: str) -> CategoricalColumn:
     """Return the column; a refusal names the parameter."""
+    if of_type(categories, str) or not of_type(categories, Iterable):
+        raise ParameterError(f"categories{side} must be a list of all possible values.")
     try:
         return CategoricalColumn(tuple(categories))
     except ParameterError as error:

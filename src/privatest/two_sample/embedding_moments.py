@@ -19,7 +19,7 @@ from privatest.core.estimate_table import places_of
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
-from privatest.core.validation import number, one_of, reject
+from privatest.core.validation import number, of_type, one_of, reject
 from privatest.data.samples import TwoSamples, beside, encode_samples
 from privatest.kernels.embedding import Embedding, MeanEmbedding, SmoothCharacteristic
 from privatest.mechanisms.moments import nearest_psd, release_difference, release_moments
@@ -257,7 +257,7 @@ def distinguishing_features(outcome: Outcome) -> list[DistinguishingFeature]:
     >>> distinguishing_features(found)[0].place
     (0.0,)
     """
-    if "difference" not in outcome.estimates:
+    if not of_type(outcome, Outcome) or "difference" not in outcome.estimates:
         raise ParameterError("outcome must come from an embedding test with release='moments'.")
     estimates, places = outcome.estimates, places_of(outcome.parameters)
     features = [

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from privatest.core.errors import DataError, ParameterError, PrivatestError
+from privatest.core.validation import of_type
 from privatest.data.scanning.postgresql import PostgreSQL
 from privatest.data.scanning.sqlite import SQLite
 from privatest.data.source import Engine, Source, Workers
@@ -73,7 +74,7 @@ def scan_sql(
     if (table is None) == (query is None):
         raise ParameterError("table or query must be given, one of them.")
     place = _place(url)
-    if table is not None and not 0 < len(table) <= _LONGEST_NAME:
+    if table is not None and not (of_type(table, str) and 0 < len(table) <= _LONGEST_NAME):
         raise ParameterError("table must be the name of a table.")
     with _telling("the database cannot be reached, or has no such table"):
         names, parts = place.held(query) if table is None else place.opened(table)
