@@ -149,7 +149,7 @@ ODD: dict[str, Make] = {
     "nested": lambda: [[[1]]],
     "recursive": lambda: _recursive(),  # noqa: PLW0108 -- defined below
     "set": lambda: {1, "a"},
-    "generator": lambda: (value for value in ()),
+    "generator": lambda: iter([]),
     "object": object,
     "class": lambda: int,
     "function that fails": lambda: fails,

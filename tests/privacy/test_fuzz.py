@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import Phase, given, settings
 
+import privatest as pt
 from benchmarks.privacy import commands, fuzz
-from benchmarks.privacy.arguments import CANARY, spells_canary
+from benchmarks.privacy.arguments import CANARY, GOOD, spells_canary
 
 few = settings(max_examples=4, phases=[Phase.generate])
 fewer = settings(few, max_examples=2)
@@ -50,10 +51,10 @@ def test_wrong_answers_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def planted(results: str) -> None:
         if results == "people":
             raise ValueError("plain")
-        raise fuzz.pt.DataError(f"column 'a' holds {CANARY:.8g}")
+        raise pt.DataError(f"column 'a' holds {CANARY:.8g}")
 
-    monkeypatch.setattr(fuzz.pt, "adjust", planted)
-    monkeypatch.setitem(fuzz.GOOD, "results", [lambda: "people", lambda: "value"])
+    monkeypatch.setattr(pt, "adjust", planted)
+    monkeypatch.setitem(GOOD, "results", [lambda: "people", lambda: "value"])
     assert "ValueError at" in str(fuzz.attempt("adjust", {"results": "good 0"}))
     assert "a value in a message" in str(fuzz.attempt("adjust", {"results": "good 1"}))
     assert spells_canary(f"{CANARY * 1e13:_.0f}")
