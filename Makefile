@@ -74,6 +74,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.walks
+	$(BIN)/python -m tools.gallery --text
 
 # Without the slow ones: most of them watch other processes, which it does not see.
 coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
@@ -102,6 +103,7 @@ docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.walks
+	$(BIN)/python -m tools.gallery
 	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots; fi
 	$(BIN)/mkdocs build --strict --site-dir site
 

@@ -18,8 +18,6 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,25 +26,14 @@ from rich.progress import Progress, track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel
-from privatest.mechanisms.additive import gaussian
-from privatest.noise import SimulatedNoise
+from privatest.reproduce.experiments.balog import KERNEL, Releases, data
+from privatest.reproduce.results import published
 from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.embedding.shrinkage import denoise, nested_moments, signed_weights
-from privatest.synthetic.embedding.subspace import (
-    coefficient_sensitivity,
-    coefficients,
-    kernel_sums,
-    span,
-)
+from privatest.synthetic.embedding.shrinkage import signed_weights
 from privatest.synthetic.embedding.weights import best_points
 
-PUBLISHED = Path(str(files("privatest.reproduce"))) / "published"
 DOMAIN = Domain((0, 0), bounded=False)
-KERNEL = Kernel("gaussian", (1e-4 / 2) ** -0.5)  # exp(-gamma |x-y|²), gamma = 1e-4/D
-DELTA = "1e-6"
 POOL = 1072
 Floats = NDArray[np.float64]
 
@@ -58,40 +45,19 @@ def exact_mean_kernel(rows: Floats) -> float:
         return mean_kernel(rows, KERNEL, DOMAIN, lambda share: bar.update(task, completed=share))
 
 
-class Releases:
-    """Releases with one set of public points: everything but the noise is computed once."""
-
-    def __init__(self, rows: Floats, points: Floats, means: Floats, own: float) -> None:
-        self.points, self.means, self.own, self.n = points, means, own, len(rows)
-        self.space = span(points, KERNEL, DOMAIN)
-        self.exact = coefficients(self.space, kernel_sums(self.space, rows), self.n)
-        self.sensitivity = coefficient_sensitivity(self.space, self.n)
-        self.moments, *self.fewer = nested_moments(self.space.coordinates)
-
-    def distances(self, epsilon: float, seed: int, sizes: list[int]) -> list[float]:
-        """Distances of one release, for each number of released points."""
-        budget = Budget(epsilon, DELTA)
-        noisy = gaussian(
-            self.exact, sensitivity=self.sensitivity, budget=budget, noise=SimulatedNoise(seed)
-        )
-        sigma = gaussian_scale(self.sensitivity.value, budget)
-        found: list[float] = []
-        if max(sizes) < len(self.points):
-            best = best_points(self.space.coordinates, noisy, max(sizes), sigma)
-            target = noisy[:, None]
-        else:
-            best = np.arange(len(self.points))
-            target = denoise(noisy, self.moments, sigma, self.fewer).values[:, None]
-        for size in sizes:
-            kept = best[:size]
-            known = self.moments if len(kept) == len(self.points) else None
-            weights = signed_weights(self.space.coordinates[kept], target, known)[:, 0]
-            found.append(
-                embedding_distance(
-                    weights, self.points[kept], self.means[kept], self.own, KERNEL, DOMAIN
-                )
-            )
-        return found
+def distances(releases: Releases, epsilon: float, seed: int, sizes: list[int]) -> list[float]:
+    """Distances of one release, for each number of released points, the best of a pool first."""
+    if max(sizes) == len(releases.points):
+        return [releases.distance(epsilon, seed)]
+    noisy, sigma = releases.noisy(epsilon, seed)
+    best = best_points(releases.space.coordinates, noisy, max(sizes), sigma)
+    found: list[float] = []
+    for size in sizes:
+        kept = best[:size]
+        weights = signed_weights(releases.space.coordinates[kept], noisy[:, None], None)[:, 0]
+        points, means = releases.points[kept], releases.means[kept]
+        found.append(embedding_distance(weights, points, means, releases.own, KERNEL, DOMAIN))
+    return found
 
 
 def table(rows: Floats, points: Floats, own: float, args: Any, *, pool: bool) -> Floats:
@@ -102,13 +68,13 @@ def table(rows: Floats, points: Floats, own: float, args: Any, *, pool: bool) ->
     if pool:
         releases = Releases(rows, points[:POOL], means, own)
         for row, epsilon in enumerate(track(epsilons, description="epsilons")):
-            found = [releases.distances(epsilon, seed, sizes) for seed in range(runs)]
+            found = [distances(releases, epsilon, seed, sizes) for seed in range(runs)]
             result[row] = np.mean(found, axis=0)
         return result
     for place, size in enumerate(track(sizes, description="sizes")):
         releases = Releases(rows, points[:size], means[:size], own)
         for row, epsilon in enumerate(epsilons):
-            found = [releases.distances(epsilon, seed, [size]) for seed in range(runs)]
+            found = [distances(releases, epsilon, seed, [size]) for seed in range(runs)]
             result[row, place] = np.mean(found)
     return result
 
@@ -151,7 +117,6 @@ def report(kind: str, tables: list[Floats], published: dict[str, Any], args: Any
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=PUBLISHED / "balog-mixture-d2.npz")
     parser.add_argument("--points", nargs="+", default=["leak", "random", "pool"])
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--draws", type=int, default=5, help="draws of random points")
@@ -159,16 +124,15 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=10_000, help="largest M")
     parser.add_argument("--own", type=float, help="mean k(x, x') from an earlier run")
     args = parser.parse_args()
-    rows = np.load(args.data)["X_private"]
-    published = json.loads((PUBLISHED / "balog-d2.json").read_text())
-    args.epsilons = published["alg1_leak"]["epsilons"]
-    sizes = published["alg1_leak"]["M"]
+    rows, paper = data(), published("balog-d2.json")
+    args.epsilons = paper["alg1_leak"]["epsilons"]
+    sizes = paper["alg1_leak"]["M"]
     args.sizes = [size for size in sizes if args.smallest <= size <= args.largest]
     own = exact_mean_kernel(rows) if args.own is None else args.own
     print(f"mean k(x, x') = {own:.12f}")
     for kind in args.points:
         if kind == "leak":
-            report(kind, [table(rows, rows, own, args, pool=False)], published["alg1_leak"], args)
+            report(kind, [table(rows, rows, own, args, pool=False)], paper["alg1_leak"], args)
             continue
         tables = []
         for seed in range(args.draws):
@@ -176,7 +140,7 @@ def main() -> None:
             if kind == "pool":
                 args.sizes = [size for size in args.sizes if size < POOL]
             tables.append(table(rows, points, own, args, pool=kind == "pool"))
-            report(kind, tables, published["alg1_random"], args)
+            report(kind, tables, paper["alg1_random"], args)
 
 
 if __name__ == "__main__":

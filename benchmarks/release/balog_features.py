@@ -1,6 +1,6 @@
 """Algorithm 2 on the data of Balog et al. (D = 2): RKHS distances against the published ones.
 
-Run: python -m benchmarks.release.balog_features DATA.npz PUBLISHED.json [--runs 3]
+Run: python -m benchmarks.release.balog_features [--runs 3]
     [--points 100 1000] [--epsilons 0.1 1] [--frequencies lattice random].
 Writes results/release-features.json; cases of earlier runs that are not run again stay in it.
 
@@ -28,6 +28,8 @@ from privatest.kernels.fourier import FourierMap, kernel_map
 from privatest.kernels.kernels import Kernel, gram
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
+from privatest.reproduce.experiments.balog import BOX, DELTA, OWN, data
+from privatest.reproduce.results import published
 from privatest.synthetic.embedding.fourier import (
     NoisyFeatures,
     mean_features,
@@ -35,11 +37,8 @@ from privatest.synthetic.embedding.fourier import (
 )
 from privatest.synthetic.embedding.reduced_set import reduced_set
 
-BOX = 1500.0
 KERNEL = Kernel("gaussian", 1 / math.sqrt(1e-4 / 2) / (2 * BOX))
 DOMAIN = Domain((0, 0))
-DELTA = "1e-6"
-OWN = 0.212159863692  # mean of k(x, x') over all pairs of rows; the paper's files: ...694
 BLOCK = 2_000_000  # kernel values at a time
 
 Floats = NDArray[np.float64]
@@ -87,8 +86,6 @@ def earlier(name: str) -> dict[tuple[str, float, int], dict[str, Any]]:
 def main() -> None:
     """Measure every case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data")
-    parser.add_argument("published")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--points", type=int, nargs="*")
     parser.add_argument("--epsilons", type=float, nargs="*", default=[0.01, 0.1, 1.0])
@@ -96,9 +93,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000, help="of frequencies, at most")
     parser.add_argument("--name", default="release-features")
     given = parser.parse_args()
-    with open(given.published, encoding="utf-8") as file:
-        paper = json.load(file)["alg2_random"]
-    rows = np.clip((np.load(given.data)["X_private"] + BOX) / (2 * BOX), 0, 1)
+    paper = published("balog-d2.json")["alg2_random"]
+    rows = np.clip((data() + BOX) / (2 * BOX), 0, 1)
     sizes = given.points or [size for size in paper["M"] if size >= 100]
     results = earlier(given.name)
     for kind in given.frequencies:
@@ -113,16 +109,16 @@ def main() -> None:
                 found.append(reduced_set(release, domain=DOMAIN, n_points=size, rng=seed))
             seconds = (time.process_time() - start) / given.runs
             ours = float(np.mean([distance(*release, rows) for release in found]))
-            published = paper["dists_alg2"][index][paper["M"].index(size)]
+            value = paper["dists_alg2"][index][paper["M"].index(size)]
             results[kind, epsilon, size] = {
                 "frequencies": kind,
                 "J": len(public.amplitudes),
                 "epsilon": epsilon,
                 "M": size,
                 "ours": ours,
-                "paper": published,
+                "paper": value,
                 "runs": given.runs,
-                "ratio": ours / published,
+                "ratio": ours / value,
                 "search_cpu_seconds": seconds,
             }
             save(given.name, [results[case] for case in sorted(results)])

@@ -21,7 +21,10 @@ from privatest.reproduce import finite_rows, simulated
 
 __all__ = [
     "PAPER_EIGENVALUE_SENSITIVITY",
+    "exceeds_asymptotic",
+    "exceeds_bootstrap",
     "hotelling_decision",
+    "hotelling_statistics",
     "paper_covariance",
     "paper_ed_scales",
 ]
@@ -110,10 +113,45 @@ def hotelling_decision(
 
     **Privacy** NOT proved: see :func:`paper_covariance`.
     """
-    source, generator = simulated(noise, "hotelling_test"), public_generator(rng)
     one_of("calibration", calibration, ("bootstrap", "asymptotic"))
     integer_at_least("n_bootstrap", n_bootstrap, 1)
-    alpha, bound = number("alpha", alpha, above=0, below=1), number("bound", bound, above=0)
+    alpha = number("alpha", alpha, above=0, below=1)
+    observed, replicates, dimension = hotelling_statistics(
+        x, y, bound=bound, epsilon=epsilon, n_bootstrap=n_bootstrap, rng=rng, noise=noise
+    )
+    if calibration == "asymptotic":
+        return exceeds_asymptotic(observed, dimension, alpha)
+    return exceeds_bootstrap(observed, replicates, alpha)
+
+
+def exceeds_asymptotic(observed: float, dimension: int, alpha: float) -> bool:
+    """Whether a statistic is above the quantile of the chi-square law: (3.3)."""
+    from scipy.special import chdtri  # noqa: PLC0415
+
+    return bool(observed > chdtri(dimension, alpha))
+
+
+def exceeds_bootstrap(observed: float, replicates: Floats, alpha: float) -> bool:
+    """Whether a statistic is above the quantile of its replicates: (3.4)."""
+    return bool(observed > replicates[math.floor((1 - alpha) * len(replicates)) - 1])
+
+
+def hotelling_statistics(
+    x: ArrayLike,
+    y: ArrayLike,
+    *,
+    bound: float,
+    epsilon: Amount,
+    n_bootstrap: int = 200,
+    rng: Rng = None,
+    noise: NoiseSource | None,
+) -> tuple[float, Floats, int]:
+    """Return t^DP, its sorted replicates (algorithm 3) and the dimension.
+
+    Parameters are those of :func:`hotelling_decision`. A reference: simulated noise only.
+    """
+    source, generator = simulated(noise, "hotelling_test"), public_generator(rng)
+    bound = number("bound", bound, above=0)
     samples = finite_rows("x", x), finite_rows("y", y)
     dimension, quarter = samples[0].shape[1], Budget(epsilon).pure_epsilon / 4
     sizes = np.array([len(rows) for rows in samples], dtype=np.float64)
@@ -131,13 +169,8 @@ def hotelling_decision(
     pooled = pooled / (sizes.sum() - 2) + np.sum(2 * scales**2) * np.eye(dimension)  # (3.1)
     size = sizes.prod() / sizes.sum()
     observed = _statistic((means[0] - means[1])[None], pooled, size)[0]
-    if calibration == "asymptotic":
-        from scipy.special import chdtri  # noqa: PLC0415
-
-        return bool(observed > chdtri(dimension, alpha))
     drawn = _differences(covariances, sizes, scales, n_bootstrap, generator)
-    replicates = np.sort(_statistic(drawn, pooled, size))
-    return bool(observed > replicates[math.floor((1 - alpha) * n_bootstrap) - 1])
+    return float(observed), np.sort(_statistic(drawn, pooled, size)), dimension
 
 
 def _differences(

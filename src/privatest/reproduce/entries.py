@@ -10,7 +10,7 @@ from privatest.reproduce.experiment import Experiment
 
 __all__ = ["all_experiments", "experiment"]
 
-_PAPERS = ("kim_schrab",)
+_PAPERS = ("kim_schrab", "awan_wang", "raj", "dunsche", "balog")
 
 
 @cache

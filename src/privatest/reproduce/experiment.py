@@ -98,6 +98,8 @@ class Experiment:
         Level of the tests.
     columns : int
         Panels in a row.
+    no_yardstick : tuple of str
+        Methods that reject too often, or are not private: ours is not measured by them.
     """
 
     name: str
@@ -115,6 +117,7 @@ class Experiment:
     log: bool = False
     alpha: float = 0.05
     columns: int = 3
+    no_yardstick: tuple[str, ...] = ()
 
     @property
     def panels(self) -> list[str]:
