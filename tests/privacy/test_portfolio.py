@@ -65,6 +65,7 @@ class BeforeNoise:
             place = "privatest.statistics"
             monkeypatch.setattr(f"{place}.bin_sums.secret_bins", self._bins(0))
             monkeypatch.setattr(f"{place}.pair_swaps.secret_pair_bins", self._bins(1))
+            monkeypatch.setattr(f"{place}.bin_sums.secret_few", self._bins(2))
 
     def _bins(self, which: int) -> Any:
         def bins(*sizes: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
+from privatest.kernels.coded import CodedMaps, has_codes
 from privatest.kernels.columns import ColumnMap, PairMap
 from privatest.kernels.features import Together
 from privatest.kernels.harmonics import CELLS, WIDTHS, Harmonics
@@ -18,11 +19,12 @@ from privatest.kernels.tabulated import tabulated_kernels
 from privatest.statistics.bins import two_sample_bins
 from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
 from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_features
-from privatest.statistics.portfolio import Member
+from privatest.statistics.portfolio import Member, chosen_statistics, members
 from privatest.statistics.private_groups import (
     permuted_groups_features,
     private_groups_sensitivity,
 )
+from privatest.two_sample.mmd_plan import _on_landmarks
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 SQUARE, MIXED = Domain((0, 0)), Domain((0, 0, 3))
@@ -35,6 +37,8 @@ MAPS: dict[str, tuple[Member, Domain]] = {
     "thresholds": (ThresholdMap(MIXED, 8), MIXED),
     "folded categories": (ThresholdMap(Domain((0, 20)), 8), Domain((0, 20))),
     "means": (MeanMap(MIXED), MIXED),
+    "pairs for many rows": (PairMap(Harmonics(MIXED, 2, 256, 128, apart=True)), MIXED),
+    "means for many rows": (MeanMap(MIXED, 16), MIXED),
 }
 DRAWS = 12
 
@@ -227,6 +231,38 @@ def test_sums_over_bins_are_exact_whatever_the_order(weighted):
     for found, shuffled, raw in zip(first, again, maps.raw(rows), strict=True):
         assert np.array_equal(found, shuffled)
         assert np.array_equal(found, np.array([by_row[a:b] @ raw[a:b] for a, b in pairwise(edges)]))
+
+
+@pytest.mark.parametrize("levels", [(0,) * 10, (0,), (0, 0), (0, 3, 0, 12, 0), (3, 256)])
+def test_sums_from_codes_are_those_of_the_features(levels):
+    """Bit for bit, with empty bins, bins of more rows than a slot has, and values at the ends."""
+    domain = Domain(levels)
+    family = chosen_statistics(None, domain, kernel_only=False)
+    many = len(levels) > 2
+    maps = _on_landmarks(kernel_grid("gaussian", None, domain), domain, coded=True, few=many)[1]
+    coded = CodedMaps((maps, *members(family, domain, 258, coded=True)), domain)
+    rng = np.random.default_rng(9)
+    rows = rng.uniform(size=(4000, len(levels)))
+    rows[:3] = np.array([0.0, 1.0, 0.5])[:, None]
+    for column in domain.categorical:
+        rows[:, column] = rng.integers(levels[column], size=4000)
+    edges = np.array([0, 1, 1, 1500, 1507, 4000])
+    order = rng.permutation(4000)
+    codes = coded.codes(rows)
+    found = list(coded.binned_codes([codes[:100], codes[100:]], order, edges))
+    for sums, raw in zip(found, coded.raw(rows[order]), strict=True):
+        expected = np.array([raw[a:b].sum(axis=0) for a, b in pairwise(edges)])
+        assert np.array_equal(sums, expected)
+    nobody = list(coded.binned(rows[:0], np.zeros(3, dtype=int)))
+    assert [part.shape for part in nobody] == [(2, part.shape[1]) for part in found]
+    assert not any(part.any() for part in nobody)
+
+
+def test_codes_are_for_few_columns_and_categories():
+    assert has_codes(Domain((0, 256)))
+    assert not has_codes(Domain((0, 257)))
+    assert not has_codes(Domain((0,) * 32))
+    assert not has_codes(Domain.anywhere(2))
 
 
 @pytest.mark.parametrize("levels", [(0,), (0, 0), (0, 0, 0, 0, 0), (0, 4), (3, 5), (0, 0, 2)])

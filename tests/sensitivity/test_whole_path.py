@@ -65,8 +65,9 @@ def caught_statistics(orders=None, pairs=None):
             waiting = iter(orders)
             patch.setattr(SimulatedNoise, "permutation", lambda self, size: next(waiting))
         if pairs is not None:
-            bins, pair_bins = bins_by_rank(pairs)
+            bins, pair_bins, few = bins_by_rank(pairs)
             patch.setattr("privatest.statistics.bin_sums.secret_bins", bins)
+            patch.setattr("privatest.statistics.bin_sums.secret_few", few)
             patch.setattr("privatest.statistics.pair_swaps.secret_pair_bins", pair_bins)
         yield caught
 

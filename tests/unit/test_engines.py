@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from privatest import ks_2samp
 from privatest.core.errors import DataError
 from privatest.core.noise import SimulatedNoise
-from privatest.core.secret_order import row_coins, secret_bins, secret_pair_bins
+from privatest.core.secret_order import (
+    _keys,
+    row_coins,
+    secret_bins,
+    secret_few,
+    secret_pair_bins,
+)
 from privatest.core.steady import steady
 from privatest.data.grouping import Grouping
 from privatest.data.samples import encode_sample
@@ -131,6 +137,39 @@ def test_secret_bins_are_a_uniform_assignment():
     counts = np.unique(ways, axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert (np.square(counts - 500) / 500).sum() < 35.9
+
+
+@pytest.mark.parametrize("total", [4, 12])  # all rows put in order, and numbers drawn
+def test_a_few_rows_are_a_uniform_choice_in_a_uniform_order(total):
+    """Of 2 rows: each ordered pair equally often, chi-squared, false alarm 1e-6; seeds fixed."""
+    ways = total * (total - 1)
+    draws = 100 * ways
+    found = Counter[tuple[int, ...]]()
+    noise = SimulatedNoise(total)
+    for _ in range(draws):
+        few = secret_few(2, total, noise)
+        found[tuple(few.rows[np.argsort(few.places)].tolist())] += 1
+    assert len(found) == ways
+    squares = sum((count - 100) ** 2 / 100 for count in found.values())
+    assert squares < ways + 5 * np.sqrt(2 * ways) + 25
+
+
+def test_a_few_of_many_rows_are_found_where_they_are():
+    few = secret_few(5000, 10**6, SimulatedNoise(3))
+    assert len(np.unique(few.rows)) == 5000
+    assert 0 <= few.rows[0] < few.rows[-1] < 10**6
+    assert sorted(few.places) == list(range(5000))
+    parts = [few.of_rows(a, a + 300_000) for a in range(0, 10**6, 300_000)]
+    starts = range(0, 10**6, 300_000)
+    rows = np.concatenate([a + mine for a, (mine, _) in zip(starts, parts, strict=True)])
+    np.testing.assert_array_equal(rows, few.rows)
+    np.testing.assert_array_equal(np.concatenate([places for _, places in parts]), few.places)
+
+
+def test_keys_do_not_depend_on_where_one_begins():
+    keys = _keys(bytes(32), 0, 101)
+    for start, stop in ((0, 0), (1, 1), (1, 2), (7, 101), (8, 100)):
+        np.testing.assert_array_equal(_keys(bytes(32), start, stop), keys[start:stop])
 
 
 def test_many_blocks_of_keys_have_exact_cuts():

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource, SimulatedNoise
+from privatest.core.secret_order import SecretFew
 
 __all__ = ["COUPLINGS", "Coupling", "bins_by_rank", "coupled"]
 
@@ -29,17 +30,12 @@ _PUBLIC_ARGUMENTS = {"laplace": 1, "gaussian": 1, "discrete_laplace": 0, "below"
 class GivenBins:
     """Secret bins by given ranks of rows, in the place of those by secret keys."""
 
-    def __init__(self, ranks: Ints, bins: Ints, count: int) -> None:
-        self.ranks, self.bins, self.count = ranks.astype(np.uint64), bins, count
+    def __init__(self, bins: Ints, count: int) -> None:
+        self.bins, self.count = bins, count
 
     def of_rows(self, start: int, stop: int) -> Ints:
         """Return the bins of some rows."""
         return self.bins[start:stop]
-
-    def lowest(self, start: int, stop: int) -> tuple[Ints, NDArray[np.uint64]]:
-        """Return which of some rows are in the first bin, and their ranks."""
-        mine = np.flatnonzero(self.bins[start:stop] == 0)
-        return mine, self.ranks[start:stop][mine]
 
 
 @contextmanager
@@ -72,7 +68,7 @@ def coupled(
         return usual(self, size) if order is None else order
 
     first = np.argsort(stored)[np.random.default_rng(seed).permutation(len(stored))]
-    of_all, pair_bins = bins_by_rank(first)
+    of_all, pair_bins, few = bins_by_rank(first)
 
     def bins(sizes: Any, noise: Any) -> GivenBins:
         order = None if sum(sizes) == len(stored) else orders(int(sum(sizes)), "places")
@@ -85,6 +81,7 @@ def coupled(
     patches: list[tuple[Any, str, Any]] = [
         (SimulatedNoise, "permutation", permutation),
         (bin_sums, "secret_bins", bins),
+        (bin_sums, "secret_few", few),
         (embedding_permutation, "secret_bins", bins),
         (pair_swaps, "secret_pair_bins", pair_bins),
         (shuffled, "secret_order", secret_order),
@@ -138,14 +135,19 @@ def _orders(
 
 def bins_by_rank(
     order: Ints,
-) -> tuple[Callable[..., GivenBins], Callable[..., tuple[GivenBins, ...]]]:
-    """Return what gives bins their rows, if the row at rank i lies at place order[i]."""
+) -> tuple[
+    Callable[..., GivenBins], Callable[..., tuple[GivenBins, ...]], Callable[..., SecretFew]
+]:
+    """Return what gives bins their rows, if the row at rank i lies at place order[i].
+
+    Of samples, of pairs with two labels, and of a few rows that are kept.
+    """
     ranks = np.argsort(order)
 
     def bins(sizes: Any, noise: Any) -> GivenBins:
         del noise
         ends = np.cumsum(sizes)[:-1]
-        return GivenBins(ranks, np.searchsorted(ends, ranks, side="right"), len(sizes))
+        return GivenBins(np.searchsorted(ends, ranks, side="right"), len(sizes))
 
     def pair_bins(n: int, m: int, sizes: Any, noise: Any) -> tuple[GivenBins, ...]:
         del noise
@@ -155,6 +157,11 @@ def bins_by_rank(
         apart = ((of_x[:-1] == of_x[partner]) | alone).astype(int)
         found = 2 * np.searchsorted(np.cumsum(sizes)[:-1], np.arange(n + m), side="right") + apart
         sides = slice(0, n), slice(n, n + m)
-        return tuple(GivenBins(ranks[own], found[ranks][own], 2 * len(sizes)) for own in sides)
+        return tuple(GivenBins(found[ranks][own], 2 * len(sizes)) for own in sides)
 
-    return bins, pair_bins
+    def few(count: int, total: int, noise: Any) -> SecretFew:
+        del noise
+        assert total == len(order)
+        return SecretFew.of(order[:count])
+
+    return bins, pair_bins, few

@@ -71,9 +71,9 @@ class Domain:
             unit[:, index] = np.floor(unit[:, index] * self.levels[index])
         return unit
 
-    def landmarks(self) -> NDArray[np.float64]:
+    def landmarks(self, most: int = 128) -> NDArray[np.float64]:
         """Return public points enough to span what a kernel of the default grid can see."""
-        return self.points(64 if self.dimension == 1 else 128)
+        return self.points(min(64, most) if self.dimension == 1 else most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -114,13 +114,6 @@ def _started(api: Any, count: int | None) -> Any:
     """Start processes on this machine, of one thread each, and return their client."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise EngineError(_GUARD)  # a worker that imports its script would start workers
-    secure = find_spec("cryptography") is not None
-    if not secure:
-        warnings.warn(
-            "cryptography is not installed: other users of this machine can reach the workers "
-            "that are started. pip install 'privatest[dask]'",
-            stacklevel=2,
-        )
     import dask  # noqa: PLC0415
 
     options: dict[str, Any] = {
@@ -140,7 +133,7 @@ def _started(api: Any, count: int | None) -> Any:
                 memory_limit=0,  # nothing private is spilled to disk; a block at a time is held
                 silence_logs=50,
                 preload=[__name__],
-                security=api.Security.temporary() if secure else None,
+                security=api.Security.temporary(),
             )
     except (OSError, RuntimeError) as error:
         raise EngineError(

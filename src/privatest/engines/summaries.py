@@ -26,7 +26,10 @@ _JOBS_EACH = 8  # for each worker, so that none waits long for the others
 
 
 class Summary(Protocol):
-    """What is known of the rows seen so far."""
+    """What is known of the rows seen so far.
+
+    One that puts some work off has a method ``close`` too, which is called after the last block.
+    """
 
     def update(self, rows: NDArray[np.float64], start: int) -> None:
         """Add a block of encoded rows; ``start`` is the number of the first in its sample."""
@@ -96,7 +99,12 @@ class Job:
             summary.update(rows, first)
             if seen is not None:
                 seen(len(rows))
+        getattr(summary, "close", _nothing)()
         return summary
+
+
+def _nothing() -> None:
+    """Close what needs no closing."""
 
 
 def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> list[Job]:

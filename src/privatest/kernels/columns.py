@@ -133,12 +133,18 @@ class PairMap(Unprojected):
 
     @cached_property
     def _places(self) -> NDArray[np.intp]:
-        """Where the products of each pair are in the matrix of all padded products, flattened."""
-        sizes, width = self.harmonics.sizes, PADDED * self.harmonics.domain.dimension
+        return self.product_places(PADDED)
+
+    def product_places(self, padded: int) -> NDArray[np.intp]:
+        """Return where the products of each pair are in the matrix of all, flattened.
+
+        ``padded`` is the number of features that each column has there.
+        """
+        sizes, width = self.harmonics.sizes, padded * self.harmonics.domain.dimension
         return np.concatenate(
             [
                 np.add.outer(
-                    (PADDED * i + np.arange(sizes[i])) * width, PADDED * j + np.arange(sizes[j])
+                    (padded * i + np.arange(sizes[i])) * width, padded * j + np.arange(sizes[j])
                 ).ravel()
                 for i, j in self._pairs
             ]

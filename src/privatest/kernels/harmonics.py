@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from privatest.data.domain import Domain
 from privatest.kernels.sums import sum_rows
 
-__all__ = ["CELLS", "PADDED", "WIDTHS", "Energies", "Harmonics"]
+__all__ = ["CELLS", "FINE", "PADDED", "WIDTHS", "Energies", "Harmonics"]
 
 Floats = NDArray[np.float64]
 
 WIDTHS = (1.0, 0.25)  # of the one-column kernels, as shares of a column's bounds
 CELLS = 1024  # a number counts as the centre of its cell: features are looked up, not computed
 PADDED = 8  # features of a column in the fast form: 32 bytes
-_FINE = 256  # features are multiples of 1/256
+FINE = 256  # features are multiples of 1/256
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,25 @@ class Energies:
 class Harmonics:
     """The first harmonics of each column: cosine and sine of pi k x, k = 1, ..., count <= 4.
 
-    A number is rounded to the centre of one of 1024 public cells, and its features to multiples of
-    2^-8: a table holds them, and products of two of them add up exactly. A category is an
-    indicator of its code, modulo 2 count. Weighted by :meth:`energies` these are features of a
-    kernel of each width: on a number periodic with period 2, on a category that of equality.
+    A number is rounded to the centre of one of ``most`` public cells, and its features to
+    multiples of 1/fine: a table holds them, and products of two of them add up exactly. A category
+    is an indicator of its code, modulo 2 count. Weighted by :meth:`energies` these are features of
+    a kernel of each width: on a number periodic with period 2, on a category that of equality.
+
+    With ``apart`` there are two harmonics, the first and the third, and in the place of the two
+    widths each has a kernel of its own: of the whole box, and of a third of it.
     """
 
     domain: Domain
     count: int
+    most: int = CELLS
+    fine: int = FINE
+    apart: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Which harmonics there are."""
+        return (1, 3) if self.apart else tuple(range(1, self.count + 1))
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -65,14 +76,21 @@ class Harmonics:
     def cells(self) -> list[int]:
         """Number of cells of each column: those of numbers, or features of a category."""
         levels = self.domain.levels
-        return [own if level else CELLS for own, level in zip(self.sizes, levels, strict=True)]
+        return [own if level else self.most for own, level in zip(self.sizes, levels, strict=True)]
 
     @cached_property
     def tables(self) -> list[Floats]:
         """For each column, cells × features."""
         return [
-            np.eye(own) if level else _harmonics(self.count)
+            np.eye(own) if level else _harmonics(self.numbers, self.most, self.fine)
             for own, level in zip(self.sizes, self.domain.levels, strict=True)
+        ]
+
+    def cell_tables(self, cells: int) -> list[Floats]:
+        """Return the same with so many cells for each column: codes of categories."""
+        return [
+            table[np.arange(cells) % len(table)] if level else table
+            for table, level in zip(self.tables, self.domain.levels, strict=True)
         ]
 
     def codes(self, rows: Floats, column: int) -> NDArray[np.intp]:
@@ -116,7 +134,7 @@ class Harmonics:
         From counts of cells, unless these are many more than rows; exact either way.
         """
         bins = len(edges) - 1
-        if bins * CELLS > 8 * len(rows):
+        if bins * self.most > 8 * len(rows):
             return sum_rows(self(rows), edges, weights)
         bin_of_row = np.repeat(np.arange(bins), np.diff(edges))
         parts = []
@@ -131,7 +149,10 @@ class Harmonics:
         """Return the weights of a column's features for a kernel of this width."""
         if self.domain.levels[column]:
             return Energies(np.full(self.sizes[column], 0.5), 0.0, 0.5)
-        return _energies(self.count, width)
+        own = np.exp(-((math.pi * width / 2 * np.array(self.numbers)) ** 2))
+        if self.apart:
+            own = np.equal(WIDTHS, width).astype(np.float64)
+        return _energies(self.numbers, tuple(own.tolist()), self.most, self.fine)
 
     def paired(self, a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
         """One-column kernels of row i of ``a`` and of ``b``: pairs × columns × widths.
@@ -154,17 +175,19 @@ class Harmonics:
 
 
 @lru_cache(maxsize=8)
-def _harmonics(count: int) -> Floats:
-    """Cells × features of a number: cosines, then sines, in multiples of 2^-8."""
-    centres = (np.arange(CELLS) + 0.5) / CELLS
-    angles = math.pi * np.outer(centres, np.arange(1, count + 1))
-    table: Floats = np.rint(np.hstack([np.cos(angles), np.sin(angles)]) * _FINE) / _FINE
+def _harmonics(numbers: tuple[int, ...], cells: int, fine: int) -> Floats:
+    """Cells × features of a number: cosines, then sines, in multiples of 1/fine."""
+    centres = (np.arange(cells) + 0.5) / cells
+    angles = math.pi * np.outer(centres, numbers)
+    table: Floats = np.rint(np.hstack([np.cos(angles), np.sin(angles)]) * fine) / fine
     table.setflags(write=False)
     return table
 
 
 @lru_cache(maxsize=16)
-def _energies(count: int, width: float) -> Energies:
+def _energies(
+    numbers: tuple[int, ...], squared: tuple[float, ...], cells: int, fine: int
+) -> Energies:
     """Weigh the features of a number.
 
     Notes
@@ -172,9 +195,8 @@ def _energies(count: int, width: float) -> Energies:
     **Sensitivity** The features of a row are a row of the table, so that all distances and inner
     products there are can be computed; 1e-12 covers the rounding of doing so.
     """
-    k = np.arange(1, count + 1)
-    squares = np.tile(np.exp(-((math.pi * width / 2 * k) ** 2)), 2)
-    points = _harmonics(count) * np.sqrt(squares)
+    squares = np.tile(squared, 2)
+    points = _harmonics(numbers, cells, fine) * np.sqrt(squares)
     products = points @ points.T
     norms = np.diag(products)
     largest = float((norms[:, None] + norms - 2 * products).max()) * (1 + 1e-12) + 1e-12

@@ -19,8 +19,6 @@ __all__ = ["MeanMap", "ThresholdMap"]
 
 Floats = NDArray[np.float64]
 
-_FINE = 2.0**24  # means are of multiples of its inverse
-
 
 @dataclass(frozen=True)
 class ThresholdMap(Unprojected):
@@ -98,10 +96,11 @@ class ThresholdMap(Unprojected):
 class MeanMap(Unprojected):
     """Difference of means, the largest over numeric columns.
 
-    Numbers are rounded to multiples of 2^-24 of their bounds, so that sums are exact.
+    Numbers are rounded down to multiples of 2^-bits of their bounds, so that sums are exact.
     """
 
     domain: Domain
+    bits: int = 24
 
     name = "mean"
     exact = True
@@ -118,7 +117,7 @@ class MeanMap(Unprojected):
 
     def raw(self, x: Floats) -> Iterator[Floats]:
         """Yield numeric columns, around the centre of the box."""
-        yield np.rint((x[:, self.domain.numeric] - 0.5) * _FINE) / _FINE
+        yield self._placed(x[:, self.domain.numeric])
 
     def binned(
         self, x: Floats, edges: NDArray[np.intp], weights: Floats | None = None
@@ -127,14 +126,20 @@ class MeanMap(Unprojected):
         sums = np.zeros((len(edges) - 1, self.raw_width))
         filled = np.flatnonzero(np.diff(edges))
         for place, column in enumerate(self.domain.numeric if len(filled) else ()):
-            numbers = x[:, column] - 0.5
-            numbers *= _FINE
-            np.rint(numbers, out=numbers)
+            numbers = self._placed(x[:, column])
             if weights is not None:
                 numbers *= weights
             sums[filled, place] = np.add.reduceat(numbers, edges[filled])
-        sums /= _FINE
         yield sums
+
+    def _placed(self, values: Floats) -> Floats:
+        """Return multiples of 2^-bits, at least -1/2 and below 1/2."""
+        numbers = values * 2.0**self.bits
+        np.minimum(numbers, 2.0**self.bits - 1, out=numbers)
+        np.floor(numbers, out=numbers)
+        numbers *= 2.0**-self.bits
+        numbers -= 0.5
+        return numbers
 
     def measure(self, index: int, sums: Floats) -> Floats:
         """Return the largest, 1 × rows of ``sums``."""

@@ -50,6 +50,7 @@ class TabulatedKernels:
     domain: Domain
     landmarks: Floats  # as codes
     steps: int  # of a numeric column
+    cells: int  # a number counts as the centre of its cell first; 0: it does not
     table: NDArray[np.float32]  # (squared distance, mismatches) × kernels, padded
     projections: tuple[Floats, ...]
     spreads: tuple[float, ...]
@@ -113,12 +114,18 @@ class TabulatedKernels:
         lengths = codes[len(numeric)]
         lengths[:] = 0.0
         for place, column in enumerate(numeric):
-            np.rint(x[:, column] * self.steps, out=codes[place], casting="same_kind")
+            np.rint(self._centred(x[:, column]) * self.steps, out=codes[place], casting="same_kind")
             lengths += np.square(codes[place])
         codes[len(numeric) + 1] = 1.0
         for place, column in enumerate(categorical, start=len(numeric) + 2):
             codes[place] = x[:, column]
         return codes
+
+    def _centred(self, values: Floats) -> Floats:
+        if not self.cells:
+            return values
+        cell: Floats = np.floor(np.minimum(values * self.cells, self.cells - 1))
+        return (cell + 0.5) / self.cells
 
     @cached_property
     def _right(self) -> NDArray[np.float32]:
@@ -167,9 +174,11 @@ class _Buffers(NamedTuple):
 
 
 def tabulated_kernels(
-    kernels: Sequence[Kernel], landmarks: Floats, domain: Domain
+    kernels: Sequence[Kernel], landmarks: Floats, domain: Domain, cells: int = 0
 ) -> TabulatedKernels | None:
     """Build the features, or None where a table would be too long or distances are no sums.
+
+    With ``cells`` a number counts as the centre of one of so many (:mod:`.coded`).
 
     psi(x) = D^(-1/2) U' k_L(x) with K_LL = U D U', small eigenvalues cut, rescaled so that
     W' K_LL W <= I despite rounding.
@@ -188,7 +197,8 @@ def tabulated_kernels(
     placed = points.copy()
     placed[:, numeric] /= steps
     values = _values(kernels, len(numeric), len(categorical), steps)
-    table = np.zeros((len(values), 4 if len(kernels) <= 4 else 8), dtype=np.float32)
+    width = next(size for size in (2, 4, 8) if len(kernels) <= size)
+    table = np.zeros((len(values), width), dtype=np.float32)
     projections, spreads, amplifications = [], [], []
     for index, kernel in enumerate(kernels):
         middle = (values[:, index].max() + values[:, index].min()) / 2
@@ -210,6 +220,7 @@ def tabulated_kernels(
         domain=domain,
         landmarks=points,
         steps=steps,
+        cells=cells,
         table=table,
         projections=tuple(projections),
         spreads=tuple(spreads),

@@ -5,6 +5,7 @@ In a second job of the same pass a secret few rows are kept as they are, in pair
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,16 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
-from privatest.core.secret_order import SecretBins, secret_bins
+from privatest.core.secret_order import SecretBins, SecretFew, secret_bins, secret_few
 from privatest.data.samples import TwoSamples
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.summaries import FixedPoint, summarise
+from privatest.kernels.coded import CodedMaps
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.statistics.bins import BinLayout, bin_order, summation_depth
 from privatest.statistics.pooled import MOST_PAIRS
 
 __all__ = ["Pairs", "binned_samples", "block_additions", "in_secret_bins"]
+
+_BLOCKS_AT_ONCE = 4  # of which codes are held
 
 Floats = NDArray[np.float64]
 Pairs = tuple[Floats, Floats]
@@ -36,15 +40,36 @@ class BinSums:
     bins: SecretBins
     total: int  # rows of the sample
     sums: list[FixedPoint] = field(default_factory=list)
+    waiting: list[tuple[NDArray[np.uint16], NDArray[np.intp]]] = field(default_factory=list)
 
     def update(self, rows: Floats, start: int) -> None:
-        """Put a block of rows in the order of their bins, and add it."""
+        """Put a block of rows in the order of their bins, and add it.
+
+        Codes wait for more of them: a tile has rows of one bin, and long tiles are quicker.
+        """
         bins = self.bins.of_rows(start, start + len(rows))
+        if isinstance(self.maps, CodedMaps):
+            self.waiting.append((self.maps.codes(rows), bins))
+            if len(self.waiting) == _BLOCKS_AT_ONCE:
+                self.close()
+            return
         order, edges = bin_order(bins, self.bins.count)
         ordered = np.empty((rows.shape[1], len(rows)))
         for column, values in zip(ordered, rows.T, strict=True):
             np.take(values, order, out=column)
-        for index, part in enumerate(self.maps.binned(ordered.T, edges)):
+        self._add(self.maps.binned(ordered.T, edges))
+
+    def close(self) -> None:
+        """Add what waits."""
+        if not self.waiting or not isinstance(self.maps, CodedMaps):
+            return
+        codes, bins = zip(*self.waiting, strict=True)
+        self.waiting.clear()
+        order, edges = bin_order(np.concatenate(bins), self.bins.count)
+        self._add(self.maps.binned_codes(codes, order, edges))
+
+    def _add(self, found: Iterable[Floats]) -> None:
+        for index, part in enumerate(found):
             if index == len(self.sums):
                 self.sums.append(FixedPoint(part.shape, self.total))
             self.sums[index].add(part)
@@ -60,23 +85,23 @@ class BinSums:
 
 @dataclass(slots=True, repr=False)  # a repr would show rows
 class ChosenRows:
-    """The rows with the lowest secret keys, and these keys."""
+    """A secret few rows, and their places in a random order."""
 
-    chosen: SecretBins  # bin 0
+    chosen: SecretFew
     first: int  # number of the sample's first row among the rows of all samples
-    keys: list[NDArray[np.uint64]] = field(default_factory=list)
+    places: list[NDArray[np.intp]] = field(default_factory=list)
     rows: list[Floats] = field(default_factory=list)
 
     def update(self, rows: Floats, start: int) -> None:
         """Keep what was chosen of a block."""
         begin = self.first + start
-        mine, keys = self.chosen.lowest(begin, begin + len(rows))
-        self.keys.append(keys)
+        mine, places = self.chosen.of_rows(begin, begin + len(rows))
+        self.places.append(places)
         self.rows.append(rows[mine])
 
     def merge(self, other: ChosenRows) -> None:
         """Add what was chosen of other rows."""
-        self.keys += other.keys
+        self.places += other.places
         self.rows += other.rows
 
 
@@ -92,6 +117,10 @@ class _Both:
         self.sums.update(rows, start)
         if self.chosen is not None:
             self.chosen.update(rows, start)
+
+    def close(self) -> None:
+        """Add what waits."""
+        self.sums.close()
 
     def merge(self, other: _Both) -> None:
         """Add other blocks."""
@@ -136,7 +165,7 @@ def in_secret_bins(
     """
     n, m = map(len, samples)
     count = min((n + m) // 2, MOST_PAIRS)
-    chosen = secret_bins([2 * count, n + m - 2 * count], noise) if pairs else None
+    chosen = secret_few(2 * count, n + m, noise) if pairs else None
     x, y = summarise(
         *(
             (sample, partial(_empty, maps, own, len(sample), chosen, first))
@@ -150,12 +179,12 @@ def in_secret_bins(
     if x.chosen is None or y.chosen is None:
         return sums[0], sums[1], None
     x.chosen.merge(y.chosen)
-    rows = np.concatenate(x.chosen.rows)[np.argsort(np.concatenate(x.chosen.keys))]
+    rows = np.concatenate(x.chosen.rows)[np.argsort(np.concatenate(x.chosen.places))]
     return sums[0], sums[1], (rows[:count], rows[count:])
 
 
 def _empty(
-    maps: FeatureMaps, bins: SecretBins, rows: int, chosen: SecretBins | None, first: int
+    maps: FeatureMaps, bins: SecretBins, rows: int, chosen: SecretFew | None, first: int
 ) -> _Both:
     return _Both(BinSums(maps, bins, rows), None if chosen is None else ChosenRows(chosen, first))
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
 from privatest.data.domain import Domain
+from privatest.kernels.coded import CODE_BITS, CODE_CELLS, CODE_FINE
 from privatest.kernels.columns import ColumnMap, PairMap
-from privatest.kernels.harmonics import Harmonics
+from privatest.kernels.harmonics import CELLS, FINE, Harmonics
 from privatest.kernels.largest import MeanMap, ThresholdMap
 
 __all__ = [
@@ -91,30 +92,37 @@ def check_bandwidths(statistics: Sequence[str]) -> None:
 
 
 @lru_cache(maxsize=64)
-def members(statistics: tuple[Statistic, ...], domain: Domain, bins: int) -> tuple[Member, ...]:
+def members(
+    statistics: tuple[Statistic, ...], domain: Domain, bins: int, *, coded: bool = False
+) -> tuple[Member, ...]:
     """Build the members that are not kernels in all columns, for ``bins`` sums of features.
 
-    With many columns or bins pairs get fewer harmonics, and none where there is no room.
+    With many columns or bins pairs get fewer harmonics, and none where there is no room. With
+    many rows all of them look at codes (:mod:`privatest.kernels.coded`).
     """
     room = _SUMS_HELD // max(bins, _FEWEST_BINS)
+    cells, fine = (CODE_CELLS, CODE_FINE) if coded else (CELLS, FINE)
     found: list[Member] = []
     if "additive" in statistics:
-        found.append(ColumnMap(Harmonics(domain, _HARMONICS)))
+        found.append(ColumnMap(Harmonics(domain, _HARMONICS, cells, fine)))
     if "pairwise" in statistics:
-        found.extend(_pairs(domain, room))
+        asked = [Harmonics(domain, k, cells, fine) for k in range(_PAIR_HARMONICS, 0, -1)]
+        if coded:
+            asked = [Harmonics(domain, 2, cells, fine, apart=True), asked[-1]]
+        found.extend(_pairs(asked, room))
     if "kolmogorov" in statistics:
         most = max(2, min(_THRESHOLDS, min(_MOST_THRESHOLDS, room // 4) // domain.dimension))
-        found.append(ThresholdMap(domain, most))
+        found.append(ThresholdMap(domain, CODE_CELLS if coded else most))
     if "mean" in statistics:
-        found.append(MeanMap(domain))
+        found.append(MeanMap(domain, CODE_BITS) if coded else MeanMap(domain))
     return tuple(found)
 
 
-def _pairs(domain: Domain, room: int) -> list[Member]:
-    for count in range(_PAIR_HARMONICS, 0, -1):
-        widths = Harmonics(domain, count).sizes
+def _pairs(asked: Sequence[Harmonics], room: int) -> list[Member]:
+    for harmonics in asked:
+        widths = harmonics.sizes
         if (sum(widths) ** 2 - sum(width**2 for width in widths)) // 2 <= room:
-            return [PairMap(Harmonics(domain, count))]
+            return [PairMap(harmonics)]
     return []
 
 

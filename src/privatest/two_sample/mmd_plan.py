@@ -15,9 +15,10 @@ from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.core.validation import public_generator
 from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
+from privatest.kernels.coded import CODE_CELLS, CodedMaps, has_codes
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
-from privatest.kernels.tabulated import tabulated_kernels
+from privatest.kernels.tabulated import TabulatedKernels, tabulated_kernels
 from privatest.mechanisms.family import NullLaw
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
@@ -56,6 +57,8 @@ METHODS = ("auto", "exact", "nystrom", "fourier")
 # than two columns public points can miss what lies between them, so it is worth more time.
 _EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
 _FREQUENCIES = 256
+_MANY_ROWS = 1_000_000  # of both samples, from which reading them is not to be outweighed
+_FEW_POINTS = 16
 EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted in so many bins
 
 
@@ -73,6 +76,7 @@ class Plan:
     method: Method
     swap: bool  # private groups are relabelled within pairs
     bin_size: int | None
+    coded: bool = False  # rows are so many that only codes of them are looked at
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -99,6 +103,8 @@ class Plan:
     def maps(self) -> FeatureMaps | None:
         """All members that are norms of features, if there are any."""
         parts = self.others if self.kernel_maps is None else (self.kernel_maps, *self.others)
+        if self.coded:
+            return CodedMaps(parts, self.samples.domain)
         return Together(parts) if parts else None
 
     @property
@@ -132,25 +138,36 @@ def make_plan(
         quick = is_quick(total, domain.dimension, adjacency, swap=swap)
         method = "exact" if estimator == "u" or not domain.bounded or quick else "nystrom"
     maps: FeatureMaps | None = None
+    coded = method == "nystrom" and total >= _MANY_ROWS and has_codes(domain)
     if kernels and method == "nystrom":
-        kernels, maps = _on_landmarks(kernels, domain)
+        # where others look at single columns and pairs, a few points are enough for the rest
+        few = coded and "pairwise" in family
+        kernels, maps = _on_landmarks(kernels, domain, coded=coded, few=few)
+        coded = coded and isinstance(maps, TabulatedKernels)
     elif kernels and method == "fourier":
         # public frequencies, the same in every run
         maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
     plan = Plan(samples, kernels, family, maps, (), adjacency, estimator, method, swap, bin_size)
-    others = members(family, domain, plan.sums)
+    others = members(family, domain, plan.sums, coded=coded)
     present = {"kernel", *(part.name for part in others)}
-    return replace(plan, others=others, family=tuple(name for name in family if name in present))
+    family = tuple(name for name in family if name in present)
+    return replace(plan, others=others, family=family, coded=coded)
 
 
 @lru_cache(maxsize=32)
 def _on_landmarks(
-    kernels: tuple[Kernel, ...], domain: Domain
+    kernels: tuple[Kernel, ...], domain: Domain, *, coded: bool, few: bool
 ) -> tuple[tuple[Kernel, ...], FeatureMaps]:
     """Return the kernels that public points resolve, and their features."""
+    if few:  # the widest sees means of columns, as others do
+        landmarks = domain.landmarks(_FEW_POINTS)
+        own = resolved(kernels[1:] or kernels, landmarks, domain)
+        found = tabulated_kernels(own, landmarks, domain, CODE_CELLS)
+        if found is not None:
+            return own, found
     landmarks = domain.landmarks()
     kernels = resolved(kernels, landmarks, domain)
-    exact = tabulated_kernels(kernels, landmarks, domain)
+    exact = tabulated_kernels(kernels, landmarks, domain, CODE_CELLS if coded else 0)
     return kernels, nystrom(kernels, landmarks, domain) if exact is None else exact
 
 
