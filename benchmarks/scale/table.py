@@ -1,10 +1,10 @@
 """Tests on Parquet beside reading it: time, memory, time per row, one and two Dask workers.
 
-Two samples of ten columns are written first, of N, N/4 and N/20 rows, with Arrow's default encoding
-and compression. Every job is a process of its own, and times are the least of --repeats runs, files
-being in the memory of the operating system where they fit. Reading is decoding the same columns into
-doubles of Arrow, with as many threads, by the quicker of two ways; they are not looked at, which
-would make reading slower and ratios smaller.
+Two samples of ten columns are written first, of N, N/4 and N/20 rows, with Arrow's default
+encoding and compression. Every job is a process of its own, and times are the least of --repeats
+runs, files being in the memory of the operating system where they fit. Reading is decoding the
+same columns into doubles of Arrow, with as many threads, by the quicker of two ways; they are not
+looked at, which would make reading slower and ratios smaller.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
-from privatest.core.secret_order import KEYS_PER_DIGEST, SecretBins, secret_bins
+from privatest.core.secret_order import KEYS_AT_ONCE, SecretBins, secret_bins
 from privatest.statistics.value_cells import Cells, Counts, Grouped, Kept, Keys
 
 __all__ = ["HELD_ROWS", "SLICE_ROWS", "groups_in_order", "slices", "tied_groups"]
@@ -111,7 +111,7 @@ def _drawn(counts: Counts, noise: NoiseSource) -> Groups:
 def _by_bin(bins: SecretBins, start: int, stop: int) -> Counts:
     """Count rows ``start`` to ``stop`` by bin."""
     counts = np.zeros(bins.count, dtype=np.int64)
-    for first in range(start - start % KEYS_PER_DIGEST, stop, KEYS_PER_DIGEST):
-        found = bins.of_rows(max(first, start), min(first + KEYS_PER_DIGEST, stop))
+    for first in range(start - start % KEYS_AT_ONCE, stop, KEYS_AT_ONCE):
+        found = bins.of_rows(max(first, start), min(first + KEYS_AT_ONCE, stop))
         counts += np.bincount(found, minlength=bins.count)
     return counts
