@@ -104,7 +104,7 @@ docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.walks
 	$(BIN)/python -m tools.gallery
-	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots; fi
+	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots && $(BIN)/python -m tools.report_figures; fi
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made

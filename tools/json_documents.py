@@ -271,6 +271,7 @@ TESTS = {
             "source": _text("Tables with their date, or simulation with its runs."),
             "curve": _list("Values of what was asked for, with their power.", _NUMBERS),
             "curve_without_noise": _list("The same without noise, from the tables.", _NUMBERS),
+            "band": _list("Interval of the power at each point of a simulated curve.", _NUMBERS),
         },
     ),
     "study-recommendation": _document(

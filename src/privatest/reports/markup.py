@@ -109,7 +109,7 @@ td{font-variant-numeric:tabular-nums;overflow-wrap:anywhere}
 pre{background:var(--quiet);border:1px solid var(--line);border-radius:4px;padding:.7rem;
 white-space:pre-wrap;overflow-wrap:anywhere;font:.85rem/1.45 ui-monospace,monospace}
 figure{margin:1rem 0}
-img{max-width:100%;height:auto;display:block}
+img{width:100%;height:auto;max-height:27rem;object-fit:contain;object-position:left;display:block}
 figcaption{color:var(--soft);font-size:.9rem}
 a{color:var(--mark)}
 ol{padding-left:1.4rem;overflow-wrap:anywhere}

@@ -35,7 +35,8 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
     rows += [("shares", ", ".join(map(str, document.get("shares", ()))))]
     rows += [("data set", str(document.get("dataset", "")))]
     for name, size in subject.sizes.items():
-        rows.append((_PLACES.get(name, f"rows of {name}"), f"{size:,}"))
+        first = "rows of the first sample" if name == "n" and "m" in subject.sizes else ""
+        rows.append((first or _PLACES.get(name, f"rows of {name}"), f"{size:,}"))
     rows += [("columns", ", ".join(map(str, request.get("columns", ()))))]
     rows += [("groups", ", ".join(map(str, request.get("groups", ()))))]
     if request.get("membership"):
