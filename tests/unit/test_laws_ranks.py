@@ -184,3 +184,17 @@ def test_a_pvalue_is_never_zero():
     law = rank_laws.mann_whitney_law(30, 30)
     assert law.pvalue(1e12, LatticeTulap(60, 5.0), "greater") > 0
     assert law.pvalue(-1e12, LatticeTulap(60, 5.0), "greater") == 1
+
+
+@pytest.mark.parametrize("sizes", [(10_001, 14_000), (400_000_000, 600_000_000)])
+def test_many_rows_need_no_more_than_sums_of_powers(sizes):
+    """A billion rows are read a slice at a time: their law must not hold a number for each."""
+    n, m = sizes
+    for law, variance in (
+        (rank_laws.mann_whitney_law(n, m), n * m * (n + m + 1) / 3),
+        (rank_laws.wilcoxon_law(n), 4 * n * (n + 1) * (2 * n + 1) / 6),
+    ):
+        deviation = math.sqrt(variance)
+        for place in (-2.0, 0.5, 3.0):
+            above = law.masses[law.values > place * deviation].sum()
+            assert above == pytest.approx(stats.norm.sf(place), rel=0.02)

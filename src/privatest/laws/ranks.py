@@ -126,11 +126,11 @@ def _log_mann_whitney(n: int, m: int, t: Array) -> tuple[Array, Array]:
     half = t / 2
     if n > _DIRECT:  # log(sin x / x), and all angles are small
         series = (1 / 6, 1 / 180, 1 / 2835, 1 / 37800, 1 / 467775, 691 / 3831077250)
-        low = np.arange(1.0, n + 1) / (n + m)
-        high = low + m / (n + m)
+        sums = (_power_sums(size, 2 * len(series)) for size in (n + m, m, n))
+        powers = [whole - high - low for whole, high, low in zip(*sums, strict=True)]
         scaled = (half * (n + m)) ** 2
         total = sum(
-            -a * scaled**r * float(np.sum(high ** (2 * r) - low ** (2 * r)))
+            -a * scaled**r * (powers[2 * r] / (n + m) ** (2 * r))
             for r, a in enumerate(series, start=1)
         )
         return np.asarray(total), np.ones(len(t))
@@ -140,6 +140,18 @@ def _log_mann_whitney(n: int, m: int, t: Array) -> tuple[Array, Array]:
         logs += np.log(np.abs(ratio))
         signs *= np.sign(ratio)
     return logs, signs
+
+
+def _power_sums(n: int, highest: int) -> list[int]:
+    """Return 1^p + ... + n^p for p = 0, 1, ..., exactly, without going through the terms.
+
+    (n + 1)^(p + 1) - 1 is the sum over k <= p of binomial(p + 1, k) times the sum of k-th powers.
+    """
+    sums: list[int] = []
+    for power in range(highest + 1):
+        rest = sum(math.comb(power + 1, k) * found for k, found in enumerate(sums))
+        sums.append(((n + 1) ** (power + 1) - 1 - rest) // (power + 1))
+    return sums
 
 
 @lru_cache(maxsize=32)
@@ -163,9 +175,9 @@ def _log_wilcoxon(n: int, t: Array) -> tuple[Array, Array]:
     half = t / 2
     if n > _DIRECT:  # log cos x, and all angles are small
         series = (1 / 2, 1 / 12, 1 / 45, 17 / 2520, 31 / 14175)
-        low = np.arange(1.0, n + 1) / n
+        powers = _power_sums(n, 2 * len(series))
         total = sum(
-            -a * (half * n) ** (2 * r) * float(np.sum(low ** (2 * r)))
+            -a * (half * n) ** (2 * r) * (powers[2 * r] / n ** (2 * r))
             for r, a in enumerate(series, start=1)
         )
         return np.asarray(total), np.ones(len(t))
