@@ -73,6 +73,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/ruff format .
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
+	$(BIN)/python -m tools.guarantees
 	$(BIN)/python -m tools.walks
 	$(BIN)/python -m tools.gallery --text
 
@@ -92,6 +93,7 @@ mutate: $(VENV)/.installed ## plant mistakes one at a time: does a test fail for
 
 audit: $(VENV)/.installed ## attack every test; goes on where it stopped; writes docs/audit.json
 	$(BIN)/python -m tools.audit $(AUDIT)
+	$(BIN)/python -m tools.guarantees
 
 bench: $(VENV)/.installed ## speed, memory and power; writes JSON
 	$(BIN)/python -m benchmarks
@@ -102,6 +104,7 @@ bench-scale: $(VENV)/.installed ## tests on 2 × 20,000,000 rows of Parquet besi
 docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the page, and the site into site/
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
+	$(BIN)/python -m tools.guarantees
 	$(BIN)/python -m tools.walks
 	$(BIN)/python -m tools.gallery
 	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots && $(BIN)/python -m tools.report_figures; fi

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from privatest import __version__
-from privatest.audit import NAMES, Audited, Plan, audit
+from privatest.audit import ATTACKS, NAMES, Audited, Plan, audit
 from privatest.audit.cases import chosen
 
 STORE = Path(__file__).resolve().parent.parent / "docs" / "audit.json"
@@ -31,9 +31,7 @@ _ABOUT = "written by python -m tools.audit"
 
 def summary(found: Audited, plan: Plan) -> dict[str, Any]:
     """Return what is kept of a case: numbers, not the pairs."""
-    told = {finding.attack: finding for finding in found.findings}
-    steady = told["time"].numbers
-    return {
+    kept = {
         "function": found.function,
         "epsilon": found.epsilon,
         "delta": found.delta,
@@ -45,18 +43,27 @@ def summary(found: Audited, plan: Plan) -> dict[str, Any]:
         "exact_loss": found.number("loss"),
         "draws": found.number("runs", "draws"),
         "runs": found.number("runs", "runs"),
-        "epsilon_at_least": found.epsilon_at_least,
+        "epsilon_at_least": found.epsilon_at_least or None,
         "strange_values": found.number("values"),
-        "time_promised": steady["promised"],
-        "steps_ratio": max(steady["steps"].values()) / min(steady["steps"].values()),
-        "peak_ratio": max(steady["peak_bytes"].values()) / min(steady["peak_bytes"].values()),
+        "time_promised": found.number("promised"),
+        "steps_ratio": _ratio(found.number("steps")),
+        "peak_ratio": _ratio(found.number("peak_bytes")),
         "null_rejected": found.number("rejected"),
         "null_runs": found.number("runs", "level"),
         "null_allowed": found.number("allowed"),
-        "settings": {k: v for k, v in asdict(plan).items() if k != "attacks"},
+        "settings": _settings(plan),
         "version": __version__,
         "date": datetime.now(UTC).date().isoformat(),
     }
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+def _ratio(measured: dict[str, float] | None) -> float | None:
+    return None if measured is None else max(measured.values()) / min(measured.values())
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    return {**asdict(plan), "attacks": list(plan.attacks)}
 
 
 def run(name: str, plan: Plan, epsilon: float) -> dict[str, dict[str, Any]]:
@@ -92,9 +99,8 @@ def _missing(names: list[str], plan: Plan, again: bool) -> Iterator[tuple[str, P
     known = {} if again else stored()
     for name in names:
         own = replace(plan, draws=TIGHT_DRAWS * plan.draws) if name in TIGHT else plan
-        settings = {k: v for k, v in asdict(own).items() if k != "attacks"}
         same = [
-            entry["settings"] == settings and entry["version"] == __version__
+            entry["settings"] == _settings(own) and entry["version"] == __version__
             for case, entry in known.items()
             if name in (case, _name(case))
         ]
@@ -109,11 +115,13 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     for option, default in (("pairs", 60), ("draws", 20_000), ("runs", 200), ("nulls", 20)):
         parser.add_argument(f"--{option}", type=int, default=default)
+    parser.add_argument("--attacks", default=",".join(ATTACKS), help="with commas")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start none after")
     parser.add_argument("--again", action="store_true")
     given = parser.parse_args()
-    plan = Plan(given.pairs, given.draws, given.runs, given.nulls)
+    attacks = tuple(given.attacks.split(","))
+    plan = Plan(given.pairs, given.draws, given.runs, given.nulls, attacks=attacks)
     left = list(_missing(chosen(given.names) if given.names else list(NAMES), plan, given.again))
     begin, number = time.monotonic(), 0
     for batch in (left[i : i + given.processes] for i in range(0, len(left), given.processes)):

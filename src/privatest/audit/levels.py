@@ -35,6 +35,8 @@ MEASURED: Mapping[str, float] = {
     "me_test": 0.06,
     "pearsonr": 0.07,
     "scf_test": 0.06,
+    "tost_ind": 0.06,
+    "tost_rel": 0.06,
     "ttest_1samp": 0.06,
     "ttest_ind": 0.06,
     "ttest_rel": 0.06,
