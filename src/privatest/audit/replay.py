@@ -94,7 +94,8 @@ class Worst:
         if found.path:
             return replace(self, differs=self.differs or found, pairs=self.pairs + 1)
         moved = found if found.ratio > self.moved.ratio else self.moved
-        lost = found if found.loss > self.lost.loss or self.lost.pair is None else self.lost
+        # of equal losses the one that moved further is seen more often
+        lost = max(self.lost, found, key=lambda each: (round(each.loss, 9), each.ratio))
         return replace(self, moved=moved, lost=lost, pairs=self.pairs + 1)
 
 
