@@ -24,12 +24,14 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.means.hotelling import hotelling_test
 from privatest.noise import SimulatedNoise
+from privatest.reproduce.samplers import cubes
 
 ALPHA, REPLICATES, STEP = 0.05, 199, 25
 EPSILONS, SIZES = (0.1, 0.5, 1.0, 5.0), (100, 1000, 10_000, 100_000)
 RUNS = {1: 1000, 10: 300, 30: 100}
 FEW = ((100, 1.0), (1000, 0.1), (1000, 1.0), (10_000, 1.0))  # cells of d = 30 and of delta > 0
 NAME = "level-hotelling"
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +51,13 @@ class Cell:
         return f"{text} delta={self.delta:g}" if self.delta else text
 
 
-def draw(law: str, n: int, dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw one sample: section 4 of the paper, off its centre, or with appendix C's covariance."""
-    root = math.sqrt(3)
-    if law == "off-centre":
-        return rng.uniform(0.5, root, size=(n, dimension))
-    rows = rng.uniform(-root, root, size=(n, dimension))
-    if law == "centred":
-        return rows
-    mixed = rows.copy()
-    mixed[:, 1:] += rows[:, :-1] / 3
-    mixed[:, :-1] += rows[:, 1:] / 3
-    return mixed
-
-
-def bound(law: str) -> float:
-    """Largest absolute value that an entry can have."""
-    return math.sqrt(3) * (5 / 3 if law == "tridiagonal" else 1)
+def samples(cell: Cell, rng: np.random.Generator) -> tuple[Floats, Floats, float]:
+    """Draw two samples and their bound: section 4 of the paper, off its centre, or appendix C."""
+    if cell.law == "off-centre":
+        root = math.sqrt(3)
+        x, y = rng.uniform(0.5, root, size=(2, cell.n, cell.dimension))
+        return x, y, root
+    return cubes(cell.dimension, cell.n, rng, mixed=cell.law == "tridiagonal")
 
 
 def cells() -> list[Cell]:
@@ -81,8 +73,7 @@ def cells() -> list[Cell]:
 def rejects(cell: Cell, seed: int) -> bool:
     """Run one test where the hypothesis holds."""
     rng = np.random.default_rng([seed, cell.dimension, cell.n])
-    x, y = (draw(cell.law, cell.n, cell.dimension, rng) for _ in range(2))
-    reach = bound(cell.law)
+    x, y, reach = samples(cell, rng)
     return hotelling_test(
         x,
         y,

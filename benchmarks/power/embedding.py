@@ -14,7 +14,6 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs are parallel, not their algebra
 
 from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,91 +27,37 @@ from privatest.data.samples import encode_samples
 from privatest.kernels.embedding import Embedding
 from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
+from privatest.reproduce.experiments.raj import box, public_choice
+from privatest.reproduce.samplers import PROBLEMS
+from privatest.reproduce.samplers import problem as samples_of
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
 from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
-from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
 from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
 
 DELTA, ALPHA = 1e-5, 0.05
 TESTS = ("statistic", "permutation", "moments", "shares")
 # problem, columns, shift, rows a group, epsilon, locations: power of the specification's tests
 TABLE = {
-    ("gmd", 100, 1.0, 1000, 0.3, 5): (0.87, 0.72, 0.37, 0.25),
-    ("gmd", 2, 0.2, 2000, 0.2, 5): (0.40, 0.48, 0.60, 0.37),
-    ("gmd", 2, 0.2, 2000, 0.5, 5): (0.85, 0.97, 0.96, 0.91),
-    ("gmd", 5, 0.3, 1000, 1.0, 10): (0.37, 0.83, 0.76, 0.55),
-    ("gmd", 5, 0.3, 2000, 0.5, 10): (0.88, 0.98, 0.91, 0.69),
+    ("GMD", 100, 1.0, 1000, 0.3, 5): (0.87, 0.72, 0.37, 0.25),
+    ("GMD", 2, 0.2, 2000, 0.2, 5): (0.40, 0.48, 0.60, 0.37),
+    ("GMD", 2, 0.2, 2000, 0.5, 5): (0.85, 0.97, 0.96, 0.91),
+    ("GMD", 5, 0.3, 1000, 1.0, 10): (0.37, 0.83, 0.76, 0.55),
+    ("GMD", 5, 0.3, 2000, 0.5, 10): (0.88, 0.98, 0.91, 0.69),
 }
 EPSILONS, ROWS = (0.1, 0.3, 1.0, 2.5, 5.0), 10_000
-PROBLEMS = {"sg": 50, "gmd": 100, "gvd": 50, "blobs": 2}
 
-Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 Job = tuple[str, int, float, int, float, int, int]
-
-
-def draw(problem: str, columns: int, shift: float, n: int, rng: np.random.Generator) -> Samples:
-    """Draw two samples of one of the paper's problems."""
-    x, y = rng.standard_normal((n, columns)), rng.standard_normal((n, columns))
-    if problem == "gmd":
-        y[:, 0] += shift
-    elif problem == "gvd":
-        y[:, 0] *= np.sqrt(2.0)
-    elif problem == "blobs":
-        y @= np.linalg.cholesky(np.array([[1.0, 0.6], [0.6, 1.0]])).T
-        x += 5 * (rng.integers(4, size=(n, 2)) - 1.5)
-        y += 5 * (rng.integers(4, size=(n, 2)) - 1.5)
-    return x, y
-
-
-def box(problem: str) -> tuple[float, float]:
-    """Public bounds."""
-    return (-12.0, 12.0) if problem == "blobs" else (-4.0, 4.0)
-
-
-@lru_cache(maxsize=32)
-def public_choice(
-    problem: str, columns: int, shift: float, n: int, epsilon: float, count: int
-) -> dict[str, Any]:
-    """Choose where to look, on public samples of the same kind."""
-    rng = np.random.default_rng(12345)
-    x, y = draw(problem, columns, shift, 2000, rng)
-    if problem == "blobs":
-        waves = optimise_frequencies(
-            x,
-            y,
-            n_frequencies=count,
-            bounds=box(problem),
-            sizes=(n, n),
-            epsilon=epsilon,
-            delta=DELTA,
-            fastest=60.0,
-            n_starts=1,
-            rng=rng,
-        )
-        return {"frequencies": waves.frequencies}
-    chosen = optimise_locations(
-        x,
-        y,
-        n_locations=count,
-        bounds=box(problem),
-        sizes=(n, n),
-        epsilon=epsilon,
-        delta=DELTA,
-        n_starts=2,
-        rng=rng,
-    )
-    return {"locations": chosen.locations, "bandwidth": chosen.bandwidth}
 
 
 def rejections(job: Job) -> list[bool]:
     """Run every test once."""
     problem, columns, shift, n, epsilon, count, seed = job
     # a curve over epsilon has one choice of locations, made for epsilon = 1
-    public = public_choice(problem, columns, shift, n, 1.0 if n == ROWS else epsilon, count)
+    public = public_choice(problem, n, 1.0 if n == ROWS else epsilon, count, shift, columns)
     shared = public | {"bounds": box(problem), "epsilon": epsilon, "rng": seed}
-    x, y = draw(problem, columns, shift, n, np.random.default_rng([seed, n]))
+    x, y = samples_of(problem, n, np.random.default_rng([seed, n]), shift, columns)
     waves = "frequencies" in public
     test: Any = scf_test if waves else me_test
     permute: Any = scf_permutation_test if waves else me_permutation_test
@@ -202,7 +147,7 @@ def _plot(rows: list[dict[str, Any]], runs: int) -> None:
         for test in TESTS:
             axes.plot([r["epsilon"] for r in chosen], [r[test] for r in chosen], "o-", label=test)
         axes.axhline(ALPHA, color="0.6", linewidth=0.8)
-        axes.set(title=problem.upper(), xlabel="epsilon", xscale="log", ylim=(-0.03, 1.03))
+        axes.set(title=problem, xlabel="epsilon", xscale="log", ylim=(-0.03, 1.03))
     figure.axes[0].set_ylabel(f"rejections ({runs} runs)")
     figure.axes[0].legend(fontsize="small")
     figure.savefig(RESULTS / "power-embedding.png", dpi=120)

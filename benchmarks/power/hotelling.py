@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
@@ -19,7 +18,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.progress import track
 
 from benchmarks.measure import RESULTS, save
@@ -27,6 +25,7 @@ from benchmarks.report import print_table
 from privatest.means import hotelling_test, ttest_ind
 from privatest.noise import SimulatedNoise
 from privatest.reproduce.dunsche import hotelling_decision
+from privatest.reproduce.samplers import cubes
 
 ALPHA, REPLICATES, DELTA = 0.05, 199, 1e-6
 NAME = "power-hotelling"
@@ -37,20 +36,11 @@ CURVE = (100, 150, 200, 300, 500, 800, 1500)  # sizes at d = 10, epsilon 1
 Case = tuple[str, int, int, float]
 
 
-def samples(
-    dimension: int, n: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return two samples whose means are 1 apart, and the bound on their entries."""
-    rng = np.random.default_rng([seed, dimension, n])
-    shift, root = 1 / math.sqrt(dimension), math.sqrt(3)
-    x, y = rng.uniform(-root, root, size=(2, n, dimension))
-    return x, y + shift, root + shift
-
-
 def rejects(case: Case, seed: int) -> bool:
     """Run one test."""
     method, dimension, n, epsilon = case
-    x, y, reach = samples(dimension, n, seed)
+    rng = np.random.default_rng([seed, dimension, n])
+    x, y, reach = cubes(dimension, n, rng, apart=1.0)
     noise = SimulatedNoise(seed)
     if method == "paper":
         return hotelling_decision(x, y, bound=reach, epsilon=epsilon, rng=seed, noise=noise)

@@ -148,8 +148,7 @@ def experiments() -> tuple[Experiment, ...]:
                 _panel(mid, "uniform_mmd_power_vary_d_mid", 0.2, 3000, 0, "mid"),
                 _panel(low, "uniform_mmd_power_vary_d_low", 0.2, 3000, 0, "low"),
             ],
-            "One column has the bump; the more others stand beside it, the harder it is to see. "
-            "The default looks at single columns too, and does not mind the others.",
+            "One column has the bump; the more others stand beside it, the harder it is to see.",
         ),
         _figure(
             9,
