@@ -74,6 +74,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.guarantees
+	$(BIN)/python -m tools.notebooks
 	$(BIN)/python -m tools.walks
 	$(BIN)/python -m tools.gallery --text
 
@@ -105,6 +106,7 @@ docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.guarantees
+	$(BIN)/python -m tools.notebooks
 	$(BIN)/python -m tools.walks
 	$(BIN)/python -m tools.gallery
 	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots && $(BIN)/python -m tools.report_figures; fi

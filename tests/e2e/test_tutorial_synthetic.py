@@ -102,4 +102,4 @@ def test_commands(cli, monkeypatch):
         result = cli(*shlex.split(words), *(["--dataset", "randhie"] * words.startswith("release")))
         assert result.code == 0, result.err
         assert shape(result.out) == shape(expected)
-    assert Path("synthetic.png").stat().st_size > 0
+    assert Path("visits.png").stat().st_size > 0

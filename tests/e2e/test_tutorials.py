@@ -104,15 +104,3 @@ def test_the_proved_sensitivity_is_right_for_all_small_data(own_statistic, n, m)
         for new in (0.0, 1.0, 2.0)
     )
     assert largest == pytest.approx(names["one_swap"](n, m), abs=1e-12)
-
-
-@pytest.mark.parametrize("page", ["how-to/your-own-file.md", "how-to/coming-from-scipy.md"])
-def test_short_examples_run(page):
-    names, _ = run(page)
-    assert "pt" in names
-
-
-def test_a_frame_hides_the_group_and_a_t_test_says_that_it_does_not():
-    names, _ = run("how-to/your-own-file.md")
-    assert "only the total is public" in names["result"].guarantee
-    assert "group sizes are public" in names["shift"].guarantee
