@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import jupytext
-import nbformat
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "tutorials"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -25,15 +24,15 @@ def notebook(page: Path) -> Any:
     # commands for a terminal stay text: Jupytext would make cells of them
     text = page.read_text(encoding="utf-8").replace("```sh\n", "```console\n")
     made = jupytext.reads(text, fmt="md")
-    made.metadata = nbformat.from_dict({"kernelspec": KERNEL})
+    made.metadata = {"kernelspec": KERNEL}
     for index, cell in enumerate(made.cells):
-        cell.id, cell.metadata = f"cell-{index}", nbformat.from_dict({})
+        cell.id, cell.metadata = f"cell-{index}", {}
     return made
 
 
 def rendered(page: Path) -> str:
     """Return the file of a page's notebook."""
-    return str(nbformat.writes(notebook(page))) + "\n"
+    return str(jupytext.writes(notebook(page), fmt="ipynb")).rstrip("\n") + "\n"
 
 
 def pages() -> list[Path]:
