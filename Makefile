@@ -18,8 +18,8 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	then echo $$p; break; fi; done)
 endif
 
-demo: $(VENV)/.core ## compare two groups of real people privately (installs the core only)
-	@$(BIN)/privatest demo
+demo: $(VENV)/.core ## three questions about real people, answered privately; writes demo/report.html
+	@mkdir -p demo && $(BIN)/privatest demo --report demo/report.html
 
 # A file's tests stay together as long as possible, so that services and clusters start once; who is
 # done first takes over from the other.
@@ -113,7 +113,7 @@ docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) $(OLDEST) site build dist htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) demo site build dist htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list
@@ -128,7 +128,7 @@ $(VENV)/.created:
 
 $(VENV)/.core: pyproject.toml | $(VENV)/.created
 	@echo "Installing privatest into $(VENV) ..."
-	@$(PIP) -e .
+	@$(PIP) -e ".[plot]"
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/.created

@@ -194,10 +194,13 @@ def test_labels_match_what_the_file_shows(cli, name, values, label, other):
 
 
 def test_demo(cli):
-    run = cli("demo")
+    run = cli("demo", "--report", "report.html")
     assert run.code == 0
     assert run.err == ""
-    for words in ("The question", "up to 5 rows", "only the total of 20,190 rows", "e^epsilon"):
+    assert "epsilon 3 of 3, delta 1e-06 of 1e-06" in run.out  # one budget for all three
+    pages = ("report.html", "report-2.html", "report-3.html")
+    assert all("<html" in Path(page).read_text(encoding="utf-8") for page in pages)
+    for words in ("Question 3", "up to 5 rows", "only the total of 20,190 rows", "e^epsilon"):
         assert words in " ".join(run.out.split())
     command = next(line for line in run.out.splitlines() if "privatest two-sample " in line)
     again = released(cli(*shlex.split(command)[1:], "--json"))
