@@ -27,8 +27,8 @@ OWN = {
     "docs/tutorials/synthetic-data.md": "tests/e2e/test_tutorial_synthetic.py",
     "docs/tutorials/your-own-statistic.md": "tests/e2e/test_tutorials.py",
 }
-# its commands take minutes to hours; tests of `privatest reproduce` run the experiments in short
-LONG = "docs/gallery/"
+# their commands take minutes to hours; tests of the experiments and of the audit run short ones
+LONG = ("docs/gallery/", "docs/how-to/audit.md")
 
 
 def runs(block: Block) -> bool:
