@@ -22,10 +22,11 @@ if [ -n "${ROOT:-}" ]; then root=$ROOT; else
     trap 'rm -rf --one-file-system "$root"' EXIT
 fi
 
-# The Debian archives that the host knows, or the usual one.
+# The Debian archives that the host knows.
 archives() {
     apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Origin: Debian' \
-        'Created-By: Packages' | sort -u | grep . || echo "deb http://deb.debian.org/debian ${SUITE:-stable} main"
+        'Created-By: Packages' | sort -u | grep . ||
+        { echo "apt knows no Debian archive: run 'apt-get update' first." >&2; exit 1; }
 }
 
 # A path that a setting names exists in the root too: files are copied, folders are shown. A folder
