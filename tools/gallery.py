@@ -83,11 +83,11 @@ NOTES = {
         "celebrity images are not to be had."
     ),
     "dunsche": (
-        "Numbers are those of the paper's tables and of example 3.2. The bootstrap test is as "
-        "published in every cell. The asymptotic test rejects less here in a few cells of ten and "
-        "thirty columns, where it rejects far too often in any case: algorithm 4 as printed does "
-        "not multiply the covariance back by d m², which we do; without it the statistic would be "
-        "larger. Whether the authors' program did is not known."
+        "Numbers are those of the paper's tables and of example 3.2. The bootstrap test is within "
+        "3 standard errors of them in every cell. The asymptotic test rejects less here in a few "
+        "cells of ten and thirty columns, where it rejects far too often in any case: algorithm 4 "
+        "as printed does not multiply the covariance back by d m², which we do; without it the "
+        "statistic would be larger. Whether the authors' program did is not known."
     ),
     "balog": (
         "The authors publish data and distances; both come with the package. D = 2 only. Their "
