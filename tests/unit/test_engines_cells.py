@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privatest as pt
+from privatest.data.batches import BatchEncoder
 from privatest.data.cuts import equal_cuts
 from privatest.data.samples import encode_sample
+from privatest.data.schema import NumericColumn
 from privatest.data.source import Source, Workers
 from privatest.noise import SimulatedNoise
 from privatest.statistics.cell_summaries import counts_of
@@ -104,3 +106,26 @@ def test_data_is_read_once(monkeypatch):
         read.clear()
         pt.ks_1samp(x, "norm(0, 1)", bounds=(-4, 4), epsilon=1, grid=grid)
         assert read == [1_500]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.uint8])
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, 3.0), (-2.0, -1.0), (-0.5, 40.0), None])
+@pytest.mark.parametrize("units", ["box", "own"])
+def test_a_column_alone_is_encoded_as_beside_another(kind, bounds, units):
+    column = None if bounds is None else NumericColumn(*bounds)
+    values = (40 * ROWS[:70_000]).astype(kind)
+    alone, both = np.empty((len(values), 1)), np.empty((len(values), 2))
+    batch = pa.record_batch({"a": values, "b": values})
+    BatchEncoder((column,), ("a",), units)(batch.select(["a"]), alone)
+    BatchEncoder((column, column), ("a", "b"), units)(batch, both)
+    assert np.array_equal(alone, both[:, :1])
+    expected = values.astype(np.float64)
+    if bounds is not None:
+        expected = np.clip(expected, *bounds)
+        if units == "box":
+            expected = (expected - bounds[0]) / (bounds[1] - bounds[0])
+    assert np.array_equal(alone[:, 0], expected)
+    if np.issubdtype(kind, np.floating):
+        values[-1] = np.nan
+        with pytest.raises(pt.DataError, match="a has a missing value"):
+            BatchEncoder((column,), ("a",), units)(pa.record_batch({"a": values}), alone)

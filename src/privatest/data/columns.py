@@ -152,8 +152,11 @@ def placed(values: Any, lower: Any, upper: Any, units: Units, out: NDArray[np.fl
     np.clip(values, lower, upper, out=out)
     if units == "own":
         return
-    out -= lower
-    out /= upper - lower  # rounding is monotone: it does not leave [0, 1]
+    width = upper - lower
+    if np.any(lower):  # bounds are public, and 0 and 1 would change nothing
+        out -= lower
+    if np.any(width != 1):
+        out /= width  # rounding is monotone: it does not leave [0, 1]
 
 
 def _blocks(values: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:

@@ -151,14 +151,14 @@ class Source:
         for part, first in zip(self.parts, self.starts, strict=False):
             if first + part.rows <= start or first >= stop:
                 continue
-            at = first
+            at, label = first, part.label  # made from a path: not once a batch
             for batch in _read(part, columns):
                 low, high = max(start - at, 0), min(stop - at, len(batch))
                 at += len(batch)
                 if at > first + part.rows:
                     _refuse_count(part)
                 if low < high:
-                    yield part.label, batch.slice(low, high - low)
+                    yield label, batch.slice(low, high - low)
                 if at >= stop:
                     break
             if at < min(first + part.rows, stop):
@@ -192,9 +192,9 @@ def _together(pieces: Sequence[Any]) -> Any:
 
 def _read(part: Part, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the batches of a part; whatever goes wrong, no library's message is passed on."""
-    batches = part.batches(columns)
+    batches, label = part.batches(columns), part.label
     while True:
-        with labelled(part.label):
+        with labelled(label):
             batch = next(batches, None)
         if batch is None:
             return

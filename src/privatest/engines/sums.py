@@ -37,6 +37,7 @@ STRETCH = 1 << 10  # rows that are summed in any order
 # of a product and the sum over a stretch, over stretches, over pieces; of an integer made a float,
 # and of the steps after it
 _ROUNDINGS = STRETCH + PIECE // STRETCH + BLOCK_ROWS // PIECE + 8
+_ONES = np.ones(STRETCH)
 
 Floats = NDArray[np.float64]
 CellsOf = Callable[[Floats], NDArray[np.intp] | NDArray[np.bool_]]
@@ -75,10 +76,9 @@ def pieces(rows: Floats) -> Iterator[Floats]:
 def column_sums(terms: Floats) -> Floats:
     """Return the sum over the rows of a piece."""
     whole, width = len(terms) // STRETCH * STRETCH, terms.shape[1]
-    stretches = np.ones(STRETCH) @ terms[:whole].reshape(-1, STRETCH, width)
-    rest = np.ones(len(terms) - whole) @ terms[whole:]
-    total: Floats = stretches.sum(axis=0) + rest
-    return total
+    stretches = _ONES @ terms[:whole].reshape(-1, STRETCH, width)
+    total: Floats = stretches.sum(axis=0)
+    return total if whole == len(terms) else total + _ONES[: len(terms) - whole] @ terms[whole:]
 
 
 def square_sums(terms: Floats) -> Floats:
@@ -86,7 +86,7 @@ def square_sums(terms: Floats) -> Floats:
     whole, width = len(terms) // STRETCH * STRETCH, terms.shape[1]
     stretches = terms[:whole].reshape(-1, STRETCH, width)
     total: Floats = (stretches.transpose(0, 2, 1) @ stretches).sum(axis=0)
-    return total + terms[whole:].T @ terms[whole:]
+    return total if whole == len(terms) else total + terms[whole:].T @ terms[whole:]
 
 
 class Sums:

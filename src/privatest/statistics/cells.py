@@ -62,7 +62,7 @@ def _placing(cuts: Floats) -> Callable[[Floats], NDArray[np.intp]]:
     with np.errstate(over="ignore", divide="ignore"):
         gaps, step = np.diff(cuts), (cuts[-1] - cuts[0]) / max(1, len(cuts) - 1)
         usable = len(cuts) > 2 and np.isfinite(step) and np.isfinite((1 + abs(cuts[0])) / step)
-    if not usable or not np.allclose(gaps, step, rtol=1e-9, atol=0):
+    if not usable or np.abs(gaps - step).max() > 1e-9 * step:
         return lambda block: np.asarray(np.searchsorted(cuts, block))
     ends = np.append(cuts, np.inf)
     # evenly spaced, but for rounding: a guess that is right, or one too small for a few
