@@ -92,8 +92,8 @@ NOTES = {
     "balog": (
         "The authors publish data and distances; both come with the package. D = 2 only. Their "
         "distances are those of one release: one is expected to be off by more than 10% where "
-        "noise in few directions is most of it. In standard errors of a single release none of "
-        "figure 1 is off by more than what chance gives in 39. Figure 2 has random points too, "
+        "noise in few directions is most of it. In standard errors of a single release the "
+        "furthest of the 39 of figure 1 is 3.2 off. Figure 2 has random points too, "
         "drawn once in the paper, so that small numbers of points cannot agree."
     ),
 }
