@@ -690,6 +690,31 @@ def test_rows_with_masks_are_not_taken_for_numbers():
     assert encode_samples(fine, [[0.1, 0.2]], (0, 1)).x.rows.shape == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        (np.array([2**53, 2**53 + 1] * 3), CategoricalColumn((2**53, 2**53 + 1, 7), missing=7)),
+        (np.array([True, False] * 3), CategoricalColumn((True, False, "none"), missing="none")),
+        (np.array(["a", "b"] * 3), CategoricalColumn(("a", "b", "none"), missing="none")),
+        (np.array([0.5, 1.5] * 3, np.longdouble), NumericColumn(0, 2, missing=1)),
+        (np.array([0, 1] * 3, np.uint8), NumericColumn(0, 2, integer=True, missing=2)),
+    ],
+    ids=["large integers", "truth", "text", "extended floats", "small integers"],
+)
+@pytest.mark.parametrize("whole", [True, False], ids=["array", "column"])
+def test_a_mask_says_nothing_of_other_records(values, column, whole):
+    """One person's mask must not change how all others are read, nor whether they are."""
+    schema, found = Schema({"a": column}), []
+    for masked in (False, True):
+        data = np.ma.array(values, mask=[False] * 5 + [masked])
+        shown = data if whole else {"a": data}
+        found.append(encode_samples(shown, shown, schema).x.rows)
+    plain = values if whole else {"a": values}
+    assert np.array_equal(found[0], encode_samples(plain, plain, schema).x.rows)
+    assert np.array_equal(found[0][:5], found[1][:5])
+    assert not np.array_equal(found[0][5], found[1][5])
+
+
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="no such floats")
 def test_extended_floats_give_no_warning():
     """Whether there is one would tell of the values."""

@@ -16,8 +16,9 @@
 #'
 #'   Refusals and failures are [conditions][privatest-conditions].
 #' @section Privacy:
-#' A request is charged once, however often it is sent: an identical one that is on its way is not
-#' begun again, and one that was answered is answered from the record.
+#' An answer is charged once, however often it is asked for: an identical request that is on its way
+#' is not begun again, and one that was answered is answered from the record. A request that failed
+#' after it was charged is charged anew when it is sent again, also for a lost connection.
 #' @export
 pt_run <- function(connection, request) pt_wait(pt_submit(connection, request))
 

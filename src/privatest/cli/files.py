@@ -80,7 +80,9 @@ def _check_method(request: Request) -> None:
 
 def draw(result: Any, file: Path) -> None:
     """Draw what was released."""
-    with working("Drawing ..."):
+    from privatest.plots.style import plain_text  # noqa: PLC0415
+
+    with working("Drawing ..."), plain_text():
         drawn = result.plot()
         save_picture(getattr(drawn, "figure", drawn), file, dpi=150)
 

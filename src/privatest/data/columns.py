@@ -37,7 +37,6 @@ __all__ = [
     "one_column",
     "placed",
     "refuse_missing",
-    "unmasked",
 ]
 
 BLOCK = 16_384  # rows converted at a time
@@ -48,7 +47,8 @@ Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or on
 
 def one_column(values: Any, label: str) -> Any:
     """Return a NumPy array of numbers, or an Arrow array of anything."""
-    values = unmasked(values, label)
+    if isinstance(values, np.ma.MaskedArray):
+        return _from_masked(values, label)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "biuf":
         return np.asarray(values)
     import pyarrow as pa  # noqa: PLC0415
@@ -62,13 +62,19 @@ def one_column(values: Any, label: str) -> Any:
         raise DataError(f"{label} must be one column of numbers or of text.") from None
 
 
-def unmasked(values: Any, label: str) -> Any:
-    """Return masked numbers as not numbers, so that the column's rule decides about them."""
-    if not np.ma.is_masked(values):
-        return values
-    if values.dtype.kind not in "biuf":
-        refuse_missing(label)
-    return np.ma.filled(values.astype(np.float64), np.nan)
+def _from_masked(values: np.ma.MaskedArray[Any, Any], label: str) -> Any:
+    """Return a masked column as an Arrow array, in which what is masked is missing.
+
+    Whether anything is masked depends on people: the way must not depend on it.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    plain = np.asarray(values.data)
+    plain = as_floats(plain) if plain.dtype.kind == "f" else plain
+    try:
+        return pa.array(plain, mask=np.ma.getmaskarray(values), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise DataError(f"{label} must be one column of numbers or of text.") from None
 
 
 def fill_numbers(

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from privatest.core.charging import pay_for_data
 from privatest.core.errors import DataError
 from privatest.core.validation import listed
-from privatest.data.columns import refuse_missing, unmasked
 from privatest.data.source import Source
 
 __all__ = ["Table", "arranged", "label_of", "read_data"]
@@ -100,18 +99,23 @@ def _title(data: Any) -> str | None:
 
 
 def _read_array(data: Any, name: str) -> Table:
-    rows = data if isinstance(data, (list, tuple)) else ()
-    masked = (row for row in rows if isinstance(row, np.ma.MaskedArray))
-    if any(map(np.ma.is_masked, masked)):  # asarray would forget masks
-        refuse_missing(name)
     try:
-        array = np.asarray(unmasked(data, name))
+        data = np.ma.stack(data) if _has_masks(data) else data
+        array = data if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
     except ValueError:
         raise DataError(f"{name} must have rows of one length.") from None
     if array.ndim not in (1, 2) or array.dtype.kind == "V":
         raise DataError(f"{name} must be a data frame, or an array of one or two dimensions.")
     array = array.reshape(-1, 1) if array.ndim == 1 else array
-    return Table(None, array.shape[1], lambda index: array[:, index], array)
+    whole = None if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+    return Table(None, array.shape[1], lambda index: array[:, index], whole)
+
+
+def _has_masks(data: Any) -> bool:
+    """Whether these are rows of which some can be masked: as one array they would forget it."""
+    return isinstance(data, (list, tuple)) and any(
+        isinstance(row, np.ma.MaskedArray) for row in data
+    )
 
 
 def arranged(source: Table, names: tuple[str, ...], name: str) -> Table:

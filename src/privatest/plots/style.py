@@ -31,6 +31,7 @@ __all__ = [
     "finish",
     "need_matplotlib",
     "plain_logarithms",
+    "plain_text",
     "svg",
     "themed",
 ]
@@ -137,6 +138,16 @@ def plain_logarithms(axes: Axes, *, both: bool = False) -> None:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+@contextmanager
+def plain_text() -> Iterator[None]:
+    """Draw, and write, names in the block as they are: a $ in one begins no formula."""
+    need_matplotlib()
+    import matplotlib as mpl  # noqa: PLC0415
+
+    with mpl.rc_context({"text.parse_math": False}):
+        yield
 
 
 def svg(drawn: Any) -> bytes:

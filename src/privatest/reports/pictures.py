@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from privatest.core.errors import ParameterError
-from privatest.plots.style import MISSING, svg, themed
+from privatest.plots.style import MISSING, plain_text, svg, themed
 from privatest.reports.markup import Markup, tag
 
 __all__ = ["picture"]
@@ -37,6 +37,6 @@ def picture(draw: Callable[[], Any], words: str, caption: str = "") -> Markup:
 
 
 def _data(draw: Callable[[], Any], theme: str) -> str:
-    with themed(theme):
+    with themed(theme), plain_text():
         drawn = svg(draw())
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"

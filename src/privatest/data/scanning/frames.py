@@ -15,7 +15,7 @@ import numpy as np
 
 from privatest.core.errors import DataError
 from privatest.data.bounds import numbered_names
-from privatest.data.columns import as_floats, refuse_missing
+from privatest.data.columns import as_floats
 from privatest.data.source import Part, labelled
 
 if TYPE_CHECKING:
@@ -151,8 +151,8 @@ class FragmentRows:
 
 def array_parts(array: NDArray[Any]) -> tuple[tuple[str, ...], list[Part]]:
     """Return the columns and parts of an array."""
-    if np.ma.is_masked(array):
-        refuse_missing("data")
+    if isinstance(array, np.ma.MaskedArray):  # whether anything is masked depends on people
+        raise DataError("data must not be a masked array: pass a data frame or an Arrow table.")
     rows = _two_dimensions(np.asarray(array), "data")
     names = numbered_names(rows.shape[1])
     return names, [ArrayRows(rows[a : a + _PART_ROWS], names) for a in _starts(len(rows))]

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from privatest.core.documents import JSON_FORMAT, canonical
 from privatest.plots.drawing import draw
+from privatest.plots.style import plain_text
 from privatest.questions import METHODS, Result
 from privatest.reports import report_html
 from privatest.service.describing import describe_dataset, visible_datasets
@@ -166,7 +167,7 @@ def _picture(text: str) -> bytes | None:
         return None
     stream = io.BytesIO()
     try:
-        with _DRAWING:
+        with _DRAWING, plain_text():
             drawn: Any = draw(result)
             drawn.figure.savefig(stream, format="png", dpi=110)
     except Exception:  # a released answer that has nothing to draw, such as a decision
