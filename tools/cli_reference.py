@@ -21,8 +21,12 @@ INTRODUCTION = """\
 
 <!-- Written by `python -m tools.cli_reference`. Do not edit: change the command's help. -->
 
-Every command explains itself with `--help`; this page says the same.
+Every command explains itself with `--help`; this page says the same. `--install-completion` lets
+the Tab key complete commands and options in your shell (bash, zsh, fish, PowerShell);
+`--show-completion` prints what that adds, to put it in place yourself.
 """
+# Typer's own, in words that differ between its versions; the introduction names them.
+_COMPLETION = ("install_completion", "show_completion")
 
 
 def render() -> str:
@@ -49,7 +53,9 @@ def _walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _section(path: str, command: Any) -> str:
-    shown = [p for p in command.params if not getattr(p, "hidden", False)]
+    shown = [
+        p for p in command.params if not getattr(p, "hidden", False) and p.name not in _COMPLETION
+    ]
     arguments = [p for p in shown if p.param_type_name == "argument"]
     options = [p for p in shown if p.param_type_name == "option"]
     children = {

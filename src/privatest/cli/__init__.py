@@ -44,7 +44,7 @@ __all__ = ["app", "main"]
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 # pretty_exceptions_enable: rich would print local variables, and those hold people's data.
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.command("two-sample")(reading(two_sample))
 app.command("independence")(reading(independence))
 app.command("paired")(reading(paired))
@@ -106,7 +106,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(None if arguments is None else list(arguments))
         flush()
-    except (BrokenPipeError, SystemExit):  # rich makes the first into the second
+    except SystemExit as ended:
+        if ended.code == 0:  # tab completion: Typer has printed all there is
+            return 0
+        silence()
+        return 141  # rich makes this of a BrokenPipeError
+    except BrokenPipeError:
         silence()
         return 141
     except OutputError as error:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import resource
 import signal
 import socket
 import sys
@@ -72,6 +71,8 @@ def nursery(control: socket.socket) -> None:
 
 def _work(channel: socket.socket) -> None:
     """Answer the one request that comes along the channel, and end."""
+    import resource  # noqa: PLC0415 - Windows has none, and has to import this file too
+
     import numpy as np  # noqa: PLC0415
 
     try:
@@ -92,6 +93,8 @@ def _work(channel: socket.socket) -> None:
 
 def limit(allowed: Allowance) -> None:
     """Let the system end this process after a time, and refuse it more memory than allowed."""
+    import resource  # noqa: PLC0415 - as above
+
     signal.setitimer(signal.ITIMER_REAL, allowed.seconds)  # its signal ends the process
     most = _PROGRAM + allowed.memory
     # address space is taken for stacks and arenas of threads too, and costs nothing
