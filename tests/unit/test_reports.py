@@ -47,7 +47,7 @@ def outcome(**changes: Any) -> Outcome:
 
 def test_a_name_that_looks_like_a_formula_is_drawn_as_it_is():
     frame = {r"$\frac$": X, "b$": X}
-    schema = pt.Schema.from_bounds({name: (0, 1) for name in frame})
+    schema = pt.Schema.from_bounds(dict.fromkeys(frame, (0, 1)))
     found = pt.hotelling_test(frame, frame, bounds=schema, epsilon=1, n_bootstrap=99)
     assert "<img" in report_html(found)
 
