@@ -155,7 +155,7 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
 
 def _distinguished(case: Case, worst: Worst, plan: Plan, attack: str) -> Finding:
     epsilon, delta = case.budget.as_floats
-    lost = worst.lost if worst.lost.pair is not None else worst.moved
+    lost = worst.told if worst.told.pair is not None else worst.moved
     if lost.pair is None and worst.differs is not None:
         lost = worst.differs
     if lost.pair is None or (attack == "draws" and not case.composed):

@@ -234,7 +234,7 @@ def _parts(question: str, method: str, schema: Schema) -> dict[str, Any]:
 def _options(question: str, method: str, schema: Schema) -> dict[str, Any]:
     entry = METHODS[question][method]
     half = 0.5 * (1.0 if entry.outcomes else _range(schema)[1])
-    options: dict[str, Any] = {"permutations": 19} if "permutations" in entry.options else {}
+    options: dict[str, Any] = {"permutations": 9} if "permutations" in entry.options else {}
     options |= {"locations": 3} if "locations" in entry.needed else {}
     options |= {"low": -half, "high": half} if "low" in entry.needed else {}
     options |= {"points": 5} if "points" in entry.options else {}

@@ -14,13 +14,20 @@ from fractions import Fraction
 import numpy as np
 
 from privatest.audit.permutation_law import Statistics, decision_loss, log_mass, pvalue_loss
+from privatest.audit.telling import visible_loss
 from privatest.core.privacy import gaussian_delta
 from privatest.core.witness import Meeting
 from privatest.mechanisms.one_draw import any_rejects
-from privatest.mechanisms.permutation import PVALUE_GRID, Release, on_steps, smoothed_decision
+from privatest.mechanisms.permutation import (
+    PVALUE_GRID,
+    Release,
+    on_steps,
+    smoothed_decision,
+    smoothed_pvalue,
+)
 from privatest.mechanisms.subsample import COIN
 
-__all__ = ["exact_loss"]
+__all__ = ["exact_loss", "shown_loss"]
 
 _CELLS = np.arange(1, PVALUE_GRID + 1, dtype=np.float64)
 _ALL = np.array([np.inf])
@@ -42,6 +49,13 @@ def exact_loss(first: Sequence[Meeting], second: Sequence[Meeting], delta: float
         else:
             pure += _pure(a, b)
     return _at(pure, delta if not squares else 0.0) + _gaussian(math.sqrt(squares), delta)
+
+
+def shown_loss(first: Sequence[Meeting], second: Sequence[Meeting]) -> float | None:
+    """Return what draws would show of a smoothed p-value's loss; None for all else."""
+    if len(first) != 1 or first[0].call is None or first[0].call.function is not smoothed_pvalue:
+        return None
+    return visible_loss(_steps(first[0]), _steps(second[0]), first[0].scale)
 
 
 def _pure(a: Meeting, b: Meeting) -> float:

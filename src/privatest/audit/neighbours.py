@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from privatest.audit.cases import Case
 
-__all__ = ["Pair", "climbing", "random_pair", "sizes_of", "sorted_pair", "strange_pairs"]
-__all__ += ["structured_pairs"]
+__all__ = ["Pair", "Row", "climbing", "in_arms", "kept", "random_pair", "sizes_of", "sorted_pair"]
+__all__ += ["strange_pairs", "structured_pairs", "values"]
 
 _FEW = 40  # with more rows a test cuts each group into parts: none may be tiny
 Row = dict[str, Any]
@@ -88,7 +88,7 @@ def _table(rows: Rows, schema: Schema) -> pa.Table:
     return pa.table({name: [row[name] for row in rows] for name in schema.columns})
 
 
-def _values(schema: Schema, name: str) -> list[Any]:
+def values(schema: Schema, name: str) -> list[Any]:
     """Return telling values of a column: bounds, middle, beside the bounds, far beyond them."""
     column = schema.columns[name]
     if isinstance(column, CategoricalColumn):
@@ -104,7 +104,7 @@ def _row(schema: Schema, rng: np.random.Generator, *, style: str) -> Row:
     row: Row = {}
     corner = style == "corners"
     for name, column in schema.columns.items():
-        telling = _values(schema, name)
+        telling = values(schema, name)
         if corner or style == "beyond bounds" or isinstance(column, CategoricalColumn):
             row[name] = telling[rng.integers(min(2, len(telling)) if corner else len(telling))]
         elif column.integer:
@@ -126,10 +126,10 @@ def random_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
         rows = [dict(rows[0]) for _ in rows[1:]] + [_row(schema, rng, style="corners")]
     elif style == "halves":
         rows = [dict(rows[2 * i // size]) for i in range(size)]
-    rows = _in_arms(rows, schema, _cut(size, rng))
+    rows = in_arms(rows, schema, _cut(size, rng))
     place = int(rng.integers(size))
     other = _row(schema, rng, style=str(rng.choice(["corners", style])))
-    return Pair(rows, place, other | _kept(rows[place], schema), style, (), int(rng.integers(999)))
+    return Pair(rows, place, other | kept(rows[place], schema), style, (), int(rng.integers(999)))
 
 
 def sizes_of(case: Case) -> list[int]:
@@ -145,7 +145,7 @@ def _cut(size: int, rng: np.random.Generator) -> int:
     return int(rng.integers(least, size - least + 1))
 
 
-def _in_arms(rows: Rows, schema: Schema, cut: int) -> Rows:
+def in_arms(rows: Rows, schema: Schema, cut: int) -> Rows:
     """Give public groups their sizes, none of which is 0."""
     for name in _public(schema):
         first, second = schema.columns[name].categories[:2]  # type: ignore[union-attr]
@@ -159,7 +159,8 @@ def _public(schema: Schema) -> list[str]:
     return [name for name, c in columns if getattr(c, "membership", "private") == "public"]
 
 
-def _kept(row: Row, schema: Schema) -> Row:
+def kept(row: Row, schema: Schema) -> Row:
+    """Return what a person cannot change."""
     return {name: row[name] for name in _public(schema)}
 
 
@@ -172,18 +173,18 @@ def structured_pairs(schema: Schema, size: int, seed: int) -> Iterator[Pair]:
 
 
 def _blocks(schema: Schema, size: int, seed: int, cut: int) -> Iterator[Pair]:
-    low, high = ({n: _values(schema, n)[i] for n in schema.columns} for i in (0, 1))
+    low, high = ({n: values(schema, n)[i] for n in schema.columns} for i in (0, 1))
     for count in (0, 1, 2, cut, size // 2, size - 1):
         style = "all equal" if count == 0 else f"blocks of {count} and {size - count}"
         rows = [dict(low) for _ in range(count)] + [dict(high) for _ in range(size - count)]
-        rows = _in_arms(rows, schema, cut)
+        rows = in_arms(rows, schema, cut)
         for place in (0, size - 1):
             for other in (low, high):
-                replaced = {**other, **_kept(rows[place], schema)}
+                replaced = {**other, **kept(rows[place], schema)}
                 if replaced != rows[place]:
                     yield Pair(rows, place, replaced, style, (), seed)
     # each side has one of its own, as far from all others as can be: a replaced one parts them
-    rows = _in_arms([dict(low) for _ in range(size)], schema, cut)
+    rows = in_arms([dict(low) for _ in range(size)], schema, cut)
     rows[0]["x"] = rows[-1]["y"] = high["x"]
     both = {**rows[1], "x": high["x"], "y": high["y"]}
     yield Pair(rows, 1, both, "an outlier on each side", (), seed)
@@ -193,8 +194,8 @@ def sorted_pair(case: Case, size: int, seed: int) -> Pair:
     """Return a pair of sorted files: a record that is replaced moves all after it by one place."""
     rng = np.random.default_rng(seed)
     rows = [_row(case.schema, rng, style="anything") for _ in range(size)]
-    rows = _in_arms(sorted(rows, key=lambda row: row["x"]), case.schema, size // 2)
-    other = dict(rows[0]) | {"x": _values(case.schema, "x")[1]}
+    rows = in_arms(sorted(rows, key=lambda row: row["x"]), case.schema, size // 2)
+    other = dict(rows[0]) | {"x": values(case.schema, "x")[1]}
     order = (*range(1, size // 2), 0, *range(size // 2, size))
     if not case.public_groups:
         order = (*range(1, size), 0)
@@ -219,7 +220,7 @@ def climbing(pair: Pair, schema: Schema, columns: Sequence[str], rng: np.random.
     """Return a pair nearby: an entry of a row, of the new one, its place or the seed is another."""
     rows, place, other = [dict(row) for row in pair.rows], pair.place, dict(pair.other)
     name = columns[int(rng.integers(len(columns)))]
-    telling = _values(schema, name)
+    telling = values(schema, name)
     value = telling[rng.integers(len(telling))]
     kind, seed = rng.integers(4), pair.seed
     if kind == 0 and name not in _public(schema):
@@ -230,4 +231,4 @@ def climbing(pair: Pair, schema: Schema, columns: Sequence[str], rng: np.random.
         seed = int(rng.integers(100_000))
     else:
         place = int(rng.integers(len(rows)))
-    return Pair(rows, place, other | _kept(rows[place], schema), pair.style, (), seed)
+    return Pair(rows, place, other | kept(rows[place], schema), pair.style, (), seed)

@@ -75,6 +75,10 @@ class Statistics:
         result: Array = np.where(levels <= 0, np.inf, np.where(levels >= 1, -np.inf, found))
         return result
 
+    def chances_below(self, levels: Array, scale: float) -> Array:
+        """P(p-value <= level) for each level."""
+        return survival((self.quantiles(levels, scale) - self.observed) / scale)
+
 
 def survival(y: Array) -> Array:
     """P(Laplace(0, 1) > y)."""

@@ -103,7 +103,7 @@ def _crt(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) 
         bounds_x=schema.select(["x"]),
         bounds_y=schema.select(["y"]),
         **_spent(budget),
-        n_resamples=19,
+        n_resamples=9,
         rng=rng,
         noise=noise,
     )
@@ -141,7 +141,7 @@ def _custom(
         _mean_difference,
         sensitivity=1.0 / min(first.sum(), (~first).sum()),
         bounds=(0.0, 1.0),
-        n_permutations=19,
+        n_permutations=9,
         rng=rng,
         noise=noise,
         check_sensitivity=False,
