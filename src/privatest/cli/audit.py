@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, print_json, working
+from privatest.cli.output import Page, print_json, telling
 
 if TYPE_CHECKING:
     from privatest.audit import Audited
@@ -69,9 +69,12 @@ def audit(
     wanted = tuple(ATTACKS) if attacks is None else tuple(attacks.replace(" ", "").split(","))
     plan = Plan(pairs, draws, runs, nulls, seed, wanted)
     page, found = Page(), list["Audited"]()
-    for name in chosen(test) if test else NAMES:
-        with working(f"Attacking {name} ..."):
-            results = attack(name, epsilon=epsilon, plan=plan)
+    names = chosen(test) if test else NAMES
+    for number, name in enumerate(names, 1):
+        place = f"{number} of {len(names)}: "
+        with telling(f"{place}{name} ...") as told:
+            now = None if told is None else lambda what, to=told, at=place: to(f"{at}{what} ...")
+            results = attack(name, epsilon=epsilon, plan=plan, progress=now)
         found += results
         for each in results if not as_json else ():
             _show(page, each)

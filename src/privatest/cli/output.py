@@ -35,6 +35,7 @@ __all__ = [
     "print_text",
     "progress",
     "silence",
+    "telling",
     "watched",
     "working",
 ]
@@ -100,6 +101,16 @@ def print_text(text: str) -> None:
 def working(what: str) -> AbstractContextManager[object]:
     """Show that something is going on, if somebody is watching."""
     return _console(stderr=True).status(what) if watched() else nullcontext()
+
+
+@contextmanager
+def telling(what: str) -> Iterator[Callable[[str], None] | None]:
+    """Show in one line what is going on; gives what the next thing is told to, as ``working``."""
+    if not watched():
+        yield None
+        return
+    with _console(stderr=True).status(what) as line:
+        yield line.update
 
 
 def watched() -> bool:
