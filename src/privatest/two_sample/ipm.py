@@ -12,6 +12,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
+from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
@@ -36,6 +37,7 @@ from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_sums
 from privatest.statistics.pair_swaps import (
     pair_swaps_sensitivity,
     permuted_swaps_cells,
+    permuted_swaps_features,
     permuted_swaps_line,
     permuted_swaps_streamed,
 )
@@ -311,16 +313,18 @@ def _private_groups(
     *,
     swap: bool,
 ) -> Values:
-    if swap and isinstance(chosen, LinearMetric):  # one pass
+    one_pass = swap and not is_steady()  # its blocks follow from how many rows each group has
+    if one_pass and isinstance(chosen, LinearMetric):
         values, errors, _ = permuted_swaps_streamed(
             samples, chosen, n_permutations, rng, noise, pairs=False
         )
         return values, errors
-    if swap and isinstance(chosen, CellMetric) and chosen.is_line:
+    if one_pass and isinstance(chosen, CellMetric) and chosen.is_line:
         return permuted_swaps_pass(samples, chosen.line, n_permutations, rng, noise)
     rows, labels = labelled_rows(samples.x.rows, samples.y.rows, noise)
     if isinstance(chosen, LinearMetric):
-        return permuted_groups_features(rows, labels, chosen, n_permutations, rng)
+        permuted = permuted_swaps_features if swap else permuted_groups_features
+        return permuted(rows, labels, chosen, n_permutations, rng)
     if isinstance(chosen, CellMetric):
         permuted_cells = permuted_swaps_cells if swap else permuted_groups_cells
         return permuted_cells(chosen.lines(rows), labels, n_permutations, rng)
