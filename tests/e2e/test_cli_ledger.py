@@ -79,7 +79,9 @@ def test_an_unknown_data_set_and_a_missing_ledger_say_what_to_do(budget_of_one):
     write("other.csv", table())
     asked = ("two-sample", "other.csv", *GROUP, "--epsilon", "0.1")
     refused(budget_of_one(*asked, *BOOK), "ledger init other --epsilon 3", "--no-ledger")
-    refused(budget_of_one(*asked, "--ledger", "none.db"), "no ledger yet", "ledger init")
+    refused(
+        budget_of_one(*asked, "--ledger", "none.db"), "no ledger at 'none.db'", "--ledger none.db"
+    )
     assert not Path("none.db").exists()
     assert budget_of_one(*asked, *BOOK, "--dataset", "visits").code == 0
     assert spent() == "0.1"

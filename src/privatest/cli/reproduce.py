@@ -50,7 +50,8 @@ def list_experiments(*, as_json: options.Json = False) -> None:
     page = Page()
     for each in found:
         runs = {row.runs for row in shipped(each).rows}
-        kept = f"{min(runs)} to {max(runs)} runs kept" if runs else "not run yet"
+        some = f"{min(runs)} to {max(runs)}" if len(runs) > 1 else "".join(map(str, runs))
+        kept = f"{some} runs kept" if runs else "not run yet"
         page.line(f"{each.name:<18} {each.paper}, {each.figure}: {each.title} ({kept})")
 
 

@@ -109,8 +109,9 @@ def open_ledger(
             path.parent.mkdir(parents=True, exist_ok=True)
         elif not path.exists():
             raise ParameterError(
-                f"there is no ledger yet. Run `{_init(name, cost)}` to give the "
-                "data set its budget, or pass --no-ledger to keep count yourself."
+                f"there is no ledger at {place!r}. If there was one, restore it: a new one forgets "
+                f"what was spent. Otherwise run `{_init(name, cost, location)}` to give the data "
+                "set its budget, or pass --no-ledger to keep count yourself."
             )
     return Ledger.open(place, create=create)
 
@@ -155,7 +156,7 @@ def spending(
 
     names = purse.datasets_of(files)
     with open_ledger(purse.ledger, name=names[0], cost=budget) as ledger:
-        _require(ledger, names, budget)
+        _require(ledger, names, budget, purse.ledger)
         event = event_of(budget, gaussian=gaussian)
         # two files: spend nothing on the first where the second cannot afford it
         names.sort(key=lambda name: ledger.affords(name, event, budget=budget))
@@ -203,22 +204,24 @@ def _telling(budget: Budget, *, recorded: bool = True) -> Iterator[None]:
         raise
 
 
-def _require(ledger: Ledger, names: Sequence[str], budget: Budget) -> None:
+def _require(ledger: Ledger, names: Sequence[str], budget: Budget, location: str | None) -> None:
     known = ledger.datasets()
     for name in names:
         if name not in known:
             raise ParameterError(
-                f"data set {name!r} is not in the ledger. Run `{_init(name, budget)}` to give it "
-                "a budget, pass --dataset NAME, or --no-ledger."
+                f"data set {name!r} is not in the ledger. Run `{_init(name, budget, location)}` to "
+                "give it a budget, pass --dataset NAME, or --no-ledger."
             )
 
 
-def _init(name: str, cost: Budget | None) -> str:
+def _init(name: str, cost: Budget | None, ledger: str | None) -> str:
     """Return the command that enters a data set, with a budget that the request fits in."""
     epsilon = Decimal(3) if cost is None else max(Decimal(3), cost.epsilon)
     words = ["privatest", "ledger", "init", name, "--epsilon", f"{epsilon.normalize():f}"]
     if cost is not None and cost.delta:
         words += ["--delta", f"{float(min(10 * cost.delta, Decimal('0.1'))):g}"]
+    if ledger is not None and "://" not in ledger:  # an address may hold a password
+        words += ["--ledger", ledger]
     return shlex.join(words)
 
 
