@@ -234,9 +234,12 @@ def test_help_has_an_example_that_runs(cli, command):
         Path("visits.toml").write_text(DESCRIBED, encoding="utf-8")
     example = re.split("Examples?:", command.callback.__doc__)[1].replace("\\\n", " ")
     for line in re.split(r"\n\s*(?=privatest )", example.strip()):
-        run = cli(*shlex.split(line)[1:])
+        asked, _, file = line.partition(" > ")
+        run = cli(*shlex.split(asked)[1:])
         assert run.code == 0
         assert run.err == "" or run.err.startswith("note: to see")
+        if file:
+            Path(file.strip()).write_text(run.out, encoding="utf-8")
     assert command.name in cli("--help").out
     assert re.search("Examples?:", cli(command.name, "--help").out)
 

@@ -101,7 +101,10 @@ RUNS: list[tuple[str, list[str]]] = [
     ("ledger-budget", ["ledger", "init", "a", "--epsilon", "1000", "--delta", "0.1"]),
     ("ledger-budget", ["ledger", "set", "a", "--epsilon", "2000"]),
     ("check", ["check", "a.csv", *GROUP]),
-    ("audit", ["audit", "paired/sign", "--pairs", "2", "--runs", "2"]),
+    ("audit", ["audit", "paired/sign", "--pairs", "2", "--attacks", "sensitivity,exact"]),
+    ("experiments", ["reproduce", "list"]),
+    ("experiment_run", ["reproduce", "show", "dunsche-1"]),
+    ("experiment_run", ["reproduce", "run", "dunsche-1", "--runs", "1", "--no-cache"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--release", "decision"]),
     ("test", ["two-sample", "a.csv", *GROUP, "--epsilon", "1", "--no-ledger"]),
@@ -271,7 +274,8 @@ def test_the_document_of_a_calibration(cli, tmp_path):
 
 
 def test_every_command_with_a_document_is_tested():
-    tested = {" ".join(c[:2]) if c[0] in ("ledger", "plan") else c[0] for _, c in RUNS}
+    several = ("ledger", "plan", "reproduce")
+    tested = {" ".join(c[:2]) if c[0] in several else c[0] for _, c in RUNS}
     tested |= {"ledger answer", "curator run", "curator price", "curator calibrate"}
     tested |= {f"curator {command}" for command in KEPT.values()}
     tested |= {"curator revoke", "curator renew"}  # tests/e2e/test_curator.py

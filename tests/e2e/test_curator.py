@@ -229,41 +229,6 @@ def test_help_has_an_example_that_runs(shell, tmp_path, name):
     assert "Example:" in shell("curator", name, "--help").out
 
 
-def blocks(language: str) -> list[str]:
-    page = DOCS.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
-
-
-def test_the_page_works_as_printed(shell, tmp_path, capsys):
-    write(
-        tmp_path,
-        visits=[float(i % 80) for i in range(400)],
-        age=[i % 100 for i in range(400)],
-        plan=["basic", "plus"] * 200,
-        region=["north"] * 200 + ["south"] * 200,
-    )
-    for end in ("csv", "toml"):
-        Path(f"people.{end}").rename(f"visits.{end}")
-    Path("curator.toml").unlink()
-    (config,), documents, (code,) = blocks("toml"), blocks("json"), blocks("python")
-    for name, document in zip(("request", "mean", "release"), documents, strict=True):
-        Path(f"{name}.json").write_text(document, encoding="utf-8")
-    commands_run = 0
-    for block in blocks("console"):
-        for part in block.split("$ ")[1:]:
-            line, _, expected = part.partition("\n")
-            run = shell(*shlex.split(line)[1:])
-            assert (run.code, run.err) == (0, "")
-            assert run.out.startswith(expected)
-            commands_run += 1
-            if "init" in line:
-                Path("curator.toml").write_text(config, encoding="utf-8")
-    assert commands_run == 7
-    assert shell("curator", "run", "--analyst", "bob", "<mean.json").code == 0
-    exec(compile(code, "curator.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("True\nWe ")
-
-
 # --- several processes, and crashes ------------------------------------------------------------
 
 ASKING = """

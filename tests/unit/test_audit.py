@@ -58,6 +58,7 @@ WITHOUT_NOISE = {
     "optimise_frequencies",
     "optimise_locations",
     "plan_share",
+    "report",
     "scan",
     "scan_sql",
     "speaking_features",

@@ -62,6 +62,7 @@ WITHOUT = {
         "compare_all",
         "compare_releases",
         "distinguishing_features",
+        "report",
     ),
     "conditional_randomisation_test",
     *("hsic_test", "ipm_test", "kruskal", "ks_1samp", "ks_2samp", "ks_family", "mannwhitneyu"),

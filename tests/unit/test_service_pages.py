@@ -130,7 +130,7 @@ def test_from_a_form_to_an_answer_and_its_files(service, ada):
     page = ada.ended(ada.post("/datasets/people/differ", **DIFFER, do="run"))
     assert "reject the hypothesis" in page.text
     assert "Privacy spent: epsilon = 0.05" in page.text
-    assert 'class="scale"' in page.text
+    assert "/picture.png" in page.text
     place = page.url.path
     document = ada.get(f"{place}/answer.json")
     assert "attachment" in document.headers["content-disposition"]

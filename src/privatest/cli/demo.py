@@ -99,8 +99,12 @@ def demo(
 
 
 def _first_as_json(example: Example, budget: Budget, purse: Purse) -> None:
+    from privatest.data.schema import Schema  # noqa: PLC0415
+
     result, prepared, receipt = _ask(_QUESTIONS[0], example, budget, purse)
     more = {"request": prepared.asked, "files": [str(example.data)], "ledger": receipt.to_list()}
+    used = Schema.from_toml(example.schema).select(prepared.names)
+    more |= {"schema": used.to_toml()}
     print_result(result, compared=prepared.words, as_json=True, more=more)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError
@@ -57,6 +57,9 @@ def plot_budget(
             axes.plot(at, [sums[i] for i in chosen], marker, color=colour, ms=7, label=words)
     if limit is not None:
         axes.axhline(limit, color=theme.ink, linestyle="--", linewidth=1, label="whole budget")
+    # charges of one moment are drawn in the middle of a minute
+    margin = max(0.05 * (times[-1] - times[0]), timedelta(seconds=30))
+    axes.set_xlim(times[0] - margin, times[-1] + margin)
     axes.set_ylim(0, 1.1 * max(limit or 0.0, sums[-1]))
     axes.set(ylabel="epsilon, added up", title=f"{charges[0].dataset}: {len(charges)} requests")
     axes.legend()
