@@ -4,7 +4,7 @@ Run: python -m tools.power_tables [--seconds 14] [--only TEXT]. Each entry is a 
 effect. Studies of random size, epsilon and effect are simulated one by one, each with effects
 that the fit so far takes to be neither hopeless nor certain; then a smooth curve is fitted to all
 of them by penalised maximum likelihood. Studies are kept in a file (--nodes), so that more can be
-added later.
+added later. An entry without studies in that file keeps its shipped curve.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -230,11 +230,27 @@ def blind(nodes: Floats) -> bool:
     return bool(large.sum() > 30 and nodes[large, 3].mean() < 0.2)
 
 
+def place(curve: dict[str, Any]) -> list[Any]:
+    """Return what a curve is for."""
+    return [curve[name] for name in ("question", "kind", "columns", "membership", "method")]
+
+
+def shipped(measured: Iterable[list[Any]]) -> list[dict[str, Any]]:
+    """Return the shipped curves of entries that were not measured this time."""
+    made = list(measured)
+    curves = json.loads(PAGE.read_text(encoding="utf-8"))["curves"] if PAGE.exists() else []
+    return [curve for curve in curves if place(curve) not in made]
+
+
 def write(kept: dict[str, list[tuple[float, ...]]]) -> None:
     """Fit every entry and write the tables."""
     found = []
-    likes: dict[tuple[str, str, str], Curve] = {}
     places = {key: json.loads(key) for key in kept}
+    likes = {
+        (each["question"], each["membership"], each["method"]): Curve.read(each)
+        for each in shipped(places.values())
+        if each["kind"] in USUAL and each["columns"] == 1 and each["weights"]
+    }
     # the usual kind of each question first: it has the most studies
     usual = sorted(kept, key=lambda key: (places[key][1] not in USUAL, places[key][2], key))
     for key in usual:
@@ -258,6 +274,7 @@ def write(kept: dict[str, list[tuple[float, ...]]]) -> None:
                 "runs": curve.runs,
             }
         )
+    found = sorted([*found, *shipped(places.values())], key=place)
     rows = ",\n".join(json.dumps(each) for each in found)
     head = {
         "made": date.today().isoformat(),
@@ -279,13 +296,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="entries with this text")
     parser.add_argument("--nodes", type=Path, default=Path("power-nodes.json"))
     parser.add_argument("--new", action="store_true", help="only entries without studies")
+    parser.add_argument("--thin", type=int, help="only entries whose shipped curve has fewer runs")
     parser.add_argument("--fit-only", action="store_true", help="simulate nothing more")
     options = parser.parse_args()
     text = options.nodes.read_text() if options.nodes.exists() else "{}"
     kept: dict[str, Any] = json.loads(text)
+    runs = {json.dumps(place(curve)): curve["runs"] for curve in shipped([])}
     for entry in entries():
         key = json.dumps(entry)
         if options.fit_only or options.only not in key:
+            continue
+        if options.thin is not None and runs.get(key, 0) >= options.thin:
             continue
         before, began = len(kept.get(key, [])), time.time()
         if before >= options.most or (before and options.new):

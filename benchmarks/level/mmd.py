@@ -1,6 +1,7 @@
 """Level of mmd_test: p-values are uniform and decisions reject at alpha under the null.
 
-Run: python -m benchmarks.level.mmd [--runs 2000]. Writes results/level-mmd.json.
+Run: python -m benchmarks.level.mmd [--runs 2000]. Writes results/level-mmd.json after every
+case, and goes on from there when it is started again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 import privatest as pt
-from benchmarks.measure import save
+from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.noise import SimulatedNoise
 
@@ -70,26 +71,25 @@ def main() -> None:
         for epsilon in EPSILONS
         for adjacency in (("one", "row") if bin_size is None else ("one",))
     ]
-    rows = []
+    names = ("law", "n", "m", "bin_size", "epsilon", "adjacency")
+    rows = stored("level-mmd", runs)
     with ProcessPoolExecutor() as pool:
         for case in track(cases, description="level"):
+            words = dict(zip(names, case, strict=True))
+            if not missing(rows, words):
+                continue
             jobs = [(*case, "pvalue", seed) for seed in range(runs)]
             pvalues = np.array(list(pool.map(run, jobs, chunksize=25)))
             jobs = [(*case, "decision", seed) for seed in range(runs, 2 * runs)]
             rejected = float(np.mean(list(pool.map(run, jobs, chunksize=25))))
-            rows.append(
-                {
-                    "law": case[0],
-                    "sizes": f"{case[1]}, {case[2]}",
-                    "bin_size": case[3],
-                    "epsilon": case[4],
-                    "adjacency": case[5],
-                    "uniformity": float(kstest(pvalues, "uniform").pvalue),
-                    "p <= .05": float(np.mean(pvalues <= 0.05)),
-                    "decision at .05": rejected,
-                }
-            )
-    save("level-mmd", {"runs": runs, "standard_error": (0.05 * 0.95 / runs) ** 0.5, "rows": rows})
+            found = {
+                "uniformity": float(kstest(pvalues, "uniform").pvalue),
+                "p <= .05": float(np.mean(pvalues <= 0.05)),
+                "decision at .05": rejected,
+            }
+            rows.append(words | found)
+            error = (0.05 * 0.95 / runs) ** 0.5
+            save("level-mmd", {"runs": runs, "standard_error": error, "rows": rows})
     print_table(f"level ({runs} runs)", list(rows[0]), [list(row.values()) for row in rows])
 
 
