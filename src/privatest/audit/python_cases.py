@@ -141,7 +141,7 @@ def _custom(
         _mean_difference,
         sensitivity=1.0 / min(first.sum(), (~first).sum()),
         bounds=(0.0, 1.0),
-        n_permutations=9,
+        n_permutations=19 if how == "naive" else 9,  # ranks below alpha need as many
         rng=rng,
         noise=noise,
         check_sensitivity=False,
