@@ -38,6 +38,7 @@ from privatest.synthetic.tables import measuring as tables_release
 from privatest.tables import binomial, contingency, proportions
 from privatest.tables import fit as tables_fit
 from privatest.tables.private_shares import PrivateShares
+from privatest.two_sample import mmd_plan
 from tests.curators import CONFIG, opened, request, table
 
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
@@ -201,7 +202,22 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     for module in (contingency, tables_fit):
         monkeypatch.setattr(module, "cell_intervals", at_the_fit)
     dataset = curator.config.datasets["people"]
-    admitted = admit(Request.from_dict(offered(question, method)), dataset)
+    assert_same_calls(admit(Request.from_dict(offered(question, method)), dataset))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_private_groups_by_features_take_the_same_calls(curator, monkeypatch, many):
+    """As with more rows than the exact kernel is for, and as with a million rows."""
+    monkeypatch.setattr(answering, "SecureNoise", lambda: SimulatedNoise(7))
+    monkeypatch.setattr(mmd_plan, "_MANY_ROWS", 10 if many else 10**6)
+    options = {"computation": "nystrom", "permutations": 19, "epsilon": 1}
+    asked = request("two-sample", "mmd", **PARTS["two-sample"], **options)
+    dataset = curator.config.datasets["people"]
+    assert_same_calls(admit(Request.from_dict(asked), dataset))
+
+
+def assert_same_calls(admitted: Any) -> None:
+    """Answer for two neighbours: one of them has an empty group."""
     counts = []
     for visits, age, plan in ((80.0, 120, "plus"), (0.0, 0, "basic")):
         own: dict[str, list[Any]] = {"visits": [visits], "age": [age], "plan": [plan]}

@@ -57,7 +57,7 @@ def coupled(
     """
     from privatest.engines import shuffled  # noqa: PLC0415
     from privatest.independence import family  # noqa: PLC0415
-    from privatest.statistics import bin_sums, pair_swaps  # noqa: PLC0415
+    from privatest.statistics import bin_sums, binned_cells, pair_swaps  # noqa: PLC0415
     from privatest.two_sample import embedding_permutation  # noqa: PLC0415
 
     asked: list[tuple[Any, ...]] = []
@@ -82,6 +82,8 @@ def coupled(
         (SimulatedNoise, "permutation", permutation),
         (bin_sums, "secret_bins", bins),
         (bin_sums, "secret_few", few),
+        (binned_cells, "secret_bins", bins),
+        (binned_cells, "secret_pair_bins", pair_bins),
         (embedding_permutation, "secret_bins", bins),
         (pair_swaps, "secret_pair_bins", pair_bins),
         (shuffled, "secret_order", secret_order),

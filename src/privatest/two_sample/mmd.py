@@ -13,6 +13,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
+from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
@@ -29,6 +30,7 @@ from privatest.statistics.mmd import (
 )
 from privatest.statistics.pair_swaps import (
     permuted_swaps_exact,
+    permuted_swaps_features,
     permuted_swaps_streamed,
 )
 from privatest.statistics.pooled import secret_pairs
@@ -319,12 +321,24 @@ class _Found:
 def _statistics(
     plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
 ) -> _Found:
-    if not plan.exact and (plan.swap or plan.adjacency != "row"):
+    if _streams(plan):
         return _one_pass(plan, n_permutations, rng, noise)
     x, y = plan.samples.x.rows, plan.samples.y.rows
     compute = _private_groups if plan.adjacency == "row" else _public_groups
     values, errors = compute(plan, x, y, n_permutations, rng, noise)
     return _Found(values, errors, secret_pairs(x, y, noise) if needs_pairs(plan) else None)
+
+
+def _streams(plan: Plan) -> bool:
+    """Whether features are summed as rows are read, each sample by itself.
+
+    Blocks of a private group follow from its size. Where time must not tell it, rows that are held
+    are put in one order first.
+    """
+    if plan.exact or plan.adjacency != "row":
+        return not plan.exact
+    held = isinstance(plan.samples.x.held, np.ndarray)
+    return plan.swap and not (held and is_steady())
 
 
 def _one_pass(
@@ -384,4 +398,5 @@ def _private_groups(
         domain = plan.samples.domain
         return exact(rows, labels, plan.exact, domain, n_permutations, rng, plan.maps)
     assert plan.maps is not None  # a family has a member
-    return permuted_groups_features(rows, labels, plan.maps, n_permutations, rng)
+    permuted = permuted_swaps_features if plan.swap else permuted_groups_features
+    return permuted(rows, labels, plan.maps, n_permutations, rng)
