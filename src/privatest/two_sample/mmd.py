@@ -330,15 +330,10 @@ def _statistics(
 
 
 def _streams(plan: Plan) -> bool:
-    """Whether features are summed as rows are read, each sample by itself.
-
-    Blocks of a private group follow from its size. Where time must not tell it, rows that are held
-    are put in one order first.
-    """
-    if plan.exact or plan.adjacency != "row":
-        return not plan.exact
-    held = isinstance(plan.samples.x.held, np.ndarray)
-    return plan.swap and not (held and is_steady())
+    """Whether features are summed as rows are read, each sample by itself."""
+    # blocks of a private group follow from its size: where time must not tell, held rows are mixed
+    told = is_steady() and isinstance(plan.samples.x.held, np.ndarray)
+    return not plan.exact and (plan.adjacency != "row" or (plan.swap and not told))
 
 
 def _one_pass(
