@@ -7,6 +7,7 @@ Integer noise on all entries at once, drawn exactly. For two or three columns it
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +74,9 @@ def noisy_entries(
     if second.shape != (dimension, dimension):
         raise ParameterError("value must be a square matrix: noise was not drawn.")
     moved = _moved(n, rows_per_person, error)
-    places = np.triu_indices(dimension)
+    row, column, weights = _places(dimension)
     noisy = linf_mean(
-        second[places] / _weights(dimension), sensitivity=moved, epsilon=epsilon, noise=noise
+        second[row, column] / weights, sensitivity=moved, epsilon=epsilon, noise=noise
     )
     found: Floats = _symmetric(noisy[None], dimension)[0]
     return found
@@ -98,15 +99,16 @@ def entry_noise(dimension: int, scale: float, count: int, rng: np.random.Generat
     return _symmetric(radius * rng.uniform(-1, 1, size=(count, size)), dimension)
 
 
-def _weights(dimension: int) -> Floats:
-    """Return the range of x_i x_j over the cube: 1 for a square, 2 for a product."""
+@cache
+def _places(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Return where entries are, and the range of x_i x_j: 1 for a square, 2 for a product."""
     row, column = np.triu_indices(dimension)
-    return np.where(row == column, 1.0, 2.0)
+    return row, column, np.where(row == column, 1.0, 2.0)
 
 
 def _symmetric(vectors: Floats, dimension: int) -> Floats:
     """Return matrices from weighted entries, for stacks along the first axis."""
-    row, column = np.triu_indices(dimension)
+    row, column, weights = _places(dimension)
     found = np.empty((len(vectors), dimension, dimension))
-    found[:, row, column] = found[:, column, row] = vectors * _weights(dimension)
+    found[:, row, column] = found[:, column, row] = vectors * weights
     return found
