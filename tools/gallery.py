@@ -7,6 +7,7 @@ committed page is out of date.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,7 +198,11 @@ def _published(each: Experiment, rows: Rows) -> Iterator[str]:
         return
     if each.measure == "distance":
         far = [one for one in found if one.share > CLOSE]
-        near = [f"{len(found) - len(far)} of {len(found)} within 10%"]
+        chance = sum(_beyond(CLOSE * one.value, one.error) for one in found)
+        near = [
+            f"{len(found) - len(far)} of {len(found)} within 10% (the published one is a single "
+            f"release: chance alone would leave {len(found) - chance:.0f})"
+        ]
     else:
         far = [one for one in found if one.errors > 3]
         share = (len(found) - len(far)) / len(found)
@@ -220,20 +225,23 @@ def _published(each: Experiment, rows: Rows) -> Iterator[str]:
 
 
 def _by_method(found: list[Published]) -> list[str]:
-    """Return the largest difference of each method."""
-    methods = dict.fromkeys(one.method for one in found)
-    most = {
-        method: max(abs(one.found - one.value) for one in found if one.method == method)
-        for method in methods
-    }
-    near = {
-        method: [abs(one.found - one.value) <= NEAR for one in found if one.method == method]
-        for method in methods
-    }
-    return [
-        f"{method} within {NEAR} at {sum(near[method])} of {len(near[method])}, at most {gap:.3f}"
-        for method, gap in most.items()
-    ]
+    """Return how near each method comes, and how near chance would let it come."""
+    lines = []
+    for method in dict.fromkeys(one.method for one in found):
+        own = [one for one in found if one.method == method]
+        near = sum(abs(one.found - one.value) <= NEAR for one in own)
+        chance = len(own) - sum(_beyond(NEAR, one.error) for one in own)
+        most = max(abs(one.found - one.value) for one in own)
+        lines.append(
+            f"{method} within {NEAR} at {near} of {len(own)} (chance alone: {chance:.0f}), "
+            f"at most {most:.3f}"
+        )
+    return lines
+
+
+def _beyond(distance: float, error: float) -> float:
+    """Return how likely two equal rates, or means, are found further apart."""
+    return math.erfc(distance / error / math.sqrt(2)) if error else 0.0
 
 
 def draw() -> None:

@@ -98,10 +98,12 @@ def _permuted_squares(
     rng.permuted(many[1:], axis=1, out=many[1:])
     squares, whole = np.zeros(permutations + 1), 0.0
     for start in range(0, len(rows), _ROWS):  # a whole matrix would not fit in memory
-        own = slice(start, start + _ROWS)
-        gram = _gram(rows, rows[own], bandwidth)
-        squares += np.einsum("bi,bi->b", many @ gram, many[:, own])
-        whole += float(gram.sum())
+        own, later = slice(start, start + _ROWS), slice(start + _ROWS, None)
+        # the matrix is symmetric: what is below its diagonal counts twice
+        for block, times in ((own, 1.0), (later, 2.0)):
+            gram = _gram(rows[block], rows[own], bandwidth)
+            squares += times * np.einsum("bi,bi->b", many[:, block] @ gram, many[:, own])
+            whole += times * float(gram.sum())
     return squares, whole
 
 
@@ -129,16 +131,18 @@ def _features(rows: Floats, bandwidth: float) -> Floats:
 
 
 def _shifted_sums(first: Floats, second: Floats) -> Floats:
-    """Return sum_ij first[i, j] second[i+t, j+t] for all t, indices modulo n."""
+    """Return sum_ij first[i, j] second[i+t, j+t] for all t, modulo n, of symmetric matrices."""
     n = len(first)
     places = np.arange(n)
     total = np.zeros(n // 2 + 1, dtype=np.complex128)
-    for start in range(0, n, 256):
-        lines = places[start : start + 256, None]
+    for start in range(0, n // 2 + 1, 256):
+        lines = places[start : min(start + 256, n // 2 + 1), None]
         columns = (lines + places) % n
         one = np.fft.rfft(first[places, columns], axis=1)
         two = np.fft.rfft(second[places, columns], axis=1)
-        total += np.einsum("ij,ij->j", one.conj(), two)
+        # the matrices are symmetric: diagonals k and n - k are one another, shifted
+        times = np.where((lines[:, 0] == 0) | (2 * lines[:, 0] == n), 1.0, 2.0)
+        total += times @ (one.conj() * two)
     return np.fft.irfft(total, n)
 
 
