@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.engines.local import one_blas_thread
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
 from privatest.kernels.sums import ROWS_PER_TILE, tiles
@@ -187,8 +188,5 @@ def parallel(
     if workers == 1 or work < _PARALLEL_WORK:
         yield from map(function, items)
         return
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 -- not needed to import privatest
-
-    # Our threads and those of BLAS would compete for the same cores.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         yield from pool.map(function, items)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privatest.statistics.ecdf import Side, TwoSampleStatistic, reach
 from privatest.statistics.ranks import Labels, in_order
 
-__all__ = ["two_sample_sorted"]
+__all__ = ["places_before", "two_sample_sorted"]
 
 _STEP = 128
 
@@ -46,13 +46,19 @@ def two_sample_sorted(
     further = (ends * m - low * n > up) | (high * n - starts * m > down)
     place = (starts[further, None] + np.arange(_STEP)).ravel()
     place = _with_ties(place[place < n], x, y)
-    before = np.searchsorted(y, x[place])
-    tied = y[np.minimum(before, m - 1)] == x[place]
-    before[tied] += _among_ties(x[place[tied]], y, shuffle)
+    before = places_before(x[place], y, shuffle)
     lowest = before * n - place * m  # how far down the walk is just before a record of x
     up = max(up, m - int(lowest.min(initial=m)))
     down = max(down, int(lowest.max(initial=0)))
     return int(reach(up, down, statistic, alternative))
+
+
+def places_before(x: Floats, y: Floats, shuffle: Callable[[int], Labels]) -> Places:
+    """Return how many of sorted y come before each of sorted x, which has all ties that it has."""
+    before = np.searchsorted(y, x)
+    tied = y[np.minimum(before, len(y) - 1)] == x if len(y) else np.zeros(len(x), dtype=np.bool_)
+    before[tied] += _among_ties(x[tied], y, shuffle)
+    return before
 
 
 def _with_ties(place: Places, x: Floats, y: Floats) -> Places:

@@ -33,7 +33,7 @@ from privatest.statistics.ecdf import (
     two_sample_counts,
     two_sample_width,
 )
-from privatest.statistics.ecdf_sorted import two_sample_sorted
+from privatest.statistics.ecdf_cells import two_sample_cells
 from privatest.statistics.far_statistics import are_far, far_two_sample
 from privatest.two_sample.common import NULL_HYPOTHESIS, check_sizes, shown_sizes
 from privatest.two_sample.ks_groups import private_groups_ks
@@ -226,8 +226,8 @@ def _distance(
         return two_sample_counts(of_x, of_y, statistic, labels, alternative)
     if are_far(total):
         return far_two_sample(samples.x, samples.y, statistic, noise, alternative)
-    # sorted for speed: any order would do
-    x, y = parallel(lambda sample: np.sort(sample.values), samples, total)
+    x, y = parallel(lambda sample: sample.values, samples, total)
     if few or is_steady():  # the time of the other way follows from values
+        x, y = parallel(np.sort, (x, y), total)  # for speed: any order would do
         return two_sample(x, y, statistic, noise.permutation(total), alternative)
-    return two_sample_sorted(x, y, statistic, noise.permutation, alternative)
+    return two_sample_cells(x, y, statistic, noise.permutation, alternative)
