@@ -13,6 +13,7 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.source import Source
 from privatest.laws.ranks import mann_whitney_law
 from privatest.means.samples import sample_budget
 from privatest.noise import SimulatedNoise
@@ -127,6 +128,37 @@ def test_kruskal_of_many_rows():
     result = run(*groups, test=pt.kruskal, epsilon=10, bounds=None)
     assert result.pvalue == pytest.approx(stats.kruskal(*groups).pvalue, abs=0.01)
     assert result.parameters["n_resamples"] == 9999
+
+
+class Nothing:
+    """A part of many rows that are never read."""
+
+    label, travels = "nothing", False
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def batches(self, columns):
+        raise AssertionError(columns)
+
+
+@pytest.mark.parametrize("sizes", [(10**9, 9, 9), (9, 10**9 // 2, 10**9 // 2)])
+def test_more_rows_than_can_be_drawn_are_refused_before_they_are_paid_for(sizes, tmp_path):
+    """Where NumPy cannot draw the law, it says so; a row fewer can be drawn."""
+    ledger = tmp_path / "ledger.sqlite"
+    sources = [Source(("a",), (Nothing(size),)) for size in sizes]
+    with pt.budget("a", epsilon=1, ledger=ledger) as account:
+        with pytest.raises(DataError, match=r"fewer than 1,000,000,000 rows") as refused:
+            pt.kruskal(*sources, epsilon=1, bounds=(0, 1))
+        assert account.spent["epsilon"] == 0
+    assert "Compare two" in str(refused.value)
+    fewer = [size - (size > 9) for size in sizes]
+    rank_sums.check_drawable(fewer)
+    rank_sums.check_drawable([10**9, 10**9])  # of two the law is known
+    large = [max(64, size) for size in fewer]
+    assert np.isfinite(null_rank_sums(large, 2, np.random.default_rng(0))).all()
+    with pytest.raises(ValueError, match="less than 1000000000"):
+        null_rank_sums([max(64, size) for size in sizes], 2, np.random.default_rng(0))
 
 
 # --- whole distributions ---------------------------------------------------------------------

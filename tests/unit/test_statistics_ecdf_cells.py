@@ -28,7 +28,7 @@ samples = st.lists(st.one_of(near, near, near, finite), min_size=1, max_size=40)
 
 def by_cells(x, y, walk, shuffle, cells=7):
     """J by few cells, which are kept even where sorting would be quicker."""
-    with patch.multiple(ecdf_cells, _CELLS=cells, _FEW=1.0, _CROWD=2.0, _BLOCK=5, _COUNTED=3):
+    with patch.multiple(ecdf_cells, _CELLS=cells, _FEW=1.0, _CROWD=2.0, _BLOCK=5):
         return two_sample_cells(x, y, WALKS[walk][0], shuffle, WALKS[walk][1])
 
 

@@ -16,10 +16,11 @@ from privatest.data.bounds import Bounds
 from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
 from privatest.data.samples import Sample
+from privatest.data.source import Source
 from privatest.laws.law import Law, simulated_law
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.lattice import lattice_outcome
-from privatest.several_groups.rank_sums import by_blocks, null_rank_sums
+from privatest.several_groups.rank_sums import by_blocks, check_drawable, null_rank_sums
 from privatest.statistics.far_statistics import are_far, far_kruskal_wallis
 from privatest.statistics.ranks import kruskal_wallis, kruskal_wallis_width
 from privatest.two_sample.common import NULL_HYPOTHESIS
@@ -97,7 +98,6 @@ def kruskal(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     if n_resamples is not None:
         integer_at_least("n_resamples", n_resamples, 1)
-    generator, source = public_generator(rng), noise_source(noise)
     data, bounds, chosen = read_samples(
         samples,
         bounds,
@@ -110,8 +110,12 @@ def kruskal(
     )
     if len(data) < 2:
         raise ParameterError("kruskal must have two samples or more.")
+    if all(isinstance(each, Source) for each in data):  # sizes are known before anything is paid
+        check_drawable([len(each) for each in data])
+    generator, source = public_generator(rng), noise_source(noise)
     ranked = read_groups(data, bounds, chosen)
     sizes = [len(sample) for sample in ranked]
+    check_drawable(sizes)
     total = sum(sizes)
     fast = by_blocks(sizes)
     count = n_resamples or (9_999 if fast else min(9_999, max(999, _SIMULATED_RANKS // total)))

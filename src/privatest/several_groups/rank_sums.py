@@ -13,7 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["by_blocks", "null_rank_sums"]
+from privatest.core.errors import DataError
+
+__all__ = ["by_blocks", "check_drawable", "null_rank_sums"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,11 +23,22 @@ Integers = NDArray[np.int64]
 _LEVELS = 6  # halvings: 64 blocks
 _FEW_RANKS = 2000  # up to here, and for a group below 64 ranks, permutations are exact
 _AT_ONCE = 4_000_000  # numbers in memory
+_DRAWABLE = 10**9  # NumPy draws hypergeometric numbers of fewer rows of one kind
 
 
 def by_blocks(sizes: Sequence[int]) -> bool:
     """Whether rank sums of groups of these sizes are drawn by blocks."""
     return sum(sizes) > _FEW_RANKS and min(sizes) >= 1 << _LEVELS
+
+
+def check_drawable(sizes: Sequence[int]) -> None:
+    """Refuse public sizes of three groups or more whose law cannot be drawn."""
+    if len(sizes) > 2 and max(*sizes[:-1], sum(sizes[1:])) >= _DRAWABLE:
+        raise DataError(
+            f"kruskal of three samples or more must have fewer than {_DRAWABLE:,} rows in the "
+            "first sample, and in all others together: no law of more can be drawn. Compare two "
+            "samples at a time, with kruskal or mannwhitneyu, at a share of epsilon each."
+        )
 
 
 def null_rank_sums(sizes: Sequence[int], count: int, rng: np.random.Generator) -> Floats:

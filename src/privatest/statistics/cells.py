@@ -7,7 +7,7 @@ order. Cut points are public, or at public ranks (then the order of rows decides
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.statistics.placing import BLOCK, Placing
 
 __all__ = [
     "LineKind",
@@ -35,7 +36,6 @@ LineKind = Literal["wasserstein", "kolmogorov", "kuiper", "above", "below"]
 """A distance of distribution functions on a line; the last two are of one side."""
 
 FINE_STEPS = 1 << 20  # of a cell, in which places within it are counted
-_BLOCK = 1 << 14  # values that are placed at a time, so that they stay in the processor's cache
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -51,33 +51,10 @@ def cell_codes(values: Floats, cuts: Floats) -> Codes:
     [0, 0, 1, 2]
     """
     codes = np.empty(len(values), dtype=np.int32)
-    place = _placing(cuts)
-    for start in range(0, len(values), _BLOCK):
-        codes[start : start + _BLOCK] = place(values[start : start + _BLOCK])
+    place = Placing(cuts)
+    for start in range(0, len(values), BLOCK):
+        codes[start : start + BLOCK] = place(values[start : start + BLOCK])
     return codes
-
-
-def _placing(cuts: Floats) -> Callable[[Floats], NDArray[np.intp]]:
-    """Return what finds the cells of a block of values."""
-    with np.errstate(over="ignore", divide="ignore"):
-        gaps, step = np.diff(cuts), (cuts[-1] - cuts[0]) / max(1, len(cuts) - 1)
-        usable = len(cuts) > 2 and np.isfinite(step) and np.isfinite((1 + abs(cuts[0])) / step)
-    if not usable or np.abs(gaps - step).max() > 1e-9 * step:
-        return lambda block: np.asarray(np.searchsorted(cuts, block))
-    ends = np.append(cuts, np.inf)
-    # evenly spaced, but for rounding: a guess that is right, or one too small for a few
-    scale = 1 / step
-    shift = 1 - 1e-4 - cuts[0] * scale
-
-    def guessed(block: Floats) -> NDArray[np.intp]:
-        with np.errstate(over="ignore"):  # a warning would tell of a value
-            near = block * scale
-            near += shift
-        guess: NDArray[np.intp] = np.clip(near, 0, len(cuts), out=near).astype(np.intp)
-        guess[np.flatnonzero(block > ends.take(guess))] += 1
-        return guess
-
-    return guessed
 
 
 def cell_counts(values: Floats, cuts: Floats) -> NDArray[np.int64]:
@@ -89,9 +66,9 @@ def cell_counts(values: Floats, cuts: Floats) -> NDArray[np.int64]:
     [2, 1, 1]
     """
     counts = np.zeros(len(cuts) + 1, dtype=np.int64)
-    place = _placing(cuts)
-    for start in range(0, len(values), _BLOCK):
-        counts += np.bincount(place(values[start : start + _BLOCK]), minlength=len(counts))
+    place = Placing(cuts)
+    for start in range(0, len(values), BLOCK):
+        counts += place.counts(values[start : start + BLOCK])
     return counts
 
 
@@ -184,8 +161,8 @@ def area_cells(line: Floats, lower: float, upper: float, cells: int) -> PlacedLi
     """
     codes, inside = np.empty(len(line), dtype=np.int32), np.empty(len(line), dtype=np.int64)
     scale, last = cells * FINE_STEPS / (upper - lower), cells * FINE_STEPS - 1
-    for start in range(0, len(line), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for start in range(0, len(line), BLOCK):
+        part = slice(start, start + BLOCK)
         place = np.clip((line[part] - lower) * scale, 0, last).astype(np.int64)
         codes[part] = place // FINE_STEPS
         inside[part] = FINE_STEPS - place % FINE_STEPS

@@ -29,7 +29,7 @@ _SEEN = 1 << 12  # records of each sample by which cells are chosen
 _TAIL = 1 / 64  # of these: they share the first and the last cell if they are far out
 _FAR = 4.0  # times the range of the others
 _CROWD = 1 / 256  # of these: so many in one cell matter, in all likelihood
-_BLOCK, _COUNTED = 1 << 15, 1 << 18  # so that both stay in the processor's cache
+_BLOCK = 1 << 18  # records that are placed, or counted, at a time
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -125,8 +125,8 @@ def _sorted(
 def _counted(values: Floats, line: _Line) -> tuple[Codes, Counts]:
     """Return the cell of each value, and how many each cell has."""
     codes, counts = line.codes(values), np.zeros(_CELLS, dtype=np.int64)
-    for start in range(0, len(codes), _COUNTED):
-        counts += np.bincount(codes[start : start + _COUNTED], minlength=_CELLS)
+    for start in range(0, len(codes), _BLOCK):
+        counts += np.bincount(codes[start : start + _BLOCK], minlength=_CELLS)
     return codes, counts
 
 
