@@ -1,7 +1,7 @@
 """Level and power of the conditional independence test, with good and with wrong regressions.
 
 Run: python -m benchmarks.level.conditional [--runs 200]. Writes results/level-conditional.json. The
-peer adds Laplace noise to each product of residuals, as Kalemaj, Kasiviswanathan and Ramdas (2023)
+peer adds Laplace noise to each product of residuals, as Kalemaj, Kasiviswanathan and Ramdas (2024)
 do, and is given the true regressions for nothing: its power is an upper bound of theirs.
 """
 

@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.level.quantiles [--runs 400] [--shift-runs 100]. Writes
 results/level-quantiles.json after each cell. The peer draws both ends of the interval by the
-exponential mechanism, as Drechsler et al. (2022) do, on the same grid; its targets are the tightest
+exponential mechanism, as Drechsler et al. (2021) do, on the same grid; its targets are the tightest
 that can be proved for every population.
 """
 

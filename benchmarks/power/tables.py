@@ -5,7 +5,7 @@ results/power-tables.png. Goes on from there when it is started again with as ma
 
 Peers: MCIndep of Gaboardi et al. (2016) with Laplace noise (Pearson's statistic of the noisy table,
 Monte Carlo; its two-step estimate uses the nearest table in the Euclidean distance); the projected
-statistic of Kifer and Rogers (2017) with plug-in margins, by Monte Carlo; both keep the null
+statistic of Rogers and Kifer (2017) with plug-in margins, by Monte Carlo; both keep the null
 hypothesis if an estimated expected count is below 5. "naive": chi-squared of the noisy table as if
 it had no noise. hsic_test (a p-value), and test_of_tests with SciPy's chi-squared on subsets.
 The strength 0 shows the level.

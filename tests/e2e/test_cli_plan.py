@@ -47,7 +47,7 @@ def test_pictures(cli):
         ([*SIZE, "--power", "0.05"], "power must be above alpha"),
         ([*SIZE[:3], "4", *SIZE[4:]], "effect must keep values within the bounds"),
         ([*SIZE, "--method", "nothing"], "method must be one of"),
-        ([*SIZE, "--kind", "nothing"], "looking_for must be one of"),
+        ([*SIZE, "--kind", "nothing"], "kind must be one of"),
         ([*SIZE, "--kind", "scale"], "effect must"),
         (["plan", "epsilon", "--n", "20", "--effect", "0.2"], "because of sampling error alone"),
         (["plan", "power", "--n", "many", "--effect", "0.2", "--epsilon", "1"], "n must be"),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +17,7 @@ from privatest.cli.files import check_picture, check_report, save_picture, write
 from privatest.cli.output import Page, print_json, progress
 from privatest.cli.plans_kept import Plans
 from privatest.core.errors import ParameterError
-from privatest.core.validation import number
+from privatest.core.validation import number, reject
 from privatest.questions.catalogue import usual
 
 if TYPE_CHECKING:
@@ -163,7 +166,7 @@ def plan_recommend(
     from privatest.planning import recommend  # noqa: PLC0415
 
     _check(plot, report)
-    with progress("Simulating", counted=refine) as step:
+    with _named(), progress("Simulating", counted=refine) as step:
         ranking = recommend(
             question,
             _people(read_sizes(n)),
@@ -309,11 +312,25 @@ def read_columns(text: str) -> int | list[str]:
 
 
 def _amount(name: str, text: str) -> float:
-    """Read a number; what it may be is checked with the rest of the plan."""
+    """Read epsilon or delta."""
     try:
-        return number(name, float(text))
+        value = float(text)
     except ValueError:
-        raise ParameterError(f"{name} must be a number.").with_flags(f"Pass --{name}.") from None
+        value = math.nan
+    above = name == "epsilon"
+    if not math.isfinite(value) or value < 0 or (above and value == 0):
+        reject(name, f"a finite number {'above' if above else 'of at least'} 0", text)
+    return value
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Call a parameter as the command does."""
+    try:
+        yield
+    except ParameterError as error:
+        words = str(error).replace("looking_for", "kind")
+        raise ParameterError(words).with_flags(error.flags) from None
 
 
 def _people(sizes: list[int] | tuple[int, ...]) -> Any:

@@ -101,7 +101,7 @@ def conditional_independence_test(
 
     References
     ----------
-    Kalemaj, Kasiviswanathan and Ramdas (2023), Differentially private conditional independence
+    Kalemaj, Kasiviswanathan and Ramdas (2024), Differentially private conditional independence
     testing; they add noise to every product instead.
 
     Examples

@@ -98,7 +98,7 @@ def conditional_randomisation_test(
 
     References
     ----------
-    Kalemaj, Kasiviswanathan and Ramdas (2023), Differentially private conditional independence
+    Kalemaj, Kasiviswanathan and Ramdas (2024), Differentially private conditional independence
     testing; Candès, Fan, Janson and Lv (2018).
 
     Examples

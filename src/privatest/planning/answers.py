@@ -21,6 +21,14 @@ _KINDS = {
     "pilot": "shift of the pilot",
 }
 _GROUP = {True: "in each group", False: "in all"}
+_MEMBERSHIP = {
+    "public": "groups are taken to be public: everybody may know who is in which",
+    "private": "groups are taken to be private: nobody may know who is in which",
+}
+
+
+def _effect(kind: str, effect: float) -> str:
+    return f"a {_KINDS.get(kind, kind.replace('_', ' '))} of {effect:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +100,7 @@ class Plan(Released):
         """The answer in words."""
         people = " and ".join(f"{size:,}" for size in dict.fromkeys(self.n))
         where = _GROUP[self.question == "two-sample" and len(set(self.n)) == 1]
-        kind = _KINDS.get(self.kind, self.kind.replace("_", " "))
-        about = f"a {kind} of {self.effect:.3g}"
+        about = _effect(self.kind, self.effect)
         budget, size = f"epsilon {self.epsilon:.3g}", f"n = {people} {where}"
         if self.wanted == "n":
             return (
@@ -111,6 +118,8 @@ class Plan(Released):
     def __str__(self) -> str:
         """Print the answer, the price of privacy and the source."""
         lines = [self.sentence]
+        if self.question == "two-sample":
+            lines.append(f"  {_MEMBERSHIP[self.membership]}.")
         if self.low is not None and self.high is not None:
             lines.append(
                 f"  simulated power near there: {self.power:.2f} [{self.low:.2f}, {self.high:.2f}]"
@@ -211,9 +220,10 @@ class Recommendation(Released):
     def __str__(self) -> str:
         """Print the ranking with reasons."""
         people = " and ".join(f"{size:,}" for size in self.sizes)
-        what = self.looking_for.replace("_", " ")
-        much = "" if self.effect is None else f" of {self.effect:.3g}"
-        lines = [f"To find {what}{much} with n = {people} at epsilon {self.epsilon:g}:"]
+        what = self.looking_for if self.effect is None else _effect(self.looking_for, self.effect)
+        lines = [f"To find {what} with n = {people} at epsilon {self.epsilon:g}:"]
+        if self.question == "two-sample":
+            lines.append(f"{_MEMBERSHIP[self.membership].capitalize()}.")
         known = [choice for choice in self.choices if choice.power is not None]
         for place, choice in enumerate(known, 1):
             lines.append(f"  {place:>2}. {choice.method:<13} {choice.power:.2f}  {choice.reason}")

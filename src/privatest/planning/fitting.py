@@ -47,7 +47,7 @@ def kinds_for(question: str, types: Sequence[str]) -> list[str]:
 
 def sampler_of(question: str, kind: str, effect: float, columns: int = 1) -> Sampler:
     """Return the sampler of a kind, as the tables have it."""
-    one_of("looking_for", kind, _MAKERS)
+    one_of("kind", kind, _MAKERS)
     return _MAKERS[kind](effect, question, columns)
 
 

@@ -14,7 +14,7 @@ from privatest.planning.answers import Choice, Recommendation
 from privatest.planning.curves import Curve
 from privatest.planning.fitting import column_types, fitting_methods, kinds_for, sampler_of
 from privatest.planning.search import solve
-from privatest.planning.tables import LEVEL, tables_date, tabulated
+from privatest.planning.tables import LEVEL, tables_source, tabulated
 from privatest.questions.catalogue import Method
 from privatest.simulation.named_tests import MEMBERSHIPS
 from privatest.simulation.running import power as simulated_power
@@ -126,7 +126,7 @@ def recommend(
     choices.sort(key=lambda choice: (choice.power is None, -(choice.power or 0.0)))
     if not choices:
         raise ParameterError("columns have no test in the catalogue for this question.")
-    source = f"tables of {tables_date()}"
+    source = tables_source(people, cost)
     if not math.isclose(alpha, LEVEL):
         source += f" for level {LEVEL:g} (at {alpha:g} power is another; simulate it with refine)"
     if refine and size is not None:

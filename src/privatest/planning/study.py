@@ -15,7 +15,7 @@ from privatest.core.validation import integer_at_least, number, one_of
 from privatest.planning.answers import Plan
 from privatest.planning.curves import Curve
 from privatest.planning.search import Found, find, solve
-from privatest.planning.tables import curve_of, effective, tables_date
+from privatest.planning.tables import curve_of, effective, tables_source
 from privatest.simulation.named_tests import MEMBERSHIPS, check, name_of
 from privatest.simulation.running import Power
 from privatest.simulation.running import power as simulated_power
@@ -174,7 +174,7 @@ class Study:
         if curve is not None and curve.weights:
             own = effective(self.name, self.effect, self.epsilon)
             ratio = None if own is None else curve.noise_ratio(sizes, own)
-        source = f"tables of {tables_date()}" if self.curve is not None else "simulation"
+        source = tables_source(sizes, self.epsilon) if self.curve is not None else "simulation"
         points: tuple[tuple[float, float], ...] = ()
         if self.curve is not None:
             points = self._drawn(wanted, sizes)

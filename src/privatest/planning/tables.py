@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from privatest.core.chance import reach
 from privatest.planning.curves import Curve
 from privatest.questions.catalogue import METHODS
 from privatest.simulation.sampler import Sampler
 
-__all__ = ["LEVEL", "curve_of", "effective", "kinds_of", "tables_date", "tabulated"]
+__all__ = ["LEVEL", "curve_of", "effective", "kinds_of", "tables_source", "tabulated"]
 
 Key = tuple[str, str, int, str, str]
 LEVEL = 0.05  # that all curves are for
@@ -38,9 +39,18 @@ def _curves() -> Mapping[Key, Curve]:
     }
 
 
-def tables_date() -> str:
-    """Return when the tables were made."""
-    return str(_document()["made"])
+def tables_source(sizes: Sequence[int], epsilon: float) -> str:
+    """Return when the tables were made, and whether their studies were like this one."""
+    fewest, most = min(_document()["sizes"]), max(_document()["sizes"])
+    least = min(_document()["epsilons"])
+    people = round(reach(sizes, epsilon)[0] ** 2)  # as many in each of two groups
+    outside = []
+    if not fewest <= people <= most:
+        outside.append(f"n = {people:,}, where the simulated studies have {fewest} to {most}")
+    if epsilon < least:
+        outside.append(f"epsilon {epsilon:.3g}, where they have at least {least:g}")
+    words = f"tables of {_document()['made']}"
+    return words + (f", extrapolated ({'; '.join(outside)})" if outside else "")
 
 
 def tabulated(question: str, kind: str, columns: int, membership: str) -> dict[str, Curve]:

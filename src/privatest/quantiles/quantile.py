@@ -183,7 +183,7 @@ def private_quantile(
 
     References
     ----------
-    Drechsler, Globus-Harris, McMillan, Sarathy and Smith (2022), Nonparametric differentially
+    Drechsler, Globus-Harris, McMillan, Sarathy and Smith (2021), Nonparametric differentially
     private confidence intervals for the median.
 
     Examples

@@ -371,8 +371,10 @@ def find(question: object, method: object, parts: Collection[str] = ()) -> tuple
         if method in entry.aliases:
             return name, entry
     if not isinstance(method, str) or method not in known:
+        others = [name for name, entries in METHODS.items() if method in entries]
+        where = f" ({method} belongs to question {', '.join(others)})" if others else ""
         try:
-            reject("method", f"one of {', '.join(known)}", method)
+            reject("method", f"one of {', '.join(known)}{where}", method)
         except ParameterError as error:
             raise error.with_flags("Pass --method METHOD.") from None
     return method, known[method]

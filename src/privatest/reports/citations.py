@@ -88,7 +88,7 @@ CITED: Mapping[tuple[str, str], Cited] = {
     ),
     ("two-sample", "hodges-lehmann"): Cited(
         "We estimated the Hodges–Lehmann shift from noisy counts of pairs by their difference",
-        ("hodges1963", "drechsler2022"),
+        ("hodges1963", "drechsler2021"),
         ("Hodges–Lehmann",),
     ),
     ("two-sample", "me"): Cited(
@@ -144,7 +144,7 @@ CITED: Mapping[tuple[str, str], Cited] = {
     ("independence", "hsic"): Cited(
         "We tested independence by the largest of several statistics, among them the "
         f"Hilbert–Schmidt independence criterion with several bandwidths, {_SMOOTHED}",
-        ("kim2023", "gretton2008"),
+        ("kim2023", "gretton2007"),
         ("independence test by the largest of", "HSIC"),
     ),
     ("independence", "kendall"): Cited(
@@ -161,12 +161,12 @@ CITED: Mapping[tuple[str, str], Cited] = {
     ),
     ("independence", "chi2"): Cited(
         "We tested independence of categories by a chi-squared statistic of a noisy table",
-        ("gaboardi2016", "kifer2017"),
+        ("gaboardi2016", "rogers2017"),
         ("chi-squared test of independence",),
     ),
     ("independence", "gcm"): Cited(
         "We tested conditional independence by the covariance of residuals of private regressions",
-        ("shah2020", "kalemaj2023"),
+        ("shah2020", "kalemaj2024"),
         ("generalised covariance", "conditional independence"),
     ),
     ("independence", "tot"): _TOT,
@@ -211,7 +211,7 @@ CITED: Mapping[tuple[str, str], Cited] = {
     ("fit", "shares"): Cited(
         "We compared shares of categories with given ones by a chi-squared statistic of noisy "
         "counts",
-        ("gaboardi2016", "kifer2017"),
+        ("gaboardi2016", "rogers2017"),
         ("chi-squared test of shares",),
     ),
     ("mean", "moments"): Cited(
@@ -225,7 +225,7 @@ CITED: Mapping[tuple[str, str], Cited] = {
     ("mean", "quantiles"): Cited(
         "We estimated a quantile from noisy counts below the edges of a public grid, with an "
         "interval that holds for every distribution",
-        ("drechsler2022",),
+        ("drechsler2021",),
         ("private quantile",),
     ),
     ("release", "auto"): Cited(

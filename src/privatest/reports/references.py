@@ -33,11 +33,11 @@ REFERENCES: Mapping[str, Reference] = {
         "Gretton, A., Borgwardt, K. M., Rasch, M. J., Schölkopf, B. and Smola, A. (2012). A kernel "
         "two-sample test. Journal of Machine Learning Research 13, 723–773.",
     ),
-    "gretton2008": Reference(
-        "Gretton et al. 2008",
-        "Gretton, A., Fukumizu, K., Teo, C. H., Song, L., Schölkopf, B. and Smola, A. (2008). A "
+    "gretton2007": Reference(
+        "Gretton et al. 2007",
+        "Gretton, A., Fukumizu, K., Teo, C. H., Song, L., Schölkopf, B. and Smola, A. (2007). A "
         "kernel statistical test of independence. Advances in Neural Information Processing "
-        "Systems 20.",
+        "Systems 20, 585–592.",
     ),
     "awan2022": Reference(
         "Awan and Wang 2022",
@@ -64,13 +64,13 @@ REFERENCES: Mapping[str, Reference] = {
         "Chwialkowski et al. 2015",
         "Chwialkowski, K., Ramdas, A., Sejdinovic, D. and Gretton, A. (2015). Fast two-sample "
         "testing with analytic representations of probability measures. Advances in Neural "
-        "Information Processing Systems 28.",
+        "Information Processing Systems 28, 1981–1989.",
     ),
     "dunsche2022": Reference(
         "Dunsche et al. 2022",
         "Dunsche, M., Kutta, T. and Dette, H. (2022). Multivariate mean comparison under "
-        "differential privacy. Privacy in Statistical Databases (PSD 2022). "
-        "doi:10.1007/978-3-031-13945-1_3.",
+        "differential privacy. Privacy in Statistical Databases (PSD 2022), "
+        "31–45. doi:10.1007/978-3-031-13945-1_3.",
     ),
     "amin2019": Reference(
         "Amin et al. 2019",
@@ -82,13 +82,13 @@ REFERENCES: Mapping[str, Reference] = {
         "Schuirmann 1987",
         "Schuirmann, D. J. (1987). A comparison of the two one-sided tests procedure and the power "
         "approach for assessing the equivalence of average bioavailability. Journal of "
-        "Pharmacokinetics and Biopharmaceutics 15, 657–680.",
+        "Pharmacokinetics and Biopharmaceutics 15(6), 657–680.",
     ),
     "swanberg2019": Reference(
         "Swanberg et al. 2019",
         "Swanberg, M., Globus-Harris, I., Griffith, I., Ritz, A., Groce, A. and Bray, A. (2019). "
         "Improved differentially private analysis of variance. Proceedings on Privacy Enhancing "
-        "Technologies 2019(3).",
+        "Technologies 2019(3), 310–330.",
     ),
     "kazan2023": Reference(
         "Kazan et al. 2023",
@@ -110,17 +110,19 @@ REFERENCES: Mapping[str, Reference] = {
         "Gaboardi et al. 2016",
         "Gaboardi, M., Lim, H., Rogers, R. and Vadhan, S. (2016). Differentially private "
         "chi-squared hypothesis testing: goodness of fit and independence testing. International "
-        "Conference on Machine Learning (ICML 2016).",
+        "Conference on Machine Learning (ICML 2016), 2111–2120.",
     ),
-    "kifer2017": Reference(
-        "Kifer and Rogers 2017",
-        "Kifer, D. and Rogers, R. (2017). A new class of private chi-square hypothesis tests. "
-        "International Conference on Artificial Intelligence and Statistics (AISTATS 2017).",
+    "rogers2017": Reference(
+        "Rogers and Kifer 2017",
+        "Rogers, R. and Kifer, D. (2017). A new class of private chi-square hypothesis tests. "
+        "International Conference on Artificial Intelligence and Statistics (AISTATS 2017), "
+        "991–1000.",
     ),
-    "kalemaj2023": Reference(
-        "Kalemaj et al. 2023",
-        "Kalemaj, I., Kasiviswanathan, S. P. and Ramdas, A. (2023). Differentially private "
-        "conditional independence testing. arXiv:2306.06721.",
+    "kalemaj2024": Reference(
+        "Kalemaj et al. 2024",
+        "Kalemaj, I., Kasiviswanathan, S. P. and Ramdas, A. (2024). Differentially private "
+        "conditional independence testing. International Conference on Artificial Intelligence and "
+        "Statistics (AISTATS 2024). arXiv:2306.06721.",
     ),
     "shah2020": Reference(
         "Shah and Peters 2020",
@@ -133,11 +135,11 @@ REFERENCES: Mapping[str, Reference] = {
         "for high dimensional controlled variable selection. Journal of the Royal Statistical "
         "Society, Series B 80(3), 551–577.",
     ),
-    "drechsler2022": Reference(
-        "Drechsler et al. 2022",
-        "Drechsler, J., Globus-Harris, I., McMillan, A., Sarathy, J. and Smith, A. (2022). "
-        "Nonparametric differentially private confidence intervals for the median. Journal of "
-        "Survey Statistics and Methodology 10(3).",
+    "drechsler2021": Reference(
+        "Drechsler et al. 2021",
+        "Drechsler, J., Globus-Harris, I., McMillan, A., Sarathy, J. and Smith, A. (2021). "
+        "Nonparametric differentially private confidence intervals for the median. Theory and "
+        "Practice of Differential Privacy, a workshop of ICML 2021.",
     ),
     "hodges1963": Reference(
         "Hodges and Lehmann 1963",

@@ -96,7 +96,7 @@ def chi2_contingency(
     References
     ----------
     Gaboardi, Lim, Rogers and Vadhan (2016), Differentially private chi-squared hypothesis testing.
-    Kifer and Rogers (2017), A new class of private chi-square hypothesis tests.
+    Rogers and Kifer (2017), A new class of private chi-square hypothesis tests.
     Berger and Boos (1994), P values maximized over a confidence set for the nuisance parameter.
 
     Examples

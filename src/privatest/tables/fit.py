@@ -90,7 +90,7 @@ def chisquare(
     References
     ----------
     Gaboardi, Lim, Rogers and Vadhan (2016), Differentially private chi-squared hypothesis testing.
-    Kifer and Rogers (2017), A new class of private chi-square hypothesis tests.
+    Rogers and Kifer (2017), A new class of private chi-square hypothesis tests.
 
     Examples
     --------
