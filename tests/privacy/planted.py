@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.audit.cases import Case
+from privatest.audit.cases import Case, Replaced
 from privatest.audit.schemas import SCHEMAS
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
@@ -79,6 +79,12 @@ def enough(n: int) -> float:
 
 def correct(rows: Rows, noise: NoiseSource) -> Outcome:
     return outcome(noisy(rows.x.mean(), enough(rows.n), noise))
+
+
+def of_two_groups(rows: Rows, noise: NoiseSource) -> Outcome:
+    """Enough for a row of one group, and not for one of each."""
+    x, y = rows.x[rows.first], rows.x[~rows.first]
+    return outcome(noisy(x.mean() - y.mean(), enough(min(len(x), len(y))), noise))
 
 
 def half_the_noise(rows: Rows, noise: NoiseSource) -> Outcome:
@@ -214,7 +220,12 @@ def a_rounded_down_pvalue(rows: Rows, noise: NoiseSource) -> Outcome:
     return outcome(0.0, pvalue=np.floor(uniform * 4) / 4)
 
 
-def case(test: Test, columns: tuple[str, ...] = ("x", "y"), name: str = "planted") -> Case:
+def case(
+    test: Test,
+    columns: tuple[str, ...] = ("x", "y"),
+    name: str = "planted",
+    replaces: Replaced = "a row",
+) -> Case:
     """Return a planted test as a case of an audit."""
     schema = SCHEMAS["missing"]
 
@@ -226,4 +237,4 @@ def case(test: Test, columns: tuple[str, ...] = ("x", "y"), name: str = "planted
         colours = [c or "" for c in table.column("colour").to_pylist()]
         return test(Rows(codes[:, 0], codes[:, 1], raw, colours, first), noise)
 
-    return Case(f"planted/{name}", name, ONE, schema, columns, call)
+    return Case(f"planted/{name}", name, ONE, schema, columns, call, replaces=replaces)

@@ -62,6 +62,18 @@ def test_the_correct_one_is_not():
     assert found.number("loss") == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("test", "by"),
+    [(planted.correct, "two rows of a person"), (planted.of_two_groups, "a row of each group")],
+)
+def test_noise_for_one_row_is_not_enough_for_two(test, by):
+    plan = Plan(24, attacks=FREE)
+    assert attacked(planted.case(test, IN_GROUPS), plan).holds
+    found = attacked(planted.case(test, IN_GROUPS, replaces=by), plan)
+    assert found.caught_by == ("sensitivity", "exact")
+    assert found.number("ratio") > 1.9
+
+
 def test_secret_noise_of_half_the_size_is_seen():
     """The true loss is 2; with 6,000 draws the bound is 1.5, some 20 deviations above 1."""
     plan = Plan(pairs=20, draws=6000, runs=0, attacks=("draws",))

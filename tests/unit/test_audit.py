@@ -17,11 +17,14 @@ from typer.testing import CliRunner
 
 import privatest
 from privatest.audit import ATTACKS, NAMES, Audited, Finding, Plan, audit
-from privatest.audit.cases import cases, chosen
+from privatest.audit.auditing import attacked
+from privatest.audit.cases import asked_name, cases, chosen
 from privatest.audit.distinguishing import lower_bound, told_apart
 from privatest.audit.exact import exact_loss
 from privatest.audit.neighbours import random_pair, sorted_pair, structured_pairs
-from privatest.audit.replay import search
+from privatest.audit.passes import patched
+from privatest.audit.persons import with_more
+from privatest.audit.replay import replay, search
 from privatest.audit.running import attempt, watched
 from privatest.audit.schemas import SCHEMAS
 from privatest.cli import app
@@ -30,6 +33,7 @@ from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.witness import Meeting, meets, releases, witnessing
 from privatest.mechanisms.permutation import smoothed_pvalue
+from privatest.statistics import value_order
 
 SCHEMA = SCHEMAS["unit"]
 COSTLY = {  # they are in docs/audit.json
@@ -65,11 +69,77 @@ WITHOUT_NOISE = {
 }
 
 
+def shipped(name: str, *, plain: bool) -> None:
+    """Attack the cases of a name before noise."""
+    found = [case for case in cases(name, 1.0) if case.plain == plain]
+    assert found
+    for case in found:
+        told = attacked(case, Plan(pairs=3, attacks=FREE))
+        assert told.holds, told.to_dict()
+        assert told.number("mechanism")  # something met noise
+
+
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in COSTLY])
 def test_what_is_shipped_holds(name):
-    for found in audit(name, plan=Plan(pairs=3, attacks=FREE)):
-        assert found.holds, found.to_dict()
-        assert found.number("mechanism")  # something met noise
+    shipped(name, plain=True)
+
+
+@pytest.mark.parametrize("name", ["two-sample/mean", "paired/wilcoxon"])
+def test_what_is_shipped_holds_for_more_rows(name):
+    """Two rows of a person, a row of each group, rows in passes; all of them: docs/audit.json."""
+    shipped(name, plain=False)
+
+
+def test_cases_of_a_name():
+    names = [case.name for case in cases("two-sample/ks", 1.0)]
+    assert names == [
+        "two-sample/ks, private groups",
+        "two-sample/ks, public groups",
+        "two-sample/ks, private groups, two rows of a person",
+        "two-sample/ks, public groups, two rows of a person",
+        "two-sample/ks, public groups, a row of each group",
+        "two-sample/ks, public groups, in passes",
+    ]
+    assert {asked_name(name) for name in names} == {"two-sample/ks"}
+    assert asked_name("python/permutation_test, naive") == "python/permutation_test, naive"
+    assert asked_name("planted/anything") == ""
+    # whatever neighbours differ by, the noise is the same: it is attacked once
+    assert {f.case for f in audit("paired/sign", plan=Plan(3, attacks=("outputs",)))} == {
+        "paired/sign"
+    }
+
+
+@pytest.mark.parametrize("by", ["two rows of a person", "a row of each group"])
+def test_neighbours_by_two_rows(by):
+    case = next(c for c in cases("two-sample/ks", 1.0) if c.public_groups and c.replaces == by)
+    pairs = [with_more(pair, case) for pair in structured_pairs(SCHEMA, 12, 3)]
+    for pair in pairs:
+        first, second = pair.rows, pair.second
+        assert [row["arm"] for row in first] == [row["arm"] for row in second]
+        differ = {i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b}
+        assert differ <= {pair.place, pair.more[0][0]}
+        arms = {first[place]["arm"] for place in (pair.place, pair.more[0][0])}
+        assert len(arms) == (1 if by.startswith("two") else 2)
+    assert any(len(pair.to_dict(["x"])["more"]) == 1 for pair in pairs)
+
+
+def test_rows_in_passes_are():
+    """The way of many rows is taken, in stretches, and its coupling moves one row only."""
+    case = next(c for c in cases("two-sample/mann-whitney", 1.0) if "passes" in c.name)
+    pair = next(p for p in structured_pairs(SCHEMA, 12, 1) if p.style == "all equal")
+    asked: list[Any] = []
+    usual = value_order.tied_groups
+
+    def counted(counts: Any, noise: Any) -> Any:
+        for groups in usual(counts, noise):
+            asked.append(len(groups))
+            yield groups
+
+    with patched([(value_order, "tied_groups", counted)]):
+        found = replay(case, pair)
+    assert asked == [5, 5, 2, 5, 5, 1]  # twelve equal ones, and eleven
+    assert found.path == ""
+    assert 0 < found.ratio <= 1
 
 
 def test_every_public_function_has_a_case():
@@ -252,6 +322,7 @@ def test_the_command():
     assert shown.exit_code == 0, shown.output
     assert "paired/sign" in shown.output
     assert "holds" in shown.output
+    assert "replay       the same path" in shown.output
     told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
     assert told["audited"][0]["attacks"]["sensitivity"]["pair"]["rows"]
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privatest.audit.cases import Case, cases
 from privatest.audit.distinguishing import by_draws, by_runs
 from privatest.audit.findings import ATTACKS, Audited, Finding
-from privatest.audit.replay import TOLERANCE, Worst, search
+from privatest.audit.replay import TOLERANCE, Replayed, Worst, search
 from privatest.core.errors import ParameterError
 from privatest.core.validation import integer_at_least, number
 
-__all__ = ["Plan", "attacked", "audit"]
+__all__ = ["Plan", "attacked", "attacks_of", "audit"]
 
-_FRAMED = {"sensitivity", "replay", "exact", "draws", "runs"}  # they need neighbours
+_BEFORE_NOISE = ("sensitivity", "replay", "exact")
+_FRAMED = {*_BEFORE_NOISE, "draws", "runs"}  # they need neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def audit(
     Returns
     -------
     list of Audited
-        One for each way to ask: private and public groups, for example.
+        One for each way to ask: private and public groups, and what neighbours differ by.
 
     Notes
     -----
@@ -78,7 +79,7 @@ def audit(
     >>> from privatest.audit import Plan, audit
     >>> found = audit("paired/sign", plan=Plan(pairs=12, draws=0, attacks=["sensitivity"]))
     >>> [each.holds for each in found]
-    [True]
+    [True, True]
     """
     plan = plan or Plan()
     number("epsilon", epsilon, above=0)
@@ -88,7 +89,13 @@ def audit(
     for attack in plan.attacks:
         if attack not in ATTACKS:
             raise ParameterError(f"attacks must be among {', '.join(ATTACKS)}.")
-    return [attacked(case, plan, progress) for case in cases(test, epsilon)]
+    asked = [case for case in cases(test, epsilon) if attacks_of(case, plan)]
+    return [attacked(case, plan, progress) for case in asked]
+
+
+def attacks_of(case: Case, plan: Plan) -> tuple[str, ...]:
+    """Return which attacks a case gets."""
+    return tuple(a for a in plan.attacks if case.plain or a in _BEFORE_NOISE)
 
 
 def attacked(case: Case, plan: Plan, progress: Callable[[str], None] | None = None) -> Audited:
@@ -98,7 +105,7 @@ def attacked(case: Case, plan: Plan, progress: Callable[[str], None] | None = No
         if progress is not None:
             progress(f"{case.name}: {attack}")
 
-    findings: list[Finding] = []
+    plan, findings = replace(plan, attacks=attacks_of(case, plan)), list[Finding]()
     if _FRAMED & {*plan.attacks}:
         tell("neighbours")
         worst = search(case, pairs=plan.pairs, seed=plan.seed)
@@ -135,7 +142,7 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
     """Return what can be said without a draw of noise."""
     moved, lost, claimed = worst.moved, worst.lost, case.budget.as_floats[0]
     pair = None if moved.pair is None else moved.pair.to_dict(case.columns)
-    words = f"ratio {max(moved.ratio, 0.0):.4f}"
+    words = f"ratio {max(moved.ratio, 0.0):.4f}{_drawn_by(moved)}"
     ratio = {"ratio": max(moved.ratio, 0.0), "pairs": worst.pairs, "bounds": moved.bounds}
     sensitivity = Finding(
         "sensitivity",
@@ -146,11 +153,18 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
     differs = worst.differs
     path = "" if differs is None else differs.path
     apart = None if differs is None or differs.pair is None else differs.pair.to_dict(case.columns)
-    replay = Finding("replay", differs is None, path, {"pair": apart})
+    replay = Finding("replay", differs is None, path or "the same path", {"pair": apart})
     told = {"loss": lost.loss, "pair": lost.pair and lost.pair.to_dict(case.columns)}
     within = lost.loss <= claimed * (1 + 1e-6)
     exact = Finding("exact", within, f"exact loss {lost.loss:.3f}", told)
     return [sensitivity, replay, exact]
+
+
+def _drawn_by(found: Replayed) -> str:
+    """Return which function drew the noise, for somebody who wants to read it."""
+    calls = [m.call for m in found.meetings[0] if m.mechanism == found.mechanism and m.call]
+    names = [f"{c.function.__module__}.{c.function.__name__}" for c in calls[:1]]
+    return "".join(f", noise by {name.removeprefix('privatest.')}" for name in names)
 
 
 def _distinguished(case: Case, worst: Worst, plan: Plan, attack: str) -> Finding:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from privatest.audit.schemas import SCHEMAS, Bounds
 from privatest.core.errors import ParameterError
@@ -23,7 +23,9 @@ from privatest.questions import METHODS, Request
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NAMES", "PYTHON", "Case", "cases", "chosen"]
+__all__ = ["NAMES", "PYTHON", "Case", "Replaced", "asked_name", "cases", "chosen"]
+
+Replaced = Literal["a row", "two rows of a person", "a row of each group"]
 
 _DELTA = 1e-3  # where a method needs it: large, so that an audit can see it
 _COLUMNS: dict[str, dict[str, Any]] = {
@@ -33,6 +35,15 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     "fit": {"column": "x"},
     "mean": {"columns": ["x", "y"]},
     "release": {"columns": ["x", "colour"]},
+}
+_ONE_ROW = {  # they refuse more, or are told the sensitivity by whoever calls them
+    "sarrm",
+    "permutation_test",
+    "permutation_test, naive",
+}
+_ORDERED = {  # by values, in passes where there are many rows
+    *(f"two-sample/{method}" for method in ("ks", "kuiper", "mann-whitney", "kruskal", "median")),
+    *(f"paired/{method}" for method in ("ks", "kuiper", "wilcoxon")),
 }
 _LARGER = {"tot", "sarrm", "gcm"}  # they cut the rows, or each group, into parts
 PYTHON = (
@@ -87,6 +98,11 @@ class Case:
         Why its time is not promised, "" if it is.
     composed : bool
         Whether losses of its mechanisms add up; not where only a part of what they draw leaves.
+    replaces : str
+        What neighbours differ by.
+    plain : bool
+        Whether all attacks are made; if not, those on numbers before noise: nothing else differs
+        from the plain case.
     """
 
     name: str
@@ -98,6 +114,8 @@ class Case:
     rows: int = 12
     caution: str = ""
     composed: bool = True
+    replaces: Replaced = "a row"
+    plain: bool = True
 
     @property
     def private_groups(self) -> bool:
@@ -111,9 +129,8 @@ class Case:
 
     @property
     def asked(self) -> str:
-        """The name without its groups, as in :data:`NAMES`; "" for one that is not there."""
-        name = self.name.removesuffix(", private groups").removesuffix(", public groups")
-        return name if name in NAMES else ""
+        """What to ask for to get it, as in :data:`NAMES`; "" for one that is not there."""
+        return asked_name(self.name)
 
     def other(self, bounds: Bounds = "unit", epsilon: float | None = None) -> Case:
         """Return the same with other bounds or another budget, where it is one of :data:`NAMES`."""
@@ -131,6 +148,12 @@ NAMES: tuple[str, ...] = (
     *(f"python/{name}" for name in PYTHON),
     *(f"mechanism/{name}" for name in MECHANISMS),
 )
+
+
+def asked_name(case: str) -> str:
+    """Return the name by which a case is asked for, "" if there is none."""
+    fitting = [name for name in NAMES if case == name or case.startswith(f"{name}, ")]
+    return max(fitting, key=len, default="")
 
 
 def chosen(words: list[str]) -> list[str]:
@@ -156,24 +179,48 @@ def _functions(name: str) -> tuple[str, ...]:
 
 
 def cases(name: str, epsilon: float, bounds: Bounds = "unit") -> Iterator[Case]:
-    """Return the cases of a method: one, or one for private and one for public groups."""
+    """Return the cases of a method: private and public groups, and neighbours of every kind."""
     if name not in NAMES:
         raise ParameterError(f"TEST must be one of {', '.join(NAMES)}.")
+    schema, (question, _, method) = SCHEMAS[bounds], name.partition("/")
+    yield from _by_a_row(name, epsilon, schema)
+    if question != "mechanism" and method not in _ONE_ROW:
+        person = replace(schema, rows_per_person=2)
+        yield from _differing(_by_a_row(name, epsilon, person), "two rows of a person")
+    if question == "two-sample" and method not in _ONE_ROW:
+        found = _catalogue_cases(question, method, epsilon, schema, adjacency="both")
+        yield from _differing(found, "a row of each group")
+    if name in _ORDERED:
+        from privatest.audit.passes import in_passes  # noqa: PLC0415
+
+        for case in _by_a_row(name, epsilon, schema):
+            if not case.private_groups:  # those are permuted, in memory
+                yield in_passes(case)
+
+
+def _differing(found: Iterator[Case], by: Replaced) -> Iterator[Case]:
+    for case in found:
+        yield replace(case, name=f"{case.name}, {by}", replaces=by, plain=False)
+
+
+def _by_a_row(name: str, epsilon: float, schema: Schema) -> Iterator[Case]:
+    """Return the cases whose neighbours differ as the schema says and in one group."""
     question, _, method = name.partition("/")
     if question == "python":
         from privatest.audit.python_cases import python_case  # noqa: PLC0415
 
-        yield python_case(method, epsilon, SCHEMAS[bounds])
-        return
-    if question == "mechanism":
+        yield python_case(method, epsilon, schema)
+    elif question == "mechanism":
         from privatest.audit.mechanism_cases import mechanism_case  # noqa: PLC0415
 
-        yield mechanism_case(method, epsilon, SCHEMAS[bounds])
-        return
-    yield from _catalogue_cases(question, method, epsilon, SCHEMAS[bounds])
+        yield mechanism_case(method, epsilon, schema)
+    else:
+        yield from _catalogue_cases(question, method, epsilon, schema)
 
 
-def _catalogue_cases(question: str, method: str, epsilon: float, schema: Schema) -> Iterator[Case]:
+def _catalogue_cases(
+    question: str, method: str, epsilon: float, schema: Schema, **parts: str
+) -> Iterator[Case]:
     entry = METHODS[question][method]
     request = {"question": question, "method": method, "epsilon": epsilon, "dataset": "people"}
     request |= {"delta": _DELTA} if entry.needs_delta else {}
@@ -182,9 +229,9 @@ def _catalogue_cases(question: str, method: str, epsilon: float, schema: Schema)
     if question != "two-sample":
         yield _catalogue_case(name, Request.from_dict(request), schema)
         return
-    for group in ("arm",) if entry.public_groups else ("group", "arm"):
+    for group in ("arm",) if entry.public_groups or parts else ("group", "arm"):
         kind = "private groups" if group == "group" else "public groups"
-        asked = Request.from_dict({**request, "group": group})
+        asked = Request.from_dict({**request, "group": group, **parts})
         yield _catalogue_case(f"{name}, {kind}", asked, schema)
 
 

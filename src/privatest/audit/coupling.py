@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.audit.passes import GivenBins, OrderedTies, Patch, patched
 from privatest.core.noise import NoiseSource, SimulatedNoise
 from privatest.core.secret_order import SecretFew
 
@@ -25,17 +26,6 @@ COUPLINGS: tuple[Coupling, ...] = ("places", "ranks", "sorted ranks")
 Ints = NDArray[np.intp]
 # from which argument on they are public; how many uniforms axes take is not promised
 _PUBLIC_ARGUMENTS = {"laplace": 1, "gaussian": 1, "discrete_laplace": 0, "below": 0}
-
-
-class GivenBins:
-    """Secret bins by given ranks of rows, in the place of those by secret keys."""
-
-    def __init__(self, bins: Ints, count: int) -> None:
-        self.bins, self.count = bins, count
-
-    def of_rows(self, start: int, stop: int) -> Ints:
-        """Return the bins of some rows."""
-        return self.bins[start:stop]
 
 
 @contextmanager
@@ -78,7 +68,7 @@ def coupled(
         order = orders(total, "places")
         return noise.permutation(total) if order is None else order
 
-    patches: list[tuple[Any, str, Any]] = [
+    patches: list[Patch] = [
         (SimulatedNoise, "permutation", permutation),
         (bin_sums, "secret_bins", bins),
         (bin_sums, "secret_few", few),
@@ -90,14 +80,8 @@ def coupled(
         (family, "secret_order", secret_order),
         *((SimulatedNoise, name, _listed(name, asked)) for name in _PUBLIC_ARGUMENTS),
     ]
-    before = [getattr(owner, name) for owner, name, _ in patches]
-    try:
-        for owner, name, new in patches:
-            setattr(owner, name, new)
+    with patched([*patches, *OrderedTies(stored, seed).patches()]):
         yield asked
-    finally:
-        for (owner, name, _), old in zip(patches, before, strict=True):
-            setattr(owner, name, old)
 
 
 def _listed(name: str, asked: list[tuple[Any, ...]]) -> Callable[..., Any]:

@@ -44,6 +44,8 @@ class Pair:
         In which order the second is stored, () for that of the first.
     seed : int
         Of public randomness, which an attacker knows.
+    more : tuple of (int, dict)
+        Further places, and who is there in the second: where neighbours differ by more than a row.
     """
 
     rows: Rows
@@ -52,6 +54,7 @@ class Pair:
     style: str = ""
     order: tuple[int, ...] = ()
     seed: int = 1
+    more: tuple[tuple[int, Row], ...] = ()
 
     @property
     def stored(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -62,7 +65,9 @@ class Pair:
     @property
     def second(self) -> Rows:
         """The other data set, as it is stored."""
-        rows = [*self.rows[: self.place], self.other, *self.rows[self.place + 1 :]]
+        rows = list(self.rows)
+        for place, other in ((self.place, self.other), *self.more):
+            rows[place] = other
         return [rows[i] for i in self.stored[1]]
 
     def tables(self, schema: Schema) -> tuple[pa.Table, pa.Table]:
@@ -71,12 +76,16 @@ class Pair:
 
     def to_dict(self, columns: Sequence[str]) -> dict[str, Any]:
         """Return plain values: the columns that a test reads."""
-        kept = [{name: row[name] for name in columns} for row in (*self.rows, self.other)]
+
+        def told(row: Row) -> Row:
+            return {name: row[name] for name in columns}
+
         return {
             "style": self.style,
-            "rows": kept[:-1],
+            "rows": [told(row) for row in self.rows],
             "replaced": self.place,
-            "by": kept[-1],
+            "by": told(self.other),
+            "more": [{"replaced": place, "by": told(other)} for place, other in self.more],
             "order": list(self.order),
             "rng": self.seed,
         }

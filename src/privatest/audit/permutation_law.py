@@ -101,8 +101,9 @@ def log_mass(low: Array, high: Array) -> Array:
 
 def log_cells(statistics: Statistics, scale: float, grid: int, cells: Array) -> Array:
     """Log P(p-value = k/grid) for each k of ``cells``, the p-value being rounded up."""
-    lower = statistics.quantiles(cells / grid, scale)
-    upper = statistics.quantiles((cells - 1) / grid, scale)
+    edges, places = np.unique(np.concatenate([cells, cells - 1]), return_inverse=True)
+    at = statistics.quantiles(edges / grid, scale)[places]  # most edges are those of two cells
+    lower, upper = np.split(at, 2)
     return log_mass((lower - statistics.observed) / scale, (upper - statistics.observed) / scale)
 
 

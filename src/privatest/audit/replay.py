@@ -23,6 +23,7 @@ from privatest.audit.neighbours import (
     sorted_pair,
     structured_pairs,
 )
+from privatest.audit.persons import with_more
 from privatest.audit.running import Seen, document, seen
 from privatest.audit.schemas import SCHEMAS, Bounds
 from privatest.audit.telling import telling_pair, turned
@@ -106,8 +107,12 @@ class Worst:
         return replace(self, moved=moved, lost=lost, told=told, pairs=self.pairs + 1)
 
 
-def replay(case: Case, pair: Pair, how: Coupling = "places") -> Replayed:
-    """Run both neighbours with the same noise, and compare all that can be seen."""
+def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = True) -> Replayed:
+    """Run both neighbours with the same noise, and compare all that can be seen.
+
+    Without ``losses`` only paths and movements: the exact loss takes as long as a run.
+    """
+    pair = with_more(pair, case)
     tables, records = pair.tables(case.schema), pair.stored
     one = seen(case, tables[0], records[0], pair.seed, how)
     other = seen(case, tables[1], records[1], pair.seed, how, one.witness.released)
@@ -117,9 +122,9 @@ def replay(case: Case, pair: Pair, how: Coupling = "places") -> Replayed:
     first, second = one.witness.meetings, other.witness.meetings
     ratios = [float(np.nan_to_num(a.ratio(b), nan=np.inf)) for a, b in zip(first, second)]  # noqa: B905
     furthest = int(np.argmax(ratios))
-    loss = exact_loss(first, second, case.budget.as_floats[1]) if case.composed else 0.0
-    met = first[furthest].mechanism
-    shown = shown_loss(first, second) if case.composed else 0.0
+    met, losses = first[furthest].mechanism, losses and case.composed
+    loss = exact_loss(first, second, case.budget.as_floats[1]) if losses else 0.0
+    shown = shown_loss(first, second) if losses else 0.0
     return Replayed(
         ratios[furthest],
         loss,
