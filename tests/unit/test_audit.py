@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,8 @@ def test_all_attacks_on_one():
     plan = Plan(pairs=6, draws=800, runs=10, nulls=3)
     for found in audit("paired/sign", plan=plan):
         assert found.holds, found.to_dict()
-        assert {finding.attack for finding in found.findings} == {*ATTACKS}
+        tried = ATTACKS if found.case == "paired/sign" else FREE
+        assert {finding.attack for finding in found.findings} == {*tried}
         json.dumps(found.to_dict())
 
 
@@ -236,7 +238,7 @@ def test_large_violations_are_found_early():
 @pytest.mark.parametrize("name", ["two-sample/mmd", "independence/hsic"])
 def test_neighbours_of_permutation_tests_are_told_apart(name):
     """What 50,000 draws would prove, computed: the search is seeded."""
-    for case in cases(name, 1.0):
+    for case in [each for each in cases(name, 1.0) if each.plain]:
         told = search(case, pairs=30, seed=1).told
         assert 0.6 < told.shown < told.loss <= 1 + 1e-6
 
@@ -325,6 +327,16 @@ def test_the_command():
     assert "replay       the same path" in shown.output
     told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).output)
     assert told["audited"][0]["attacks"]["sensitivity"]["pair"]["rows"]
+
+
+def test_the_page_shows_the_line_that_draws_the_noise():
+    root = Path(__file__).parents[2]
+    page = (root / "docs/how-to/audit.md").read_text(encoding="utf-8")
+    source = (root / "src/privatest/mechanisms/permutation.py").read_text(encoding="utf-8")
+    _, _, rest = page.partition("## The line that draws the noise")
+    shown = rest.split("```text\n")[1].split("```")[0]
+    assert "noise.discrete_laplace(scale)" in shown
+    assert " ".join(shown.split()) in " ".join(source.split())
 
 
 def test_a_refused_run_is_told():
