@@ -27,8 +27,8 @@ OWN = {
     "docs/tutorials/synthetic-data.md": "tests/e2e/test_tutorial_synthetic.py",
     "docs/tutorials/your-own-statistic.md": "tests/e2e/test_tutorials.py",
 }
-# their commands take minutes to hours; tests of the experiments and of the audit run short ones
-LONG = ("docs/gallery/", "docs/how-to/audit.md")
+# its commands take minutes to hours; tests of the experiments run short ones
+LONG = ("docs/gallery/",)
 
 
 def runs(block: Block) -> bool:
