@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.coded import CodedMaps, has_codes
+from privatest.kernels.coded import CodedMaps, CodedSums, has_codes
 from privatest.kernels.columns import ColumnMap, PairMap
 from privatest.kernels.features import Together
 from privatest.kernels.harmonics import CELLS, WIDTHS, Harmonics
@@ -246,13 +246,17 @@ def test_sums_from_codes_are_those_of_the_features(levels):
     rows[:3] = np.array([0.0, 1.0, 0.5])[:, None]
     for column in domain.categorical:
         rows[:, column] = rng.integers(levels[column], size=4000)
-    edges = np.array([0, 1, 1, 1500, 1507, 4000])
-    order = rng.permutation(4000)
-    codes = coded.codes(rows)
-    found = list(coded.binned_codes([codes[:100], codes[100:]], order, edges))
-    for sums, raw in zip(found, coded.raw(rows[order]), strict=True):
-        expected = np.array([raw[a:b].sum(axis=0) for a, b in pairwise(edges)])
-        assert np.array_equal(sums, expected)
+    order, codes = rng.permutation(4000), coded.codes(rows)
+    # bins of several slots each, all alike or not; a slot more than one has
+    for edges in ([0, 1, 1, 1500, 1507, 4000], [0, 2000, 4000], [0, 1100, 2000, 3000, 4000]):
+        sums = CodedSums(coded, len(edges) - 1)
+        for part in (order, order[::-1]):  # all rows twice: sums go on
+            sums.add(np.append(codes, sums.nothing, axis=0), part, np.array(edges))
+        found = list(sums.finish())
+        twice = zip(coded.raw(rows[order]), coded.raw(rows[order[::-1]]), strict=True)
+        for own, both in zip(found, twice, strict=True):
+            expected = [[raw[a:b].sum(axis=0) for a, b in pairwise(edges)] for raw in both]
+            assert np.array_equal(own, np.sum(expected, axis=0))
     nobody = list(coded.binned(rows[:0], np.zeros(3, dtype=int)))
     assert [part.shape for part in nobody] == [(2, part.shape[1]) for part in found]
     assert not any(part.any() for part in nobody)

@@ -23,7 +23,7 @@ from privatest.data.source import Workers
 from privatest.engines import local
 from privatest.engines.cluster import Versions, connected, mismatch, versions
 from privatest.engines.progress import told, watching
-from privatest.engines.summaries import Job, Summary
+from privatest.engines.summaries import Job, Summary, added
 
 __all__ = ["run", "size"]
 
@@ -185,7 +185,7 @@ def _summary(work: _Work, start: int, stop: int) -> Summary:
         raise EngineError(f"a worker of the Dask cluster was asked by {different}.")
     _one_blas_thread()
     try:
-        return Job(work.held, work.empty, start, stop).run()
+        return added([Job(work.held, work.empty, start, stop)])
     except PrivatestError:
         raise
     except Exception as error:

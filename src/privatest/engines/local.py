@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from threading import Lock
 from typing import Any, TypeVar
 
 from privatest.data.source import Workers
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.progress import told
-from privatest.engines.summaries import Job, Summary
+from privatest.engines.summaries import Job, Summary, added
 
 _FEW = 4 * BLOCK_ROWS  # rows of all samples together that one thread adds up at once
 
@@ -60,12 +62,14 @@ def within_block(
 
 
 def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers) -> None:
-    """Run the jobs and merge each into its place of ``found``.
+    """Run the jobs and merge them into their places of ``found``.
 
-    A thread holds one block and one summary: memory does not grow with the data.
+    A thread holds one block and one summary, of all its jobs of a sample: memory does not grow
+    with the data, and is used again.
     """
-    watcher, lock, done = told(), Lock(), 0
+    watcher, lock, done, stopped = told(), Lock(), 0, False
     total = sum(job.stop - job.start for _, job in jobs)
+    waiting = iter(jobs)
 
     def seen(rows: int) -> None:
         nonlocal done
@@ -74,22 +78,34 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
             if watcher is not None:
                 watcher(done, total)
 
-    def one(asked: tuple[int, Job]) -> None:
-        place, job = asked
-        summary = job.run(seen)
-        with lock:
-            found[place].merge(summary)
+    def taken() -> Iterator[tuple[int, Job]]:
+        while True:
+            with lock:
+                asked = None if stopped else next(waiting, None)
+            if asked is None:
+                return
+            yield asked
+
+    def work() -> None:
+        nonlocal stopped
+        try:
+            for place, own in groupby(taken(), itemgetter(0)):
+                summary = added((job for _, job in own), seen)
+                with lock:
+                    found[place].merge(summary)
+        except BaseException:
+            stopped = True  # what others have begun they finish
+            raise
 
     threads = min(size(workers), len(jobs)) if total > _FEW else 1
     with one_blas_thread():
         if threads <= 1:
-            for asked in jobs:
-                one(asked)
+            work()
             return
         with ThreadPoolExecutor(threads) as pool:
-            waiting = [pool.submit(one, asked) for asked in jobs]
+            busy = [pool.submit(work) for _ in range(threads)]
             try:
-                for finished in waiting:
+                for finished in busy:
                     finished.result()  # raises what a thread raised
             finally:
-                pool.shutdown(cancel_futures=True)
+                stopped = True

@@ -7,7 +7,7 @@ do not depend on the order in which blocks are added. Proof: docs/proofs/exact-s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, Self, TypeVar
@@ -19,7 +19,16 @@ from privatest.data.samples import Sample
 from privatest.data.source import Workers
 from privatest.data.stream import BLOCK_ROWS, Held, Shuffled, blocks_of, source_of
 
-__all__ = ["FixedPoint", "Job", "Summary", "engine_of", "fixed_rounding", "jobs_of", "summarise"]
+__all__ = [
+    "FixedPoint",
+    "Job",
+    "Summary",
+    "added",
+    "engine_of",
+    "fixed_rounding",
+    "jobs_of",
+    "summarise",
+]
 
 _LEAST, _MOST = 4, 64  # blocks of a job: worth sending, and not much to do again
 _JOBS_EACH = 8  # for each worker, so that none waits long for the others
@@ -28,7 +37,8 @@ _JOBS_EACH = 8  # for each worker, so that none waits long for the others
 class Summary(Protocol):
     """What is known of the rows seen so far.
 
-    One that puts some work off has a method ``close`` too, which is called after the last block.
+    Blocks come in any order, and there may be others between two of them. One that puts some work
+    off has a method ``close`` too, which is called after the last block.
     """
 
     def update(self, rows: NDArray[np.float64], start: int) -> None:
@@ -92,15 +102,23 @@ class Job:
     start: int
     stop: int
 
-    def run(self, seen: Callable[[int], None] | None = None) -> Summary:
-        """Read the rows and return their summary."""
-        summary = self.empty()
+    def add_to(self, summary: Summary, seen: Callable[[int], None] | None = None) -> None:
+        """Read the rows and add them."""
         for first, rows in blocks_of(self.held, self.start, self.stop):
             summary.update(rows, first)
             if seen is not None:
                 seen(len(rows))
-        getattr(summary, "close", _nothing)()
-        return summary
+
+
+def added(jobs: Iterable[Job], seen: Callable[[int], None] | None = None) -> Summary:
+    """Return the summary of jobs of one sample, of which there is one at least."""
+    summary: Summary | None = None
+    for job in jobs:
+        summary = job.empty() if summary is None else summary
+        job.add_to(summary, seen)
+    assert summary is not None
+    getattr(summary, "close", _nothing)()
+    return summary
 
 
 def _nothing() -> None:

@@ -9,7 +9,7 @@ Proofs: docs/proofs/exact-sums.md and docs/proofs/portfolio.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,19 +20,16 @@ from privatest.kernels.coded_sums import (
     CODE_BITS,
     CODE_CELLS,
     CODE_FINE,
-    Adder,
     Cells,
     Codes,
-    Room,
+    Tile,
     adder_of,
-    as_items,
     cell_starts,
-    flat,
-    slots_of,
 )
 from privatest.kernels.features import Together
+from privatest.kernels.slots import Room, as_items, flat, slots_of
 
-__all__ = ["CODE_BITS", "CODE_CELLS", "CODE_FINE", "CodedMaps", "has_codes"]
+__all__ = ["CODE_BITS", "CODE_CELLS", "CODE_FINE", "CodedMaps", "CodedSums", "has_codes"]
 
 Floats = NDArray[np.float64]
 
@@ -53,46 +50,69 @@ class CodedMaps(Together):
 
     def codes(self, rows: Floats) -> Codes:
         """Return rows × columns: numbers rounded down to multiples of 2^-16, or categories."""
-        numeric = self.domain.numeric
         codes = np.empty(rows.shape, dtype=np.uint16)
-        whole = np.empty(rows.shape, dtype=np.int32)
+        self.write_codes(rows, codes, Room())
+        return codes
+
+    def write_codes(self, rows: Floats, codes: Codes, room: Room) -> None:
+        """Write them where they belong."""
+        whole = room.of("whole rows", rows.shape, np.int32)
         np.multiply(rows, 1 << CODE_BITS, out=whole, casting="unsafe")
         np.minimum(whole, (1 << CODE_BITS) - 1, out=codes, casting="unsafe")
-        for column in self.domain.categorical if len(numeric) < rows.shape[1] else ():
+        for column in self.domain.categorical:
             codes[:, column] = rows[:, column].astype(np.uint16) << 8
-        return codes
 
     def binned(
         self, x: Floats, edges: NDArray[np.intp], weights: Floats | None = None
     ) -> Iterator[Floats]:
         """Yield, for each block, the sums of raw features over the rows between edges."""
-        if weights is None:
-            return self.binned_codes([self.codes(x)], np.arange(len(x)), edges)
-        return Together.binned(self, x, edges, weights)
+        if weights is not None:
+            return Together.binned(self, x, edges, weights)
+        sums = CodedSums(self, len(edges) - 1)
+        sums.add(np.append(self.codes(x), sums.nothing, axis=0), np.arange(len(x)), edges)
+        return sums.finish()
 
-    def binned_codes(
-        self, codes: Sequence[Codes], order: NDArray[np.intp], edges: NDArray[np.intp]
-    ) -> Iterator[Floats]:
-        """Yield the same from codes, whose rows are between edges in this order."""
-        width = codes[0].shape[1]
-        held = np.concatenate([*codes, np.zeros((1, width), dtype=np.uint16)])
-        slots = slots_of(order, edges)
-        whole_rows, starts = as_items(held), cell_starts(width)
-        adders: list[Adder] = [Cells(width, slots)]
-        adders += [adder_of(part, self.domain, slots) for part in self.parts]
-        room = Room()
+
+class CodedSums:
+    """Sums over bins of the features of coded rows, for one thread.
+
+    Parameters
+    ----------
+    maps : CodedMaps
+        The features.
+    bins : int
+        How many bins there are.
+    """
+
+    def __init__(self, maps: CodedMaps, bins: int) -> None:
+        width = maps.domain.dimension
+        self.nothing, self.starts = np.zeros((1, width), dtype=np.uint16), cell_starts(width)
+        self.cells, self.filled = Cells(width, bins), np.zeros(bins)
+        self.adders = [adder_of(part, maps.domain, bins) for part in maps.parts]
+        self.room = Room()
+
+    def add(self, codes: Codes, order: NDArray[np.intp], edges: NDArray[np.intp]) -> None:
+        """Add rows that are between edges in this order; after the last code is one of zeros."""
+        room, width = self.room, codes.shape[1]
+        slots, items = slots_of(order, edges, room), as_items(codes)
+        self.filled += slots.filled
         for first in range(0, len(slots.rows), slots.at_once):
             chosen = slice(first, first + slots.at_once)
             rows = slots.rows[chosen].ravel()
-            tile = room.taken("tile", whole_rows, rows).view(np.uint16).reshape(len(rows), width)
-            cells = room.of("cells", tile.shape, np.uint16)
-            np.right_shift(tile, 8, out=cells)
-            long_rows = flat(cells, len(starts))
-            long_rows += starts
-            places = room.of("places", tile.shape, np.intp)
+            own = room.taken("tile", items, rows).view(np.uint16).reshape(len(rows), width)
+            cells = room.of("cells", own.shape, np.uint16)
+            np.right_shift(own, 8, out=cells)
+            long_rows = flat(cells, len(self.starts))
+            long_rows += self.starts
+            places = room.of("places", own.shape, np.intp)
             np.copyto(places, cells)
-            for adder in adders:
-                adder.add(chosen, tile, places, room)
-        (counts,) = adders[0].finish(np.empty(0))
-        for adder in adders[1:]:
-            yield from adder.finish(counts.reshape(-1, width, CODE_CELLS))
+            tile = Tile(slots, chosen, own, places)
+            self.cells.add(tile)
+            for adder in self.adders:
+                adder.add(tile, room)
+
+    def finish(self) -> Iterator[Floats]:
+        """Yield bins × features of each block, of all rows that were added."""
+        counts = self.cells.finish(self.filled)
+        for adder in self.adders:
+            yield from adder.finish(counts, self.filled)

@@ -159,19 +159,15 @@ class Harmonics:
 
         With them the kernels of ``a`` and ``a``, and of ``b`` and ``b``.
         """
-        left, right = self(a), self(b)
-        weights = [
-            np.stack([self.energies(column, width).squares for width in WIDTHS], axis=1)
-            for column in range(self.domain.dimension)
-        ]
-
-        def kernels(products: Floats) -> Floats:
-            starts = self.starts
-            parts = zip(starts, starts[1:], weights, strict=False)
-            found: Floats = np.stack([products[:, i:j] @ own for i, j, own in parts], axis=1)
-            return found
-
-        return kernels(left * right), kernels(left * left), kernels(right * right)
+        shape = len(a), self.domain.dimension, len(WIDTHS)
+        across, of_a, of_b = (np.empty(shape) for _ in range(3))
+        for column, table in enumerate(self.tables):
+            weights = np.stack([self.energies(column, each).squares for each in WIDTHS], axis=1)
+            left, right = self.codes(a, column), self.codes(b, column)
+            across[:, column] = (table[left] * table[right]) @ weights
+            same = np.square(table) @ weights  # of a row with itself: all rows of a cell are alike
+            of_a[:, column], of_b[:, column] = same[left], same[right]
+        return across, of_a, of_b
 
 
 @lru_cache(maxsize=8)

@@ -5,7 +5,7 @@ In a second job of the same pass a secret few rows are kept as they are, in pair
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,19 +17,54 @@ from privatest.core.secret_order import SecretBins, SecretFew, secret_bins, secr
 from privatest.data.samples import TwoSamples
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.summaries import FixedPoint, summarise
-from privatest.kernels.coded import CodedMaps
+from privatest.kernels.coded import CodedMaps, CodedSums
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.kernels.slots import Room
 from privatest.statistics.bins import BinLayout, bin_order, summation_depth
 from privatest.statistics.pooled import MOST_PAIRS
 
 __all__ = ["Pairs", "binned_samples", "block_additions", "in_secret_bins"]
 
-_BLOCKS_AT_ONCE = 4  # of which codes are held
+_BLOCKS_AT_ONCE = 8  # of which codes are held: many rows of a bin fill its slots better
 
 Floats = NDArray[np.float64]
 Pairs = tuple[Floats, Floats]
 """Row i of the first makes a pair with row i of the second."""
+
+
+class _Waiting:
+    """Codes of a few blocks, and the sums of those that were added."""
+
+    def __init__(self, maps: CodedMaps, bins: int) -> None:
+        self.maps, self.count, self.filled = maps, bins, 0
+        self.sums, self.room = CodedSums(maps, bins), Room()
+
+    def update(self, rows: Floats, bins: NDArray[np.intp]) -> None:
+        """Keep the codes of a block, and add them if they are many."""
+        most, width = _BLOCKS_AT_ONCE * BLOCK_ROWS, rows.shape[1]
+        codes = self.room.of("codes", (most + 1, width), np.uint16)
+        own = slice(self.filled, self.filled + len(rows))
+        self.maps.write_codes(rows, codes[own], self.room)
+        self.room.of("bins", (most,), np.uint16 if self.count <= 1 << 16 else np.intp)[own] = bins
+        self.filled += len(rows)
+        if self.filled + BLOCK_ROWS > most:
+            self.flush()
+
+    def flush(self) -> None:
+        """Add what waits."""
+        if not self.filled:
+            return
+        codes, bins = self.room.held["codes"], self.room.held["bins"][: self.filled]
+        rows = codes.reshape(-1, self.sums.nothing.shape[1])[: self.filled + 1]
+        rows[self.filled] = 0
+        self.sums.add(rows, *bin_order(bins, self.count))
+        self.filled = 0
+
+    def finish(self) -> Iterator[Floats]:
+        """Yield the sums of each block of features."""
+        self.flush()
+        return self.sums.finish()
 
 
 @dataclass(slots=True)
@@ -40,18 +75,15 @@ class BinSums:
     bins: SecretBins
     total: int  # rows of the sample
     sums: list[FixedPoint] = field(default_factory=list)
-    waiting: list[tuple[NDArray[np.uint16], NDArray[np.intp]]] = field(default_factory=list)
+    waiting: _Waiting | None = None
 
     def update(self, rows: Floats, start: int) -> None:
-        """Put a block of rows in the order of their bins, and add it.
-
-        Codes wait for more of them: a tile has rows of one bin, and long tiles are quicker.
-        """
+        """Put a block of rows in the order of their bins, and add it; codes wait to the end."""
         bins = self.bins.of_rows(start, start + len(rows))
         if isinstance(self.maps, CodedMaps):
-            self.waiting.append((self.maps.codes(rows), bins))
-            if len(self.waiting) == _BLOCKS_AT_ONCE:
-                self.close()
+            if self.waiting is None:
+                self.waiting = _Waiting(self.maps, self.bins.count)
+            self.waiting.update(rows, bins)
             return
         order, edges = bin_order(bins, self.bins.count)
         ordered = np.empty((rows.shape[1], len(rows)))
@@ -61,12 +93,9 @@ class BinSums:
 
     def close(self) -> None:
         """Add what waits."""
-        if not self.waiting or not isinstance(self.maps, CodedMaps):
-            return
-        codes, bins = zip(*self.waiting, strict=True)
-        self.waiting.clear()
-        order, edges = bin_order(np.concatenate(bins), self.bins.count)
-        self._add(self.maps.binned_codes(codes, order, edges))
+        if self.waiting is not None:
+            self._add(self.waiting.finish())
+            self.waiting = None
 
     def _add(self, found: Iterable[Floats]) -> None:
         for index, part in enumerate(found):

@@ -137,7 +137,8 @@ def rows_per_bin(n: int, m: int, size: int | None, max_bins: int) -> int:
 def bin_order(bins: NDArray[np.intp], count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows in the order of their bins, and where each of ``count`` bins starts and ends."""
     # short integers are sorted digit by digit
-    order = np.argsort(bins.astype(np.uint16) if count <= 1 << 16 else bins, kind="stable")
+    short = bins.astype(np.uint16, copy=False) if count <= 1 << 16 else bins
+    order = np.argsort(short, kind="stable")
     return order, np.concatenate([[0], np.cumsum(np.bincount(bins, minlength=count))])
 
 
