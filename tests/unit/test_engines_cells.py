@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,3 +132,26 @@ def test_a_column_alone_is_encoded_as_beside_another(kind, bounds, units):
         values[-1] = np.nan
         with pytest.raises(pt.DataError, match="a has a missing value"):
             BatchEncoder((column,), ("a",), units)(pa.record_batch({"a": values}), alone)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int32(), pa.uint64(), pa.float16()])
+def test_numbers_are_found_where_arrow_has_them(kind):
+    """A slice of a column of any kind, and one without rows."""
+    column = pa.array(np.arange(50)).cast(kind)
+    out = np.empty((20, 1))
+    BatchEncoder((None,), ("a",), "own")(pa.record_batch({"a": column}).slice(7, 20), out)
+    assert out[:, 0].tolist() == list(range(7, 27))
+    BatchEncoder((None,), ("a",), "own")(pa.record_batch({"a": column[:0]}), out[:0])
+
+
+@pytest.mark.e2e
+def test_reading_does_not_load_pandas(tmp_path):
+    """Which takes half a second, in every process of a cluster."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": np.linspace(0, 1, 50)}), path)
+    code = f"""
+import sys, privatest as pt
+pt.ks_2samp(*[pt.scan({str(path)!r})] * 2, epsilon=1, bounds=(0, 1), grid=8)
+sys.exit("pandas" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=100)

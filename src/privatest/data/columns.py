@@ -39,7 +39,7 @@ __all__ = [
     "refuse_missing",
 ]
 
-BLOCK = 16_384  # rows converted at a time
+BLOCK = 32_768  # rows converted at a time
 _COLUMN = 65_536  # of one column
 
 Units = Literal["box", "own"]  # numbers mapped to [0, 1] by their bounds, or only clipped
