@@ -14,8 +14,9 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from dataclasses import dataclass
+from typing import Any
 
-from benchmarks.measure import missing, save, stored
+from benchmarks.measure import save, stored
 from benchmarks.report import print_table
 from privatest.planning import Recommendation, recommend
 from privatest.simulation import (
@@ -80,8 +81,13 @@ SCENARIOS = {
 }
 
 
-def measured(own: Scenario, ranking: Recommendation, runs: int, workers: int) -> dict[str, float]:
-    """Return the power of each test: all by few runs, those near the best by all of them."""
+def measured(
+    own: Scenario, ranking: Recommendation, runs: int, workers: int, known: dict[str, float]
+) -> dict[str, float]:
+    """Return the power of each test: all by few runs, those near the best by all of them.
+
+    What is known from before is kept: what is near the best there had all runs.
+    """
 
     def rate(method: str, runs: int) -> float:
         return power(
@@ -95,10 +101,14 @@ def measured(own: Scenario, ranking: Recommendation, runs: int, workers: int) ->
             workers=workers,
         ).rate
 
+    def near(powers: dict[str, float]) -> set[str]:
+        best = max(powers.values(), default=0.0)
+        return {method for method, power in powers.items() if power > best - FAR}
+
     tested = [choice.method for choice in ranking.choices if choice.power is not None]
-    powers = {method: rate(method, FEW) for method in tested}
-    near = [m for m in tested if powers[m] > max(powers.values()) - FAR or m == tested[0]]
-    return powers | {method: rate(method, runs) for method in near}
+    powers = known | {method: rate(method, FEW) for method in tested if method not in known}
+    more = (near(powers) | {tested[0]}) - near(known)
+    return powers | {method: rate(method, runs) for method in tested if method in more}
 
 
 def main() -> None:
@@ -118,15 +128,12 @@ def main() -> None:
             membership=own.membership,
             looking_for=own.kind,
         )
-        if not missing(rows, {"scenario": name}):
-            row = next(row for row in rows if row["scenario"] == name)
-            powers = row["powers"]
-        else:
-            powers = measured(own, ranking, options.runs, options.workers)
+        known = {row["scenario"]: row["powers"] for row in rows}.get(name, {})
+        powers = measured(own, ranking, options.runs, options.workers, known)
         best = max(powers, key=lambda method: powers[method])
-        row = {"scenario": name, "recommended": ranking.best.method, "best": best}
-        row |= {"loss": round(powers[best] - powers[ranking.best.method], 4), "powers": powers}
-        row |= {"close": row["loss"] <= CLOSE}
+        loss = round(powers[best] - powers[ranking.best.method], 4)
+        row: dict[str, Any] = {"scenario": name, "recommended": ranking.best.method, "best": best}
+        row |= {"loss": loss, "powers": powers, "close": loss <= CLOSE}
         rows = [each for each in rows if each["scenario"] != name] + [row]
         print(row, flush=True)
         save("planning-ranking", {"runs": options.runs, "rows": rows})

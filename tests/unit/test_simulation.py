@@ -6,11 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import privatest as pt
 from privatest import simulation as sim
 from privatest.core.errors import ParameterError
-from privatest.simulation.running import run_seeds
+from privatest.simulation.running import _mapped, run_seeds
 
 SAMPLERS = [
     sim.shift(0.3),
@@ -146,3 +147,14 @@ def test_a_function_has_the_name_of_the_catalogue():
     assert sim.power(pt.ks_2samp, sim.shift(0.3), n=30, epsilon=1, runs=5).test == "ks"
     kuiper = sim.power(pt.ks_2samp, sim.shift(0.3), n=30, epsilon=1, runs=5, statistic="kuiper")
     assert kuiper.runs == 5
+
+
+def _threads(seeds):
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_each_of_several_processes_has_one_thread():
+    """Otherwise two processes of two threads take four times as long on two processors."""
+    with threadpool_limits(2, user_api="blas"):
+        found = list(_mapped(_threads, [(1,), (2,)], 2))
+    assert {threads for each in found for threads in each} == {1}

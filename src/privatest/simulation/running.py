@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -236,8 +235,17 @@ def _mapped(
             "workers must be 1 for a test or a sampler that is not a function of a module: other "
             "processes cannot be given it."
         ) from None
-    with ProcessPoolExecutor(min(workers, len(blocks))) as pool:
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 -- half a plan needs none
+
+    with ProcessPoolExecutor(min(workers, len(blocks)), initializer=_one_thread) as pool:
         yield from pool.map(one, blocks)
+
+
+def _one_thread() -> None:
+    """Leave the other processors to the other processes, whose threads would wait for these."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    threadpool_limits(1, user_api="blas")
 
 
 @contextmanager
