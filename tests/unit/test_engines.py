@@ -263,7 +263,7 @@ def test_a_curator_takes_the_steady_way(monkeypatch):
     """Exact KS of many rows is quicker for some values; within a curator it is not tried."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=40), rng.normal(size=50)
-    monkeypatch.setattr("privatest.two_sample.ks.LABELLED_ROWS", 10)
+    monkeypatch.setattr("privatest.two_sample.ks._WHOLE_ROWS", 10)
     taken: list[int] = []
 
     def quick(*_: object) -> int:

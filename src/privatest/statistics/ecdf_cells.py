@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.statistics.bins import parallel
-from privatest.statistics.ecdf import Side, TwoSampleStatistic, reach
+from privatest.statistics.ecdf import (
+    LABELLED_ROWS,
+    Side,
+    TwoSampleStatistic,
+    reach,
+    two_sample,
+)
 from privatest.statistics.ecdf_sorted import places_before, two_sample_sorted
 from privatest.statistics.ranks import Labels
 
@@ -71,9 +77,11 @@ def two_sample_cells(
     gives the order of those that matter, it is the same number.
     """
     n, m = len(x), len(y)
-    line = _line(x, y)
+    seen = np.sort(np.concatenate([each[:: len(each) // _SEEN + 1] for each in (x, y)]))
+    line = _line(seen)
     if line is None:
-        return _sorted(x, y, statistic, shuffle, alternative)
+        tied = n + m <= LABELLED_ROWS and 2 * len(np.unique(seen)) < len(seen)
+        return _sorted(x, y, statistic, shuffle, alternative, tied=tied)
     placed = parallel(partial(_counted, line=line), (x, y), n + m)
     (codes_x, of_x), (codes_y, of_y) = placed
     ends = np.cumsum(of_x) * m - np.cumsum(of_y) * n
@@ -91,9 +99,8 @@ def two_sample_cells(
     return int(reach(up, down, statistic, alternative))
 
 
-def _line(x: Floats, y: Floats) -> _Line | None:
-    """Choose cells by some records; None if most of these are crowded in a few cells."""
-    seen = np.sort(np.concatenate([each[:: len(each) // _SEEN + 1] for each in (x, y)]))
+def _line(seen: Floats) -> _Line | None:
+    """Choose cells by some sorted records; None if most of these are crowded in a few cells."""
     tail = int(_TAIL * len(seen))
     lower, upper = seen[0], seen[-1]
     inner = seen[tail], seen[-1 - tail]
@@ -116,9 +123,13 @@ def _sorted(
     statistic: TwoSampleStatistic,
     shuffle: Callable[[int], Labels],
     alternative: Side,
+    *,
+    tied: bool = False,
 ) -> int:
-    """Return J by sorting all records."""
+    """Return J by sorting all records; most need a label, or only a few."""
     x, y = parallel(np.sort, (x, y), len(x) + len(y))
+    if tied:
+        return two_sample(x, y, statistic, shuffle(len(x) + len(y)), alternative)
     return two_sample_sorted(x, y, statistic, shuffle, alternative)
 
 

@@ -40,6 +40,7 @@ from privatest.two_sample.ks_groups import private_groups_ks
 
 __all__ = ["ks_2samp"]
 
+_WHOLE_ROWS = 1 << 17  # of both samples: up to here all are labelled, which is quick
 _NAMES = {"ks": "Kolmogorov-Smirnov", "kuiper": "Kuiper"}
 _NULLS = {
     "two-sided": NULL_HYPOTHESIS,
@@ -219,15 +220,14 @@ def _distance(
 ) -> int:
     """Return n m T of public groups, ties and cells in a secret order."""
     total = len(samples.x) + len(samples.y)
-    few = total <= LABELLED_ROWS
     if cuts is not None:
-        labels = noise.permutation(total) if few else None
+        labels = noise.permutation(total) if total <= LABELLED_ROWS else None
         of_x, of_y = counts_of(samples, cuts)
         return two_sample_counts(of_x, of_y, statistic, labels, alternative)
     if are_far(total):
         return far_two_sample(samples.x, samples.y, statistic, noise, alternative)
     x, y = parallel(lambda sample: sample.values, samples, total)
-    if few or is_steady():  # the time of the other way follows from values
+    if total <= _WHOLE_ROWS or is_steady():  # the time of the other way follows from values
         x, y = parallel(np.sort, (x, y), total)  # for speed: any order would do
         return two_sample(x, y, statistic, noise.permutation(total), alternative)
     return two_sample_cells(x, y, statistic, noise.permutation, alternative)
