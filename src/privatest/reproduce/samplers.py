@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PROBLEMS", "cubes", "perturbed_uniform", "problem", "sample_of"]
+__all__ = ["PROBLEMS", "bump", "cubes", "perturbed_uniform", "problem", "sample_of"]
 
 Floats = NDArray[np.float64]
 Pair = tuple[Floats, Floats]
@@ -27,12 +27,12 @@ def perturbed_uniform(
     rows = np.empty((0, dimension))
     while len(rows) < size:
         proposed = rng.uniform(size=(2 * size + 16, dimension))
-        density = 1 + amplitude * np.prod(_bump(bumps * proposed % 1), axis=1)
+        density = 1 + amplitude * np.prod(bump(bumps * proposed % 1), axis=1)
         rows = np.vstack([rows, proposed[rng.uniform(0, 1 + amplitude, len(density)) < density]])
     return rows[:size]
 
 
-def _bump(x: Floats) -> Floats:
+def bump(x: Floats) -> Floats:
     """Return P of section 6.2: up on (0, 1/2), down on (1/2, 1)."""
     with np.errstate(divide="ignore", over="ignore"):
         rise = np.exp(1 - 1 / np.maximum(1 - (4 * x - 1) ** 2, 1e-300)) * (x < 0.5)
