@@ -45,9 +45,11 @@ from privatest.simulation import (
     tables,
 )
 from privatest.simulation.named_tests import ready, takes
+from tools.power_chances import CHANCES, chances_of
 
 PAGE = Path(__file__).parent.parent / "src" / "privatest" / "planning" / "power.json"
 ALPHA = 0.05
+_KEPT = math.log(1 - ALPHA)
 USUAL = ("shift", "dependence")
 SIZES = (20, 40, 80, 160, 320, 640)  # few, because laws are found again
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 10.0, 1e3)  # the last is no noise
@@ -132,7 +134,7 @@ def entries() -> Iterator[tuple[str, str, int, str, str]]:
 
 
 def fit(nodes: Floats, like: Curve | None = None) -> Curve:
-    """Fit a curve to studies: strength, n, budget (noise scale in it), whether rejected.
+    """Fit a curve to studies: strength, n, budget (noise scale in it), chance to be rejected.
 
     ``like`` is the curve of the same test for a kind of effect with many studies: noise and shape
     of a curve depend on the test more than on the kind, so few studies are drawn towards it.
@@ -155,7 +157,7 @@ def fit(nodes: Floats, like: Curve | None = None) -> Curve:
             noise = math.exp(values[-1])
             rows = features(signal, budget, chance, noise) @ values[:-1]
             power = ALPHA + (1 - ALPHA) * ndtr(rows)
-            own = np.where(rejected, np.log(power), math.log(1 - ALPHA) + log_ndtr(-rows))
+            own = rejected * np.log(power) + (1 - rejected) * (_KEPT + log_ndtr(-rows))
             still = features(np.zeros(none.shape[1]), none[1], none[0], noise) @ values[:-1]
             known = float(log_ndtr(-still).sum()) * 3
             prior = 0.5 * float((tight * (values - start) ** 2).sum())
@@ -168,7 +170,8 @@ def fit(nodes: Floats, like: Curve | None = None) -> Curve:
     limits = [(None, None)] * 8 + [(math.log(0.05), math.log(1000.0))]
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x
     weights = tuple(round(float(weight), 5) for weight in found[:-1])
-    return Curve(unit, math.exp(float(found[-1])), weights, len(nodes))
+    studies = len(np.unique(nodes[:, :2], axis=0))  # of one data set at several epsilons: one
+    return Curve(unit, math.exp(float(found[-1])), weights, studies)
 
 
 def strength_for(curve: Curve, power: float, n: int, budget: float, most: float) -> float:
@@ -183,15 +186,21 @@ def strength_for(curve: Curve, power: float, n: int, budget: float, most: float)
 
 def one_study(
     kind: Kind, method: str, membership: str, n: int, epsilon: float, strength: float, seed: int
-) -> tuple[float, float, float, float]:
-    """Simulate one study."""
+) -> list[tuple[float, float, float, float]]:
+    """Simulate one study; where noise is cheap, at several epsilons."""
     sampler = kind.make(strength)
     call = ready(method, sampler, membership, SLOW.get(method, {}))
     data = sampler.draw(n, np.random.default_rng([seed, 0]))
     rng = {"rng": np.random.default_rng([seed, 1])} if takes(call.func, "rng") else {}  # type: ignore[attr-defined]
-    result = call(*data, epsilon=epsilon, alpha=ALPHA, noise=SimulatedNoise(seed), **rng)
-    budget = epsilon * math.sqrt(n) / sampler.noise_scale
-    return sampler.strength, n, budget, float(result.reject)
+    settings = {"alpha": ALPHA, "noise": SimulatedNoise(seed), **rng}
+    if method in CHANCES:
+        found = chances_of(method, call, data, epsilon, EPSILONS, **settings)
+    else:
+        found = {epsilon: float(call(*data, epsilon=epsilon, **settings).reject)}
+    return [
+        (sampler.strength, n, each * math.sqrt(n) / sampler.noise_scale, chance)
+        for each, chance in found.items()
+    ]
 
 
 def measure(
@@ -219,8 +228,9 @@ def measure(
             if rng.random() < 0.97:
                 continue  # no effect is seen there: nothing to learn
             strength = kind.most
+        strength = min(strength * math.exp(rng.uniform(-0.02, 0.02)), kind.most)
         seed = first + len(nodes)
-        nodes.append(one_study(kind, method, membership, n, epsilon, strength, seed))
+        nodes += one_study(kind, method, membership, n, epsilon, strength, seed)
     return nodes
 
 
