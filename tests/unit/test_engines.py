@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections import Counter
+from dataclasses import is_dataclass
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -12,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import privatest
 from privatest import ks_2samp
 from privatest.core.errors import DataError
 from privatest.core.noise import SimulatedNoise
@@ -276,3 +280,17 @@ def test_a_curator_takes_the_steady_way(monkeypatch):
     assert not taken
     ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0))
     assert taken
+
+
+def test_nothing_that_passes_over_rows_shows_them():
+    """A summary may get into a log or a traceback of a cluster: no repr that dataclasses make."""
+    shown, seen = [], 0
+    for module in pkgutil.walk_packages(privatest.__path__, "privatest."):
+        if module.name.endswith("__main__"):
+            continue
+        for name, found in vars(importlib.import_module(module.name)).items():
+            if isinstance(found, type) and is_dataclass(found) and hasattr(found, "update"):
+                seen += 1
+                shown += [name] if found.__repr__ is not object.__repr__ else []
+    assert seen > 2
+    assert shown == []

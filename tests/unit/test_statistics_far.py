@@ -225,3 +225,7 @@ def test_public_tests_use_them_for_many_rows_unless_time_must_not_tell(name, mon
     with steady():
         assert test(x, y) == exact
     assert not passes
+
+
+def test_the_key_of_the_coins_is_not_shown():
+    assert "secret" not in repr(far_statistics._BySign(b"secret", 1.0))

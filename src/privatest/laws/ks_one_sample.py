@@ -53,7 +53,8 @@ def _ks(x: Floats, n: int) -> tuple[Floats, float]:
         return np.asarray(kolmogorov(np.maximum(shifted, 0.0)), dtype=np.float64)
 
     if n > _EXACT_KS:
-        return np.minimum(2 * _massart(x), 1.0), 0.0
+        bound = np.minimum(2 * _massart(x), 1.0)
+        return bound, float(bound[-1])  # what is beyond the last point
     from scipy.stats import kstwo  # noqa: PLC0415 -- slow to import
 
     nodes = _nodes(x, n)
@@ -68,7 +69,7 @@ def _ks_one_sided(x: Floats, n: int) -> tuple[Floats, float]:
     root = math.sqrt(n)
     if n > _EXACT_KS:
         bound = _massart(x)
-        return np.where(bound <= 0.5, bound, 1.0), 0.0
+        return np.where(bound <= 0.5, bound, 1.0), float(bound[-1])
     limit = np.exp(-2 * np.square(x + 1 / (6 * root)))
     if n <= 64:  # a kink at n T = 1 is too sharp to interpolate
         return np.asarray(smirnov(n, np.minimum(x / root, 1.0))), _INTERPOLATION_ERROR

@@ -67,7 +67,7 @@ class _Waiting:
         return self.sums.finish()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)  # a repr would show rows
 class BinSums:
     """Sums of raw features over the rows of each bin; exact, but for one rounding a block."""
 
@@ -112,7 +112,7 @@ class BinSums:
             own.merge(more)
 
 
-@dataclass(slots=True, repr=False)  # a repr would show rows
+@dataclass(slots=True, repr=False)
 class ChosenRows:
     """A secret few rows, and their places in a random order."""
 

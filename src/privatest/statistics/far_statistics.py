@@ -8,7 +8,7 @@ Proof: docs/proofs/value-cells.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ def far_two_sample(
 
 def far_symmetry(differences: Sample, statistic: TwoSampleStatistic, noise: NoiseSource) -> int:
     """Return :func:`privatest.statistics.ranks.symmetry`, with secret labels and coins."""
-    split = partial(_by_sign, noise.key(), -1.0)
+    split = _BySign(noise.key(), -1.0)
     return _Walk((1, 1), statistic, "two-sided").reach(Grouped((differences,), 2, split), noise)
 
 
@@ -79,7 +79,7 @@ def far_kruskal_wallis(samples: Sequence[Sample], noise: NoiseSource) -> int:
 
 def far_signed_rank(differences: Sample, noise: NoiseSource) -> int:
     """Return :func:`privatest.statistics.ranks.signed_rank`, with secret labels and coins."""
-    split = partial(_by_sign, noise.key(), 1.0)
+    split = _BySign(noise.key(), 1.0)
     positive, negative = _rank_sums(Grouped((differences,), 2, split), noise)
     return 2 * (positive - negative)
 
@@ -101,15 +101,21 @@ def far_median_balance(x: Sample, y: Sample, noise: NoiseSource) -> int:
     return total * (n - below) - n * top
 
 
-def _by_sign(key: bytes, turn: float, rows: Floats, start: int) -> tuple[Floats, ...]:
-    """Split differences by their signs, zeros by coins; return turn · |difference|."""
-    values = rows[:, 0]
-    positive = values > 0
-    zero = values == 0
-    if zero.any():
-        positive |= zero & row_coins(key, start, start + len(rows))
-    sizes = turn * np.abs(values)
-    return sizes[positive], sizes[~positive]
+@dataclass(frozen=True, slots=True, repr=False)  # a repr would show the secret key
+class _BySign:
+    """Splits differences by their signs, zeros by coins; what is kept is turn · |difference|."""
+
+    key: bytes
+    turn: float
+
+    def __call__(self, rows: Floats, start: int) -> tuple[Floats, ...]:
+        values = rows[:, 0]
+        positive = values > 0
+        zero = values == 0
+        if zero.any():
+            positive |= zero & row_coins(self.key, start, start + len(rows))
+        sizes = self.turn * np.abs(values)
+        return sizes[positive], sizes[~positive]
 
 
 def _ordered(rows: Grouped, cells: Cells, noise: NoiseSource) -> Iterator[Groups]:

@@ -51,6 +51,7 @@ SWAP_BINS = 512  # bins of pairs, which are swapped together
 _GRAM_TILE = 512
 _STEPS_HELD = 64  # of a walk, at a time: sums fit into a byte
 _DOUBLING = (1, 2, 4, 8, 16, 32)
+_MOST = np.int8(127)  # of a byte
 _WEIGHTINGS = 512  # that walk at a time: they stay in the cache
 _ROUNDED = np.array([4 * UNIT_ROUNDOFF])  # quotients of whole numbers
 
@@ -221,10 +222,13 @@ def _walks(
             sums = signs[bins[rows]] * own[rows, None]
             for width in _DOUBLING:
                 sums[width:] += sums[:-width].copy()
-            at_ends = sums[ends[rows]]
-            out_of_play = 0 if len(at_ends) else len(order) + 128  # where all are within ties
-            np.maximum(top, base + at_ends.max(axis=0, initial=-128) - out_of_play, out=top)
-            np.minimum(bottom, base + at_ends.min(axis=0, initial=127) + out_of_play, out=bottom)
+            # as much work whatever is tied: rows within ties are put below, or above, all others
+            here = ends[rows]
+            out_of_play = (len(order) + 128) * (not here.any())  # where all are within ties
+            peaks = np.minimum(sums, np.where(here, _MOST, -_MOST)[:, None]).max(axis=0)
+            dips = np.maximum(sums, np.where(here, -_MOST, _MOST)[:, None]).min(axis=0)
+            np.maximum(top, base + peaks - out_of_play, out=top)
+            np.minimum(bottom, base + dips + out_of_play, out=bottom)
             base += sums[-1]
         return np.stack([top, bottom])
 
