@@ -12,6 +12,7 @@ over data sets of the probability, over the noise, that the decision is to rejec
 from __future__ import annotations
 
 import argparse
+import json
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs are parallel, not their algebra
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 
 import privatest as pt
-from benchmarks.measure import save
+from benchmarks.measure import RESULTS, save
 from benchmarks.power.portfolio import Captured, capturing, rejection
 from benchmarks.report import print_table
 from benchmarks.scenarios import Pair, correlated, scaled, shifted
@@ -121,37 +122,49 @@ def chances(job: tuple[str, int]) -> list[list[float]]:
     return found
 
 
+def cells_of(chances_by_law: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return means over data sets, with standard errors."""
+    cells = []
+    for name, found in chances_by_law.items():
+        runs = np.array(found)  # runs × ways × epsilons
+        gaps = runs[:, 1] - runs[:, 0]
+        errors = np.std([runs[:, 1], gaps], axis=1, ddof=1) / np.sqrt(len(runs))
+        for place, epsilon in enumerate(EPSILONS):
+            plain, coded = runs[:, :, place].mean(axis=0)
+            cells.append(
+                {
+                    "law": name,
+                    "null": name in NULLS,
+                    "epsilon": epsilon,
+                    "without codes": round(float(plain), 4),
+                    "codes": round(float(coded), 4),
+                    "standard error": round(float(errors[0, place]), 4),
+                    "difference": round(float(gaps[:, place].mean()), 4),
+                    "its standard error": round(float(errors[1, place]), 4),
+                }
+            )
+    return cells
+
+
 def main() -> None:
-    """Measure all cells."""
+    """Measure all cells; runs are added to those that are there."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--runs", type=int, default=60, help="to be added; 0 only prints")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--no-save", action="store_true")
     options = parser.parse_args()
-    seeds = range(FIRST_SEED, FIRST_SEED + options.runs)
-    cells: list[dict[str, Any]] = []
+    path = RESULTS / "power-coded.json"
+    known = json.loads(path.read_text(encoding="utf-8"))["chances"] if path.exists() else {}
+    begin = FIRST_SEED + min((len(known.get(name, ())) for name in LAWS), default=0)
+    jobs = [(name, seed) for seed in range(begin, begin + options.runs) for name in LAWS]
     with ProcessPoolExecutor(options.processes) as pool:
-        for name in track(LAWS, description="codes"):
-            runs = np.array(list(pool.map(chances, [(name, seed) for seed in seeds])))
-            gaps = runs[:, 1] - runs[:, 0]  # runs × epsilons
-            errors = np.std([runs[:, 1], gaps], axis=1, ddof=1) / np.sqrt(len(runs))
-            for place, epsilon in enumerate(EPSILONS):
-                plain, coded = runs[:, :, place].mean(axis=0)
-                cells.append(
-                    {
-                        "law": name,
-                        "null": name in NULLS,
-                        "epsilon": epsilon,
-                        "without codes": float(plain),
-                        "codes": float(coded),
-                        "standard error": float(errors[0, place]),
-                        "difference": float(gaps[:, place].mean()),
-                        "its standard error": float(errors[1, place]),
-                    }
-                )
+        found = pool.map(chances, jobs)
+        for (name, _), own in zip(jobs, track(found, "codes", len(jobs)), strict=True):
+            known.setdefault(name, []).append(np.round(own, 6).tolist())
+    cells = cells_of(known)
     print_table("Rate of rejections at level .05", [*cells[0]], [[*c.values()] for c in cells])
-    if not options.no_save:
-        save("power-coded", {"rows": ROWS, "runs": options.runs, "cells": cells})
+    if options.runs:
+        runs = min(map(len, known.values()))
+        save("power-coded", {"rows": ROWS, "runs": runs, "cells": cells, "chances": known})
 
 
 if __name__ == "__main__":

@@ -136,24 +136,30 @@ def watch_summaries(engine: Any) -> list[int]:
 
 
 def measured(job: str, paths: list[str], workers: dict[str, Any]) -> dict[str, Any]:
+    """Measure the first call of a process, and a second one."""
     from privatest.engines import dask, local  # noqa: PLC0415
 
     call = prepared(job, paths, workers)
     sizes = watch_summaries(dask if workers else local)
     before = client_of(workers).run(time.process_time) if workers else {}
-    start, busy = time.perf_counter(), time.process_time()
-    call()
-    result = {
-        "seconds": time.perf_counter() - start,
-        "processor": time.process_time() - busy,
-        "memory": peak(),
-        "summary_bytes": sizes,
-    }
+    seconds, processor = timed(call)
+    result: dict[str, Any] = {"seconds": seconds, "processor": processor}
     if workers:
         after = client_of(workers).run(time.process_time)
         result["worker_processor"] = [after[each] - before[each] for each in after]
+    # a process has asked for its memory by now, and has made its tables of public numbers
+    again, again_processor = timed(call)
+    result |= {"again": again, "again_processor": again_processor, "memory": peak()}
+    if workers:
         result["worker_memory"] = max(client_of(workers).run(peak).values())
-    return result
+    return result | {"summary_bytes": sizes[: len(sizes) // 2]}
+
+
+def timed(call: Callable[[], object]) -> tuple[float, float]:
+    """Return seconds by the clock, and of this process's processors."""
+    start, busy = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - start, time.process_time() - busy
 
 
 def main() -> None:
