@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise, product
 from math import pi
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from privatest.core.noise import SimulatedNoise
+from privatest.core.secret_order import secret_bins
 from privatest.data.domain import Domain
+from privatest.data.stream import BLOCK_ROWS
 from privatest.kernels.coded import CodedMaps, CodedSums, has_codes
 from privatest.kernels.columns import ColumnMap, PairMap
 from privatest.kernels.features import Together
@@ -16,7 +20,8 @@ from privatest.kernels.harmonics import CELLS, WIDTHS, Harmonics
 from privatest.kernels.kernels import kernel_grid
 from privatest.kernels.largest import MeanMap, ThresholdMap
 from privatest.kernels.tabulated import tabulated_kernels
-from privatest.statistics.bins import two_sample_bins
+from privatest.statistics.bin_sums import BinSums
+from privatest.statistics.bins import bin_order, two_sample_bins
 from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
 from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_features
 from privatest.statistics.portfolio import Member, chosen_statistics, members
@@ -234,8 +239,9 @@ def test_sums_over_bins_are_exact_whatever_the_order(weighted):
 
 
 @pytest.mark.parametrize("levels", [(0,) * 10, (0,), (0, 0), (0, 3, 0, 12, 0), (3, 256)])
-def test_sums_from_codes_are_those_of_the_features(levels):
+def test_sums_from_codes_are_those_of_the_features(levels, monkeypatch):
     """Bit for bit, with empty bins, bins of more rows than a slot has, and values at the ends."""
+    monkeypatch.setattr("privatest.kernels.slots._AT_ONCE", 2048)  # several calls for all bins
     domain = Domain(levels)
     family = chosen_statistics(None, domain, kernel_only=False)
     many = len(levels) > 2
@@ -260,6 +266,22 @@ def test_sums_from_codes_are_those_of_the_features(levels):
     nobody = list(coded.binned(rows[:0], np.zeros(3, dtype=int)))
     assert [part.shape for part in nobody] == [(2, part.shape[1]) for part in found]
     assert not any(part.any() for part in nobody)
+
+
+def test_sums_of_blocks_that_wait_are_those_of_all_rows():
+    """The second block is short: what fills its slots is nothing, not rows of the first."""
+    domain = Domain((0, 0))
+    coded = CodedMaps(members(("additive", "pairwise", "mean"), domain, 258, coded=True), domain)
+    rows = np.random.default_rng(2).uniform(size=(BLOCK_ROWS + 10, 2))
+    bins = secret_bins([30_000, len(rows) - 30_000], SimulatedNoise(1))
+    found = BinSums(coded, bins, len(rows))
+    with patch("privatest.statistics.bin_sums._BLOCKS_AT_ONCE", 1):
+        found.update(rows[:BLOCK_ROWS], 0)
+        found.update(rows[BLOCK_ROWS:], BLOCK_ROWS)
+        found.close()
+    order, edges = bin_order(bins.of_rows(0, len(rows)), 2)
+    for own, expected in zip(found.sums, coded.binned(rows[order], edges), strict=True):
+        assert np.array_equal(own.value, expected)
 
 
 def test_codes_are_for_few_columns_and_categories():
