@@ -13,7 +13,8 @@ from privatest.simulation.running import Power
 __all__ = ["Found", "find", "solve"]
 
 Measure = Callable[[float, int, int], Power]  # from a value, runs and a round
-_ROUNDS = 3
+_ROUNDS = (0.5, 1.0)  # shares of the runs: the first to come near, the last to be sure
+_STEP = 1.5  # from one value to the next, until the target is between two
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +71,23 @@ def find(
         points.append((value, found.rejections, found.runs))
         return found
 
-    value, few = min(max(start, low), high), max(runs // 5, 20)
-    for _ in range(24):  # until the target is between two values
+    value, few = min(max(start, low), high), max(runs // 8, 20)
+    for _ in range(40):  # until the target is between two values
         rates = [(at, hits / count) for at, hits, count in points]
         below = max((at for at, rate in rates if rate < target), default=0.0)
         above = min((at for at, rate in rates if rate >= target), default=math.inf)
         if (below and math.isfinite(above)) or below >= high or above <= low:
             break
         if points:
-            value = min(2 * below, high) if below else max(above / 2, low)
+            value = min(_STEP * below, high) if below else max(above / _STEP, low)
         last = look(value, few)
     if below >= high:
         best = look(high, runs)
         if best.rate < target:
             return Found(None, best, tuple(seen))
-    for _ in range(_ROUNDS):
+    for share in _ROUNDS:
         value = min(max(_crossing(points, target), low), high)
-        last = look(value, runs)
+        last = look(value, max(math.ceil(share * runs), few))
     value = min(max(_crossing(points, target), low), high)
     return Found(value, last, tuple(seen))
 

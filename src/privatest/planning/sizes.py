@@ -93,8 +93,8 @@ def sample_size(
     refine : bool
         Whether to simulate even where the tables have an answer.
     runs, seed, workers, progress, cache
-        Of the simulation, as of :func:`privatest.simulation.power`; ``runs`` of each of its
-        rounds.
+        Of the simulation, as of :func:`privatest.simulation.power`; ``runs`` of the last
+        of its rounds.
     **options
         Passed to the test; the tables are for a test without options.
 

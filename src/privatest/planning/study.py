@@ -183,7 +183,7 @@ class Study:
                 more |= {"curve_without_noise": bare}
             power = self.tabulated(self.effect, sizes, self.epsilon) if power is None else power
         elif found is not None:
-            source = f"simulation, {self.runs} runs a round"
+            source = f"simulation, {self.runs} runs in the last round"
             points, power = found.points, found.last.rate
             more |= {"low": found.last.low, "high": found.last.high, "band": found.band}
         assert power is not None
