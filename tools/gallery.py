@@ -9,7 +9,7 @@ import argparse
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from privatest.reproduce.comparing import (
@@ -73,16 +73,18 @@ NOTES = {
         "their code, which perturbs one column and leaves the others uniform; equation (18) would "
         "perturb all at once. Labels of one column are shifted, not permuted, in a random order "
         "of the rows: as exact, and a hundred times as fast. In several columns 299 permutations "
-        "are drawn, not 2000. TCS-ME chooses its locations as the best of 20 draws. SARRM has at "
-        "least 5 subsets, as in the authors' code; their published power is below that of the "
-        "same method run again, which [we cannot explain in "
+        "are drawn, not 2000. TCS-ME chooses its locations as the best of 20 draws, and draws "
+        "noise afresh: the authors' program draws it from one fixed seed, so that all their runs "
+        "have the same draw, and their curves of TCS-ME are steps that other noise would move. "
+        "SARRM has at least 5 subsets, as in the authors' code; their published power is below "
+        "that of the same method run again, which [we cannot explain in "
         "full](../proofs/subsample.md#corrections). Points of one panel share their data, in the "
         "paper too, so that they are off together.\n\n"
         "**Where rates of figures 3, 9 and 10 are further than .07 from the published ones, the "
         "200 data sets are the reason.** (Other figures have fewer runs so far: their bands are "
         "wider than that.) The authors' seeds draw their data and noise again "
         "(`python -m benchmarks.power.authors_data`), and on these the methods as they are here "
-        "reject as published: {own}."
+        "reject as published{own}"
     ),
     "awan-wang": "The paper has pictures and no numbers, so that there is nothing to compare with.",
     "raj": (
@@ -130,17 +132,16 @@ def render() -> dict[str, str]:
 def _own_data() -> str:
     """Say how often the methods reject on the authors' own data sets, beside what they say."""
     rows = json.loads(OWN_DATA.read_text(encoding="utf-8"))["rows"]
-    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in rows:
-        where = f"{row['figure']} (n = {row['n']})", row["method"]
-        groups.setdefault(where, []).append((f"{row['own data']:.3g}", f"{row['published']:.3g}"))
     most = max(abs(row["own data"] - row["published"]) for row in rows)
-    said = [
-        f"{figure}, {method}: {' / '.join(found)} where {' / '.join(paper)} is published"
-        for (figure, method), pairs in groups.items()
-        for found, paper in [zip(*pairs, strict=True)]
-    ]
-    return f"{'; '.join(said)}. The largest difference is {most:.3f}"
+    lines = ["| figure | n | epsilon | method | published | on the same data |", "|---" * 6 + "|"]
+    lines += [_line(row.values()) for row in rows]
+    return f" (largest difference {most:.3f}):\n\n" + "\n".join(lines)
+
+
+def _line(cells: Iterable[object]) -> str:
+    """Return a line of a table."""
+    said = (f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells)
+    return f"| {' | '.join(said)} |"
 
 
 def _index(results: list[tuple[Experiment, Rows]]) -> str:
@@ -243,10 +244,8 @@ def _published(each: Experiment, rows: Rows) -> Iterator[str]:
         yield "| panel | x | method | published | run again | standard errors |"
         yield "|---|---|---|---|---|---|"
         for one in far:
-            yield (
-                f"| {one.panel} | {one.x:g} | {one.method} | {one.value:.4g} | {one.found:.4g} | "
-                f"{one.errors:.1f} |"
-            )
+            said = one.panel, f"{one.x:g}", one.method, one.value, one.found, f"{one.errors:.1f}"
+            yield _line(said)
         yield ""
 
 

@@ -1,6 +1,8 @@
 """Level of compare: rejection rates where both owners draw from the same Gaussian (SG).
 
 Run: python -m benchmarks.level.shares [--runs 400]. Writes results/level-shares.json.
+One cell again, from other seeds: --cell 50 10000 2.5 --first 100000 --runs 700. Writes
+results/level-shares-again.json.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from privatest.shares import Share, compare, plan_share
 from privatest.statistics.moments import moments
 
 # dimension, n and the epsilons that see the same data: Raj et al. (2019), table 1, figures 1 and 2
-CASES: list[tuple[int, int, tuple[float, ...]]] = [
+Case = tuple[int, int, tuple[float, ...]]
+CASES: list[Case] = [
     (50, 10_000, (0.1, 0.5, 1.0, 2.5, 5.0)),
     (50, 1_000, (2.5,)),
     (50, 5_000, (2.5,)),
@@ -61,24 +64,41 @@ def pvalues(job: Job) -> list[float]:
     return found
 
 
+def measure(pool: ProcessPoolExecutor, case: Case, seeds: range) -> list[dict[str, Any]]:
+    """Return a row for each epsilon of a case."""
+    dimension, n, epsilons = case
+    jobs = [(dimension, n, epsilons, seed) for seed in seeds]
+    found = np.array(list(pool.map(pvalues, jobs, chunksize=5)))
+    rows = []
+    for epsilon, values in zip(epsilons, found.T, strict=True):
+        shares = {level: float(np.mean(values <= level)) for level in LEVELS}
+        row = {"dimension": dimension, "n": n, "epsilon": epsilon}
+        rates = {f"p <= {level:g}": share for level, share in shares.items()}
+        excess = max((s - a) / (a * (1 - a) / len(seeds)) ** 0.5 for a, s in shares.items())
+        rows.append(row | rates | {"excess": excess})
+    return rows
+
+
 def main() -> None:
-    """Measure every case."""
+    """Measure every case, or one cell again from other seeds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
-    runs: int = parser.parse_args().runs
+    parser.add_argument("--cell", nargs=3, metavar=("COLUMNS", "N", "EPSILON"))
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    options = parser.parse_args()
+    seeds = range(options.first, options.first + options.runs)
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor() as pool:
-        for dimension, n, epsilons in track(CASES, description="level"):
-            jobs = [(dimension, n, epsilons, seed) for seed in range(runs)]
-            found = np.array(list(pool.map(pvalues, jobs, chunksize=5)))
-            for epsilon, values in zip(epsilons, found.T, strict=True):
-                shares = {level: float(np.mean(values <= level)) for level in LEVELS}
-                row = {"dimension": dimension, "n": n, "epsilon": epsilon}
-                rates = {f"p <= {level:g}": share for level, share in shares.items()}
-                excess = max((s - a) / (a * (1 - a) / runs) ** 0.5 for a, s in shares.items())
-                rows.append(row | rates | {"excess": excess})
-            save("level-shares", {"runs": runs, "draws": DRAWS, "rows": rows})
-    print_table(f"level of compare ({runs} runs)", list(rows[0]), [[*r.values()] for r in rows])
+        if options.cell:
+            dimension, n, epsilon = options.cell
+            rows = measure(pool, (int(dimension), int(n), (float(epsilon),)), seeds)
+            again = {"runs": len(seeds), "first": options.first, "rows": rows}
+            save("level-shares-again", again | {"draws": DRAWS})
+        else:
+            for case in track(CASES, description="level"):
+                rows += measure(pool, case, seeds)
+                save("level-shares", {"runs": len(seeds), "draws": DRAWS, "rows": rows})
+    print_table(f"level of compare ({len(seeds)} runs)", [*rows[0]], [[*r.values()] for r in rows])
     print(f"worst excess: {max(row['excess'] for row in rows):.2f} standard errors")
 
 
