@@ -185,7 +185,8 @@ def main() -> None:
     ]
     targets += [(name, commands.lines(name), commands.attempt) for name in commands.COMMANDS]
     targets = [target for target in targets if options.only in target[0]]
-    end, turn, tried = time.monotonic() + 60 * options.minutes, 0, Counter[str]()
+    begin, turn, tried = time.monotonic(), 0, Counter[str]()
+    end = begin + 60 * options.minutes
     wrong: dict[str, str] = {}
     with quiet_place():
         commands.write_files()
@@ -199,10 +200,10 @@ def main() -> None:
             tried[name] += 20
             turn += 1
     print(f"{tried.total()} calls of {len(tried)} functions and commands; wrong: {len(wrong)}")
-    save(
-        "privacy-fuzz",
-        {"calls": tried.total(), "targets": len(tried), "wrong": list(wrong.values())},
-    )
+    found = {"calls": tried.total(), "targets": len(tried), "wrong": list(wrong.values())}
+    minutes = (time.monotonic() - begin) / 60, time.process_time() / 60
+    found |= {"minutes": round(minutes[0], 1), "of the processor": round(minutes[1], 1)}
+    save("privacy-fuzz", found)
 
 
 if __name__ == "__main__":

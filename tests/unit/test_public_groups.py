@@ -262,3 +262,9 @@ def test_a_default_that_hides_less_is_said(name):
     assert result.adjacency == "one"
     assert "group sizes are public" in result.guarantee
     assert "group sizes are public" in str(result)
+
+
+@pytest.mark.parametrize("group", [["a", ["b"]], 3, b"g"])
+def test_a_group_that_is_no_name_is_refused(group):
+    with pytest.raises(ParameterError, match="group must be the name of a column"):
+        pt.ttest_ind({"x": [0.0, 1.0], "g": ["a", "b"]}, group=group, bounds=(0, 1), epsilon=1)

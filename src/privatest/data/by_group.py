@@ -105,6 +105,8 @@ def _grouping(
     group: str, groups: Any, bounds: Any, adjacency: Adjacency | None, *, several: bool
 ) -> Grouping:
     """Find the groups in what is public."""
+    if not isinstance(group, str):
+        reject("group", "the name of a column", group)
     if isinstance(groups, str) or not isinstance(groups, (Sequence, type(None))):
         reject("groups", "a list of values of the group column", groups)
     labels = None if groups is None else tuple(map(_label, groups))
