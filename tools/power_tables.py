@@ -31,7 +31,7 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from privatest.noise import SimulatedNoise
-from privatest.planning.curves import Curve, features
+from privatest.planning.curves import FEATURES, Curve, features
 from privatest.simulation import (
     Sampler,
     atoms,
@@ -143,11 +143,11 @@ def fit(nodes: Floats, like: Curve | None = None) -> Curve:
     chance = np.sqrt(n)
     unit = float(np.median(strength * chance))
     signal = strength * chance / unit
-    start = np.array([-1.5, 2.0, 0.5, 0, 0, 0, 0, 0, math.log(3.0)])
-    tight = np.array([0.1, 0.02, 0.5, 3.0, 3.0, 3.0, 0.1, 0.1, 0.5])
+    start = np.array([-1.5, 2.0, 0.5, 0, 0, 0, 0, 0, 0, 0, math.log(3.0)])
+    tight = np.array([0.1, 0.02, 0.5, 3.0, 3.0, 3.0, 0.1, 0.1, 1.0, 1.0, 0.5])
     if like is not None:
         start = np.array([*like.weights, math.log(like.noise)])
-        tight = np.array([1.0, 1.0, 1.0, 6.0, 6.0, 6.0, 0.5, 0.5, 6.0])
+        tight = np.array([1.0, 1.0, 1.0, 6.0, 6.0, 6.0, 0.5, 0.5, 2.0, 2.0, 6.0])
 
     # without an effect the power is alpha: known, not simulated
     none = np.array([(math.sqrt(n), e * math.sqrt(n)) for n in SIZES for e in EPSILONS]).T
@@ -167,7 +167,7 @@ def fit(nodes: Floats, like: Curve | None = None) -> Curve:
         slopes = [(only(values + step * row) - middle) / step for row in np.eye(len(values))]
         return middle, np.array(slopes)
 
-    limits = [(None, None)] * 8 + [(math.log(0.05), math.log(1000.0))]
+    limits = [(None, None)] * FEATURES + [(math.log(0.05), math.log(1000.0))]
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x
     weights = tuple(round(float(weight), 5) for weight in found[:-1])
     studies = len(np.unique(nodes[:, :2], axis=0))  # of one data set at several epsilons: one

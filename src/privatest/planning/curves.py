@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from privatest.core.chance import reach
 
-__all__ = ["Curve", "features"]
+__all__ = ["FEATURES", "Curve", "features"]
 
 Floats = NDArray[np.float64]
+FEATURES = 10
 _NO_NOISE = 1e9
 _LEAST = 0.2  # epsilon times the root of n, of the studies that curves were fitted to
 _FEWEST = math.sqrt(20)  # the root of their smallest n
@@ -70,6 +71,8 @@ class Curve:
     def read(cls, document: dict[str, Any]) -> Curve:
         """Read what the script of the tables wrote."""
         weights = tuple(float(weight) for weight in document["weights"])
+        if weights:  # a curve that was fitted to fewer features has no more of them
+            weights += (0.0,) * (FEATURES - len(weights))
         return cls(document["unit"], document["noise"], weights, document["runs"])
 
 
@@ -80,6 +83,8 @@ def features(signal: Floats, budget: Floats, chance: Floats, noise: float) -> Fl
     # corrections stay as they were at the smallest budget that was simulated
     most = 0.5 * math.log1p((noise / _LEAST) ** 2)
     wide, small = np.minimum(np.log(widening), most), 1 / np.maximum(chance, _FEWEST)
+    # of a test by permutations noise costs power before it is as large as chance
+    gentle = 1 / (1 + np.maximum(budget, _LEAST) / noise)
     columns = [
         np.ones_like(seen),
         seen,
@@ -89,6 +94,8 @@ def features(signal: Floats, budget: Floats, chance: Floats, noise: float) -> Fl
         wide**2,
         small,
         small * seen,
+        gentle,
+        gentle * seen,
     ]
     return np.stack(columns, axis=1)
 
