@@ -29,13 +29,17 @@ archives() {
         { echo "apt knows no Debian archive: run 'apt-get update' first." >&2; exit 1; }
 }
 
-# A path that a setting names exists in the root too: files are copied, folders are shown. A folder
-# that is an index of packages (.../simple) refers to the files beside it.
+# A path that a setting names exists in the root too: files are copied, folders are shown, but those
+# of /etc are copied, as packages write there. A folder that is an index of packages (.../simple)
+# refers to the files beside it.
 declare -A folders=()
 bring() {
     local path
     path=$(realpath -m -s "$1")
-    if [ -d "$path" ]; then folders[${path%/simple}]=1; fi
+    case $path in
+    /etc/*) if [ -d "$path" ]; then mkdir -p "$root$path" && cp -rL "$path/." "$root$path/"; fi ;;
+    *) if [ -d "$path" ]; then folders[${path%/simple}]=1; fi ;;
+    esac
     if [ -f "$path" ]; then install -D -m 644 "$path" "$root$path"; fi
 }
 
