@@ -371,7 +371,8 @@ def find(question: object, method: object, parts: Collection[str] = ()) -> tuple
         if method in entry.aliases:
             return name, entry
     if not isinstance(method, str) or method not in known:
-        others = [name for name, entries in METHODS.items() if method in entries]
+        # a list, as a document may have one here, is none of them, and has no hash
+        others = [name for name, entries in METHODS.items() if method in list(entries)]
         where = f" ({method} belongs to question {', '.join(others)})" if others else ""
         try:
             reject("method", f"one of {', '.join(known)}{where}", method)
