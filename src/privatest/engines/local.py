@@ -17,10 +17,9 @@ from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.progress import told
 from privatest.engines.summaries import Job, Summary, added
 
-_FEW = 4 * BLOCK_ROWS  # rows of all samples together that one thread adds up at once
-
 __all__ = ["one_blas_thread", "run", "size", "within_block"]
 
+_FEW = 4 * BLOCK_ROWS  # rows of all samples together that one thread adds up at once
 _THREADED = 1 << 22  # numbers, or products of them by the dozen, for which threads are worth it
 
 Item = TypeVar("Item")

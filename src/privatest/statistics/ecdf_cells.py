@@ -24,7 +24,7 @@ from privatest.statistics.ecdf import (
     reach,
     two_sample,
 )
-from privatest.statistics.ecdf_sorted import places_before, two_sample_sorted
+from privatest.statistics.ecdf_sorted import places_before, two_sample_sorted, walked
 from privatest.statistics.ranks import Labels
 
 __all__ = ["two_sample_cells"]
@@ -93,9 +93,7 @@ def two_sample_cells(
     x, y = parallel(lambda each: kept(*each), ((x, codes_x), (y, codes_y)), n + m)
     before = places_before(x, y, shuffle) + _left_out(of_y, of_x, matters)
     place = np.arange(len(x)) + _left_out(of_x, of_x, matters)
-    lowest = before * n - place * m  # how far down the walk is just before a record of x
-    up = max(up, m - int(lowest.min(initial=m)))
-    down = max(down, int(lowest.max(initial=0)))
+    up, down = walked(before, place, (n, m), (up, down))
     return int(reach(up, down, statistic, alternative))
 
 

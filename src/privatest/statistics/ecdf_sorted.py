@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privatest.statistics.ecdf import Side, TwoSampleStatistic, reach
 from privatest.statistics.ranks import Labels, in_order
 
-__all__ = ["places_before", "two_sample_sorted"]
+__all__ = ["places_before", "two_sample_sorted", "walked"]
 
 _STEP = 128
 
@@ -46,11 +46,20 @@ def two_sample_sorted(
     further = (ends * m - low * n > up) | (high * n - starts * m > down)
     place = (starts[further, None] + np.arange(_STEP)).ravel()
     place = _with_ties(place[place < n], x, y)
-    before = places_before(x[place], y, shuffle)
-    lowest = before * n - place * m  # how far down the walk is just before a record of x
-    up = max(up, m - int(lowest.min(initial=m)))
-    down = max(down, int(lowest.max(initial=0)))
+    up, down = walked(places_before(x[place], y, shuffle), place, (n, m), (up, down))
     return int(reach(up, down, statistic, alternative))
+
+
+def walked(
+    before: Places, place: Places, sizes: tuple[int, int], reached: tuple[int, int]
+) -> tuple[int, int]:
+    """Return how far up and down the walk gets, at some records of x or elsewhere.
+
+    ``place`` is how many of x come before each of these records, and ``before`` how many of y.
+    """
+    (n, m), (up, down) = sizes, reached
+    lowest = before * n - place * m  # how far down the walk is just before a record of x
+    return max(up, m - int(lowest.min(initial=m))), max(down, int(lowest.max(initial=0)))
 
 
 def places_before(x: Floats, y: Floats, shuffle: Callable[[int], Labels]) -> Places:
