@@ -8,6 +8,7 @@ import random
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -100,7 +101,7 @@ def kill(location: str, rounds: str, folder: str) -> dict[str, object]:
         released = set(out.read_text().split())
         return {
             "released": len(released),
-            "without record": len(released - committed),
+            "without record": sorted(each for each in released if not _known(each, committed)),
             "spent events": ledger.totals("d").account.spent.events,
             "reserved": len(reserved),
             "committed": len(committed),
@@ -155,7 +156,14 @@ def _release(location: str, out: Path, progress: int) -> None:
             os.write(progress, b".")
             ledger.commit(reservation, released={"answer": 1})
             os.write(progress, b".")
-            os.write(stream, f"{reservation.id}\n".encode())
+            os.write(stream, f"\n{reservation.id}\n".encode())  # the last may be cut short
+
+
+def _known(written: str, committed: set[str]) -> bool:
+    """Return whether an id that left was committed; a kill may have cut its writing short."""
+    return written in committed or (
+        len(written) < 32 and any(each.startswith(written) for each in committed)
+    )
 
 
 def _last_stage(ledger: Ledger, new: int) -> str:
@@ -217,12 +225,81 @@ def read_only(location: str) -> dict[str, object]:
         }
 
 
+def forks(location: str, opened_again: str) -> dict[str, object]:
+    """Close a ledger while a forked process goes on with it, its own or one of the same place."""
+    ledger = Ledger.open(location, create=True)
+    ledger.create_dataset("d", Budget(1))
+    ledger.reserve("d", EACH)
+    first, told_first = os.pipe()
+    closed, tell_closed = os.pipe()
+
+    def work() -> None:
+        own = Ledger.open(location) if opened_again == "yes" else ledger
+        own.reserve("d", EACH)
+        os.write(told_first, b".")
+        os.read(closed, 1)
+        own.reserve("d", EACH)
+
+    child = forked(work)
+    os.read(first, 1)
+    ledger.close()
+    os.write(tell_closed, b".")
+    code = os.waitpid(child, 0)[1]
+    with Ledger.open(location) as again:
+        again.verify()
+        return {"code": code, "events": again.totals("d").account.spent.events}
+
+
+def fork_inside(location: str) -> dict[str, object]:
+    """Fork in the middle of a transaction; let the child ask."""
+    results, write = os.pipe()
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+
+        def ask() -> None:
+            try:
+                ledger.reserve("d", EACH)
+                os.write(write, b"granted")
+            except LedgerError as error:
+                os.write(write, str(error).encode())
+
+        with ledger._database.reading():
+            os.waitpid(forked(ask), 0)
+        ledger.reserve("d", EACH)  # the parent goes on
+        return {
+            "message": os.read(results, 1000).decode(),
+            "events": ledger.totals("d").account.spent.events,
+        }
+
+
+def fork_beside(location: str) -> dict[str, object]:
+    """Fork while another thread is in the middle of a transaction."""
+    with Ledger.open(location, create=True) as ledger:
+        ledger.create_dataset("d", Budget(1))
+        entered = threading.Event()
+
+        def hold() -> None:
+            with ledger._database.writing():
+                entered.set()
+                time.sleep(0.5)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        entered.wait()
+        code = os.waitpid(forked(lambda: ledger.commit(ledger.reserve("d", EACH))), 0)[1]
+        thread.join()
+        return {"code": code, "events": ledger.totals("d").account.spent.events}
+
+
 COMMANDS: Mapping[str, Callable[..., dict[str, object]]] = {
     "race": race,
     "kill": kill,
     "backups": backups,
     "full": full,
     "read_only": read_only,
+    "forks": forks,
+    "fork_inside": fork_inside,
+    "fork_beside": fork_beside,
 }
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def test_nobody_overspends_in_a_race(location):
 
 def test_kill_at_200_moments(tmp_path):
     found = run("kill", str(tmp_path / "ledger.db"), "200", str(tmp_path))
-    assert found["without record"] == 0
+    assert found["without record"] == []
     assert 0 < found["released"] <= found["committed"] <= found["reserved"]
     assert found["spent events"] == found["reserved"]
     assert float(found["spent"]) == pytest.approx(0.03 * found["reserved"])
@@ -92,9 +92,29 @@ def test_kill_at_200_moments(tmp_path):
 
 def test_kill_with_postgresql(postgres, tmp_path):
     found = run("kill", postgres, "40", str(tmp_path))
-    assert found["without record"] == 0
+    assert found["without record"] == []
     assert 0 < found["released"] <= found["committed"] <= found["reserved"]
     assert found["spent events"] == found["reserved"]
+
+
+# --- forks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("opened_again", ["yes", "no"])
+def test_what_a_forked_process_is_granted_stays_when_its_parent_closes(location, opened_again):
+    """SQLite's parent deleted the log under the child: its second grant was lost."""
+    assert run("forks", location, opened_again) == {"code": 0, "events": 3}
+
+
+def test_a_process_forked_inside_a_transaction_is_refused(tmp_path):
+    found = run("fork_inside", str(tmp_path / "ledger.db"))
+    assert found["events"] == 1
+    assert "forked while a ledger was open" in found["message"]
+    assert "Nothing was granted" in found["message"]
+
+
+def test_a_fork_waits_for_transactions_of_other_threads(tmp_path):
+    assert run("fork_beside", str(tmp_path / "ledger.db")) == {"code": 0, "events": 1}
 
 
 # --- disks and locks --------------------------------------------------------------------------

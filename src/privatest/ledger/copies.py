@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from privatest.core.errors import LedgerError
 from privatest.ledger.database import Database, backup
+from privatest.ledger.forks import in_use
 from privatest.ledger.tables import GUARDS, migrate, sound, tables
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def copy_to_file(connection: Connection, path: Path) -> None:
             fill(own, connection)
     finally:
         target.close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+    with in_use(), closing(sqlite3.connect(path, isolation_level=None)) as file:
         file.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
 
 
@@ -40,6 +41,7 @@ def copy_file(source: Path, target: Path) -> None:
     try:
         address = f"{source.absolute().as_uri()}?mode=ro"
         with (
+            in_use(),
             closing(sqlite3.connect(address, uri=True)) as read,
             closing(sqlite3.connect(target)) as written,
         ):

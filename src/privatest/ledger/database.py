@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from privatest.core.errors import LedgerError, LedgerMissing, ParameterError
 from privatest.ledger.chain import DAMAGED
+from privatest.ledger.forks import close_at_forks, in_use
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -117,7 +118,7 @@ _INHERITED: list[Engine] = []
 class Database:
     """A SQLite file or a PostgreSQL database; handles forks and lost connections."""
 
-    __slots__ = ("_engine", "_process", "_timeout", "url")
+    __slots__ = ("_at_forks", "_engine", "_process", "_timeout", "url")
 
     def __init__(self, location: str | os.PathLike[str], *, create: bool, timeout: float) -> None:
         self.url = _url(location)
@@ -126,6 +127,7 @@ class Database:
         self._timeout = timeout
         self._engine = _engine(self.url, timeout)
         self._process = os.getpid()
+        self._at_forks = close_at_forks(self._engine.dispose) if self.kind == "sqlite" else None
 
     @property
     def kind(self) -> str:
@@ -159,11 +161,17 @@ class Database:
             yield connection
 
     def _own_connections(self) -> None:
-        """After a fork, leave the parent's connections alone: do not even close them."""
-        if os.getpid() != self._process:
+        """After a fork, leave the parent's connections to a server alone: do not even close them.
+
+        Those to a file were closed before the fork.
+        """
+        if os.getpid() != self._process and self.kind == "postgresql":
             _INHERITED.append(self._engine)
             self._engine = _engine(self.url, self._timeout)
-            self._process = os.getpid()
+        self._process = os.getpid()
+
+    def _known_to_forks(self) -> AbstractContextManager[None]:
+        return in_use() if self.kind == "sqlite" else nullcontext()
 
     @contextmanager
     def _transaction(self, *, write: bool, flush: bool = True) -> Iterator[Connection]:
@@ -172,7 +180,7 @@ class Database:
         self._own_connections()
         phase: Phase = "connect"
         try:
-            with self._engine.connect() as connection:
+            with self._known_to_forks(), self._engine.connect() as connection:
                 phase = "work"
                 changed = connection.execution_options(privatest_write=write, privatest_flush=flush)
                 if not write and self.kind == "postgresql":

@@ -23,6 +23,7 @@ from privatest.ledger.chain import parsed
 from privatest.ledger.checks import name_of, now, told
 from privatest.ledger.copies import copy_file, copy_to_file, empty, fill
 from privatest.ledger.database import Database, new_file
+from privatest.ledger.forks import in_use
 from privatest.ledger.special import carry, closed_to, keep_strict, missing
 from privatest.ledger.store import Ledger
 from privatest.ledger.tables import migrate, sound, tables
@@ -157,7 +158,7 @@ def _is_whole(file: Path) -> bool:
     if not file.exists():
         return False
     try:
-        with closing(sqlite3.connect(file, timeout=30)) as connection:
+        with in_use(), closing(sqlite3.connect(file, timeout=30)) as connection:
             answer = connection.execute("PRAGMA integrity_check(1)").fetchall()
             connection.execute("SELECT version FROM privatest_version").fetchall()
         if answer != [("ok",)]:
