@@ -11,6 +11,8 @@ from typing import Any
 
 # Before NumPy is loaded: tests run in parallel already, and threads would only fight.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Workers and the programs that tests start, hundreds of them, compile the package once together.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -304,8 +304,8 @@ def _by_pieces(
     def piece(start: int) -> NDArray[Any]:
         return function(_keys(secret, start, min(start + size, stop)))
 
-    workers = os.cpu_count() or 1
-    if stop - first <= _QUICK or workers == 1:
+    workers = 1 if stop - first <= _QUICK else os.cpu_count() or 1  # counting takes a while
+    if workers == 1:
         yield from map(piece, starts)
         return
     with ThreadPoolExecutor(workers) as pool:

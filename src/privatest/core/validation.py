@@ -73,26 +73,30 @@ def number(
     below: float | None = None,
 ) -> float:
     """Return a finite real number within the given limits."""
-    limits = [
-        f"{word} {limit:g}"
-        for word, limit in (("above", above), ("at least", at_least), ("below", below))
-        if limit is not None
-    ]
-    expected = " and ".join(["a finite number", *limits])
     if isinstance(value, bool) or not isinstance(value, Real):
-        reject(name, expected, value)
+        reject(name, _finite(above, at_least, below), value)
     try:
         result = float(value)
     except OverflowError:  # too large for a float
-        reject(name, expected, "a huge integer")
+        reject(name, _finite(above, at_least, below), "a huge integer")
     if (
         not math.isfinite(result)
         or (above is not None and result <= above)
         or (at_least is not None and result < at_least)
         or (below is not None and result >= below)
     ):
-        reject(name, expected, value)
+        reject(name, _finite(above, at_least, below), value)
     return result
+
+
+def _finite(above: float | None, at_least: float | None, below: float | None) -> str:
+    """Say which numbers are expected; made for a refusal only, as tests check many numbers."""
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (("above", above), ("at least", at_least), ("below", below))
+        if limit is not None
+    ]
+    return " and ".join(["a finite number", *limits])
 
 
 def integer_at_least(name: str, value: object, minimum: int) -> int:

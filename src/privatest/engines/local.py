@@ -52,8 +52,9 @@ def within_block(
 
     By threads where all ``rows`` are so few that one of :func:`run` has them all.
     """
-    threads = os.cpu_count() or 1
-    if threads == 1 or rows > _FEW or work < _THREADED:
+    alone = rows > _FEW or work < _THREADED
+    threads = 1 if alone else os.cpu_count() or 1  # counting takes longer than a small block
+    if threads == 1:
         yield from map(function, items)
         return
     with ThreadPoolExecutor(threads) as pool:

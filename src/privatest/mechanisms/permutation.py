@@ -139,12 +139,13 @@ def survival_mean(value: int, points: Sequence[int], scale: float) -> Fraction:
     S and 1 - S: as if ``value`` had moved by 1e-14 scales. Rounding never decides between
     far-apart points.
     """
-    distances = [value - point for point in points]
-    nearest = min(abs(distance) for distance in distances)
     furthest = math.ceil(_FURTHEST * scale)
-    gaps = [min(abs(distance) - nearest, furthest) for distance in distances]
-    tails = np.exp(-(np.array(gaps, dtype=np.float64) / scale))
-    above = np.array([distance <= 0 for distance in distances])
+    small = max(abs(value), furthest, *map(abs, points)) < 2**61  # else Python's integers
+    distances = value - np.array(points, dtype=np.int64 if small else object)
+    sizes = abs(distances)
+    nearest = int(sizes.min())
+    tails = np.exp(-(np.minimum(sizes - nearest, furthest).astype(np.float64) / scale))
+    above = distances <= 0
     balance = Fraction(math.fsum(tails[~above])) - Fraction(math.fsum(tails[above]))
     # e^-(nearest/scale) as a power of 2 and a rest, since a float would underflow
     halvings, rest = divmod(Fraction(nearest) / Fraction(scale), _LN2)

@@ -185,8 +185,8 @@ def parallel(
     function: Callable[[Item], Value], items: Iterable[Item], work: int
 ) -> Iterator[Value]:
     """Map over items in order, with threads if it is worth it (NumPy releases the GIL)."""
-    workers = os.cpu_count() or 1
-    if workers == 1 or work < _PARALLEL_WORK:
+    workers = 1 if work < _PARALLEL_WORK else os.cpu_count() or 1  # counting takes a while
+    if workers == 1:
         yield from map(function, items)
         return
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
