@@ -1,4 +1,4 @@
-"""Sums of rows over bins, a tile at a time."""
+"""Sums of rows over bins, a tile at a time; and of a symmetric matrix, by weights."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ROWS_PER_TILE", "pieces", "sum_rows", "tile_sums", "tiles"]
+__all__ = ["ROWS_PER_TILE", "pieces", "quadratic_forms", "sum_rows", "tile_sums", "tiles"]
 
 Real = TypeVar("Real", np.float32, np.float64)
 
 ROWS_PER_TILE = 1024  # a tile of raw features stays in the processor's cache
+_LEAST_HALVED = 128  # columns up to which a product of all is as quick as one of half of them
 _PRODUCT_ROWS = 32  # rows a bin, from which sums are matrix products
 
 
@@ -83,3 +84,23 @@ def sum_rows(
     elif len(filled):
         sums[filled] = np.add.reduceat(matrix * weights[:, None], edges[filled], axis=0)
     return sums
+
+
+def quadratic_forms(
+    matrix: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return v'Kv for each row v of the vectors, K symmetric but for rounding.
+
+    It is the sum for both halves of K, and twice what is between them: the lower half of K is not
+    multiplied, and no entry meets more additions than in (v'K)v.
+    """
+    result: NDArray[np.float64]
+    if len(matrix) <= _LEAST_HALVED:
+        result = np.einsum("ij,ij->i", vectors @ matrix, vectors)
+        return result
+    cut = len(matrix) // 16 * 8  # whole cache lines
+    left, right = vectors[:, :cut], vectors[:, cut:]
+    result = 2 * np.einsum("ij,ij->i", left @ matrix[:cut, cut:], right)
+    result += quadratic_forms(matrix[:cut, :cut], left)
+    result += quadratic_forms(matrix[cut:, cut:], right)
+    return result

@@ -17,7 +17,7 @@ from privatest.core.privacy import Adjacency, PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
-from privatest.kernels.sums import sum_rows
+from privatest.kernels.sums import quadratic_forms, sum_rows
 from privatest.statistics.bin_sums import block_additions
 from privatest.statistics.bins import (
     BinLayout,
@@ -150,7 +150,7 @@ def permuted_mmd_exact(
     errors = 4 * (np.array(gram_roundings(kernels, domain)) + additions * UNIT_ROUNDOFF)
     if unbiased:
         return np.array([_unbiased(block, weights, bins) for block in blocks]), 2 * errors
-    squares = np.array([np.einsum("ij,ij->i", weights @ block, weights) for block in blocks])
+    squares = np.array([quadratic_forms(block, weights) for block in blocks])
     return np.sqrt(np.maximum(squares, 0.0)), np.sqrt(errors)
 
 
@@ -160,9 +160,8 @@ def _unbiased(
     """MMD² without the diagonal, where k = 1, from sums of the Gram matrix over bins."""
     n, m = bins.n, bins.m
     in_x = (weights > 0).astype(np.float64)
-    half = in_x @ block
-    within_x = np.einsum("ij,ij->i", half, in_x)
-    across = half.sum(axis=1) - within_x
+    within_x = quadratic_forms(block, in_x)
+    across = in_x @ block.sum(axis=1) - within_x
     within_y = block.sum() - within_x - 2 * across
     result: NDArray[np.float64] = (
         (within_x - n) / (n * (n - 1)) + (within_y - m) / (m * (m - 1)) - 2 * across / (n * m)

@@ -23,7 +23,7 @@ from privatest.data.domain import Domain
 from privatest.data.samples import TwoSamples
 from privatest.kernels.features import FeatureMaps
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram_roundings, grams
-from privatest.kernels.sums import sum_rows
+from privatest.kernels.sums import quadratic_forms, sum_rows
 from privatest.statistics.bin_sums import Pairs, block_additions, in_secret_bins
 from privatest.statistics.bins import (
     feature_rounding,
@@ -287,7 +287,7 @@ def permuted_swaps_exact(
             block[across, down] += part
             if left[1][0] != right[1][0]:
                 block[down, across] += part.T
-    squares = np.array([np.einsum("ij,ij->i", swaps.signs @ b, swaps.signs) for b in blocks])
+    squares = np.array([quadratic_forms(block, swaps.signs) for block in blocks])
     squares /= len(rows) ** 2
     # |error of w'Kw| <= (sum |w|)² times the error of an entry and of its sum; sum |w| <= N
     errors = np.array(gram_roundings(kernels, domain)) + 2 * swaps.depth * UNIT_ROUNDOFF

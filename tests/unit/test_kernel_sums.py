@@ -1,0 +1,44 @@
+"""Quadratic forms by halves are those of the whole matrix."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privatest.kernels.kernels import UNIT_ROUNDOFF
+from privatest.kernels.sums import quadratic_forms
+
+
+@pytest.mark.parametrize("size", [1, 2, 127, 128, 129, 143, 300, 517])
+def test_quadratic_forms(size):
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, 3))
+    matrix, vectors = (
+        np.exp(-np.square(root[:, None] - root[None]).sum(-1)),
+        rng.normal(size=(4, size)),
+    )
+    found = quadratic_forms(matrix, vectors)
+    for vector, value in zip(vectors, found, strict=True):
+        whole = np.abs(vector) @ matrix @ np.abs(vector)
+        assert (
+            abs(value - np.longdouble(vector) @ matrix @ vector) <= 2 * size * UNIT_ROUNDOFF * whole
+        )
+
+
+def test_quadratic_forms_have_the_declared_error():
+    """Weights of one sign and entries that round: against exact arithmetic."""
+    rng = np.random.default_rng(7)
+    size = 130
+    matrix = rng.uniform(0.5, 1, size=(size, size))
+    matrix = np.maximum(matrix, matrix.T)
+    vector = rng.uniform(0.5, 1, size=size)
+    exact = sum(
+        Fraction(float(vector[i])) * Fraction(float(matrix[i, j])) * Fraction(float(vector[j]))
+        for i in range(size)
+        for j in range(size)
+    )
+    found = Fraction(float(quadratic_forms(matrix, vector[None])[0]))
+    assert abs(found - exact) <= 2 * size * Fraction(UNIT_ROUNDOFF) * exact
+    assert abs(found - exact) < Fraction(1, 10**10) * exact
