@@ -1,7 +1,7 @@
 """Level of hotelling_test over the grid of Dunsche, Kutta and Dette (2022), tables 1 and 2.
 
-Run: python -m benchmarks.level.hotelling [--only 10]. Writes results/level-hotelling.json after
-every few runs and goes on from there when it is started again.
+Run: python -m benchmarks.level.hotelling [--only 10] [--most 100]. Writes
+results/level-hotelling.json after every few runs and goes on from there when it is started again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from privatest.means.hotelling import hotelling_test
 from privatest.noise import SimulatedNoise
 from privatest.reproduce.samplers import cubes
 
-ALPHA, REPLICATES, STEP = 0.05, 199, 25
+ALPHA, REPLICATES, STEP = 0.05, 999, 25
 EPSILONS, SIZES = (0.1, 0.5, 1.0, 5.0), (100, 1000, 10_000, 100_000)
 RUNS = {1: 1000, 10: 300, 30: 100}
 FEW = ((100, 1.0), (1000, 0.1), (1000, 1.0), (10_000, 1.0))  # cells of d = 30 and of delta > 0
@@ -90,20 +90,22 @@ def rejects(cell: Cell, seed: int) -> bool:
 def stored() -> dict[str, Any]:
     """Return what earlier runs have found."""
     path = RESULTS / f"{NAME}.json"
-    found: dict[str, Any] = json.loads(path.read_text())["cells"] if path.exists() else {}
-    return found
+    found = json.loads(path.read_text()) if path.exists() else {}
+    cells: dict[str, Any] = found["cells"] if found.get("replicates") == REPLICATES else {}
+    return cells
 
 
 def main() -> None:
     """Measure every cell; a cell is bad if its rate passes the level by 3 standard errors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", type=int, help="one dimension")
-    only = parser.parse_args().only
+    parser.add_argument("--most", type=int, default=max(RUNS.values()), help="runs of a cell")
+    only, most = (found := parser.parse_args()).only, found.most
     done = stored()
     chosen = [cell for cell in cells() if only in (None, cell.dimension)]
     for cell in track(chosen, description="level"):
         entry = done.setdefault(cell.key, {"runs": 0, "rejections": 0})
-        while entry["runs"] < RUNS[cell.dimension]:
+        while entry["runs"] < min(RUNS[cell.dimension], most):
             seeds = range(entry["runs"], entry["runs"] + STEP)
             entry["rejections"] += sum(rejects(cell, seed) for seed in seeds)
             entry["runs"] += STEP

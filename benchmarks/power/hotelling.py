@@ -27,7 +27,7 @@ from privatest.noise import SimulatedNoise
 from privatest.reproduce.dunsche import hotelling_decision
 from privatest.reproduce.samplers import cubes
 
-ALPHA, REPLICATES, DELTA = 0.05, 199, 1e-6
+ALPHA, REPLICATES, DELTA = 0.05, 999, 1e-6
 NAME = "power-hotelling"
 # dimension, n, epsilon and the power that is asked for
 TARGETS = {(10, 300, 1.0): 0.75, (10, 3000, 0.1): 0.9, (30, 1000, 1.0): 0.9}
@@ -46,7 +46,8 @@ def rejects(case: Case, seed: int) -> bool:
         return hotelling_decision(x, y, bound=reach, epsilon=epsilon, rng=seed, noise=noise)
     common: dict[str, Any] = {"bounds": (-reach, reach), "rng": seed, "noise": noise}
     if method == "t-tests":
-        common |= {"epsilon": epsilon / dimension, "alpha": ALPHA / dimension, "n_bootstrap": 399}
+        common |= {"epsilon": epsilon / dimension, "alpha": ALPHA / dimension}
+        common |= {"n_bootstrap": REPLICATES}
         tests = (ttest_ind(x[:, j], y[:, j], **common) for j in range(dimension))
         return any(test.reject for test in tests)
     delta = DELTA if method == "gaussian" else 0.0
@@ -95,11 +96,17 @@ def main() -> None:
     path = RESULTS / f"{NAME}.json"
     done: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     for case in track(cases(), description="power"):
-        if done.get(key(case), {}).get("runs", 0) >= runs:
+        known = done.get(key(case), {})
+        if known.get("runs", 0) >= runs and known.get("replicates") == REPLICATES:
             continue
         rate = float(np.mean([rejects(case, seed) for seed in range(runs)]))
         asked = TARGETS.get(case[1:]) if case[0] == "pure" else None
-        done[key(case)] = {"power": rate, "runs": runs, "asked": asked}
+        done[key(case)] = {
+            "power": rate,
+            "runs": runs,
+            "asked": asked,
+            "replicates": REPLICATES,
+        }
         save(NAME, done)
     rows = [[name, entry["runs"], entry["power"], entry["asked"]] for name, entry in done.items()]
     print_table("power, a = 1", ["case", "runs", "power", "asked for"], rows)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import numpy as np
@@ -165,3 +169,36 @@ def test_uniforms_have_all_their_bits(noise):
     assert np.all(odd % 2 == 1)
     ones = np.array([np.mean(odd >> np.uint64(bit) & np.uint64(1)) for bit in range(1, 53)])
     assert np.abs(ones - 0.5).max() < 6 * 0.5 / 200
+
+
+_FORKED = """
+import json, os
+import numpy as np
+from privatest.noise import SecureNoise
+
+noise = SecureNoise()
+
+def draw():
+    found = [noise.laplace(0.0, 1e6) for _ in range(5)] + [*noise.gaussian(np.zeros(5), 1e6, -25)]
+    found += [noise.discrete_laplace(1e13) for _ in range(5)] + [*noise.uniforms(5)]
+    return [float(value) for value in found] + [float(noise.below(2**60)), noise.key().hex()]
+
+drawn = draw()  # whatever has a state has it now
+for _ in range(3):
+    read, write = os.pipe()
+    if not os.fork():
+        os.write(write, json.dumps(draw()).encode())
+        os._exit(0)
+    os.wait()
+    drawn += json.loads(os.read(read, 1 << 16))
+print(json.dumps(drawn + draw()))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
+def test_forked_processes_share_no_noise():
+    """By chance two of 25 draws are equal less than once in 1e10 runs: each is one of 1e13."""
+    done = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, check=True)
+    drawn = json.loads(done.stdout)
+    assert len(drawn) == 5 * 22
+    assert len(set(drawn)) == len(drawn)
