@@ -195,6 +195,7 @@ print(json.dumps(drawn + draw()))
 """
 
 
+@pytest.mark.e2e
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here")
 def test_forked_processes_share_no_noise():
     """By chance two of 25 draws are equal less than once in 1e10 runs: each is one of 1e13."""
