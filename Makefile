@@ -25,8 +25,15 @@ demo: $(VENV)/.core ## three questions about real people, answered privately; wr
 # done first takes over from the other.
 PARALLEL := -n 2 --dist worksteal
 
-test: check postgresql chromium r ## everything: the checks, then all tests
-	$(BIN)/pytest $(PARALLEL)
+# Types and docs are checked beside the tests: each alone would leave a processor idle for minutes.
+# What they say comes last.
+test: $(VENV)/.installed postgresql chromium r ## everything: the checks and all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@mkdir -p .mypy_cache
+	@($(BIN)/mypy && $(BIN)/mkdocs build --strict --site-dir site) >.mypy_cache/said 2>&1 & \
+	$(BIN)/pytest $(PARALLEL); tests=$$?; \
+	wait $$!; checks=$$?; cat .mypy_cache/said; exit $$((tests + checks))
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src

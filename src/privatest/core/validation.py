@@ -73,7 +73,8 @@ def number(
     below: float | None = None,
 ) -> float:
     """Return a finite real number within the given limits."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    # a float, as nearly always, is not looked up among the kinds of numbers
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
         reject(name, _finite(above, at_least, below), value)
     try:
         result = float(value)
