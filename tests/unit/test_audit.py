@@ -33,6 +33,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.witness import Meeting, meets, releases, witnessing
+from privatest.mechanisms.lattice import noise_law, noisy_integer
 from privatest.mechanisms.permutation import smoothed_pvalue
 from privatest.statistics import value_order
 
@@ -261,6 +262,33 @@ def test_exact_losses():
     assert loss("laplace", "absolute", [0.0], [math.log(3)], 1.0, 0.25) == pytest.approx(
         math.log(2)
     )
+
+
+@pytest.mark.parametrize(
+    ("width", "kind", "met"),
+    [(3, "tulap", "Tulap"), (3, "laplace", "discrete Laplace"), (1, "laplace", "Tulap")],
+)
+def test_an_integer_is_declared_to_move_as_far_as_its_noise_is_for(width, kind, met):
+    """Laplace noise has a unit of 1, whatever the integer may move by."""
+    law, meetings = noise_law(width, Budget(1), kind), []
+    for value in (0, width):
+        with witnessing() as seen:
+            noisy_integer(value, law=law, noise=SimulatedNoise(1))
+        meetings.append(seen.meetings)
+    first, second = meetings
+    assert first[0].mechanism == met
+    assert first[0].ratio(second[0]) == 1.0
+    assert exact_loss(first, second, 0.0) == pytest.approx(1.0)
+
+
+def test_two_rows_of_a_person_in_public_groups_of_successes():
+    """They once seemed to move twice as far as declared: the unit of the noise was declared."""
+    names = {case.name: case for case in cases("two-sample/proportion", 1.0)}
+    case = names["two-sample/proportion, public groups, two rows of a person"]
+    pair = next(p for p in structured_pairs(case.schema, 13, 1) if p.style.startswith("blocks"))
+    found = replay(case, pair)
+    assert (found.mechanism, found.ratio) == ("discrete Laplace", 1.0)
+    assert found.loss == pytest.approx(1.0)
 
 
 def test_a_mechanism_can_be_called_again():

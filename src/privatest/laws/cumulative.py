@@ -136,21 +136,34 @@ def noisy_tails(
         step = 0.5
     first = math.floor(first / step) * step
     size = 1 << math.ceil(math.log2((last - first) / step + 2))
-    waves = np.fft.rfftfreq(size) * 2 * math.pi
-    whole, half = (_transform(waves / each, scale) for each in (step, 2 * step))
-    noise = np.power(whole, ones) * np.power(half, halves)
+    noise = _noise_transform(size, step, scale, ones, halves)
     slack, error = (1e-6, _ROUNDING) if step == 0.5 else (step, _COARSE)
-    tails = []
-    for ends, sign in ((law.low, 1), (law.values, -1)):
-        places = np.rint((ends - first) / step).astype(np.int64)
+
+    def drawn(places: Integers) -> Floats:
         masses = np.bincount(places, weights=law.masses, minlength=size)
-        drawn = np.fft.irfft(np.fft.rfft(masses) * noise, n=size)
-        sums = np.concatenate([[0.0], np.cumsum(drawn if sign > 0 else drawn[::-1])])
-        where = (points - first) / step if sign > 0 else size - 1 - (points - first) / step
-        index = np.floor(where + slack / step).astype(np.int64) + 1
+        return np.fft.irfft(np.fft.rfft(masses) * noise, n=size)
+
+    low, high = (np.rint((ends - first) / step).astype(np.int64) for ends in (law.low, law.values))
+    below = drawn(low)
+    above = below if np.array_equal(low, high) else drawn(high)
+    where = (points - first) / step
+    tails = []
+    for law_drawn, at in ((below, where), (above[::-1], size - 1 - where)):
+        sums = np.concatenate([[0.0], np.cumsum(law_drawn)])
+        index = np.floor(at + slack / step).astype(np.int64) + 1
         tail = sums[np.clip(index, 0, size)]
         tails.append(np.clip(tail + error + law.error, 0.0, 1.0))
     return tails[0], tails[1]
+
+
+def _noise_transform(size: int, step: float, scale: float, ones: int, halves: int) -> Floats:
+    """Return the characteristic function of all of the noise, at the waves of a lattice."""
+    waves = np.fft.rfftfreq(size) * 2 * math.pi
+    noise: Floats = np.ones_like(waves)
+    for count, weight in ((ones, 1.0), (halves, 0.5)):
+        if count:
+            noise *= np.power(_transform(waves * weight / step, scale), count)
+    return noise
 
 
 def _transform(angles: NDArray[np.floating[Any]], scale: float) -> Floats:

@@ -45,16 +45,19 @@ class LatticeTulap:
     Parameters
     ----------
     width : int
-        How far the integer statistic may move; the noise's unit.
+        The noise's unit: a move by at most so many integers passes one block.
     epsilon : float
-        Of the noise inside the cut.
+        Of the noise inside the cut, for each block that is passed.
     edge : float or None
         Where the noise is cut off on both sides.
+    blocks : int
+        How many blocks the integer statistic may pass: 1, but for Laplace noise.
     """
 
     width: int
     epsilon: float
     edge: float | None = None
+    blocks: int = 1
 
     def survival(self, x: ArrayLike) -> NDArray[np.float64]:
         """Return P(noise >= x), x in the units of the statistic."""

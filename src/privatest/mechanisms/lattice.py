@@ -44,7 +44,7 @@ def noise_law(width: int, budget: Budget, mechanism: Mechanism, *, step: int = 1
         mechanism = "tulap" if coarse or delta > 0 or epsilon < _TULAP_BELOW else "laplace"
     if mechanism == "tulap":
         return lattice_tulap(width, budget)
-    return LatticeTulap(1, math.nextafter(budget.pure_epsilon / width, 0.0))
+    return _laplace_law(width, budget.pure_epsilon)
 
 
 def part_law(width: int, epsilon: float) -> LatticeTulap:
@@ -59,7 +59,12 @@ def part_law(width: int, epsilon: float) -> LatticeTulap:
     """
     if epsilon < _TULAP_BELOW:
         return LatticeTulap(width, epsilon)
-    return LatticeTulap(1, math.nextafter(epsilon / width, 0.0))
+    return _laplace_law(width, epsilon)
+
+
+def _laplace_law(width: int, epsilon: float) -> LatticeTulap:
+    """Return discrete Laplace noise for an integer that moves by at most ``width``."""
+    return LatticeTulap(1, math.nextafter(epsilon / width, 0.0), blocks=width)
 
 
 def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float:
@@ -68,7 +73,7 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
     Parameters
     ----------
     value : int
-        The private integer; it moves by at most ``law.width`` between neighbours.
+        The private integer; it moves by at most ``law.width · law.blocks`` between neighbours.
     law : LatticeTulap
         From :func:`noise_law`, which has the budget.
     noise : NoiseSource
@@ -81,16 +86,18 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
 
     Notes
     -----
-    **Sensitivity** ``law.width``, in absolute value, on integers.
+    **Sensitivity** ``law.width · law.blocks``, in absolute value, on integers.
 
     **Privacy** width · D + U, D discrete Laplace of scale 1/epsilon and U uniform on width
     consecutive integers, has equal mass on each block of width integers, so a shift by at most
-    the width passes at most one block: epsilon-private. Cut off, only the outermost width
+    the width passes at most one block: epsilon-private. Blocks of one integer each, discrete
+    Laplace noise, cost epsilon for each integer that is passed. Cut off, only the outermost width
     integers have no partner: their mass, at most delta, is the delta. What is added after that,
     uniform on (-1/2, 1/2), is post-processing.
     """
     scale = math.nextafter(1.0 / law.epsilon, math.inf)
-    meets("Tulap", value, "absolute", (float(law.width),), scale)
+    kind = "Tulap" if law.blocks == 1 else "discrete Laplace"
+    meets(kind, value, "absolute", (float(law.width * law.blocks),), scale)
     # integers around 0 if the width is odd, around 1/2 if it is even, which is put right here
     middle, half_step = (law.width - 1) // 2, 0.5 * (1 - law.width % 2)
     while True:
