@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from privatest import __version__
-from privatest.audit import ATTACKS, NAMES, Audited, Plan, audit
-from privatest.audit.cases import asked_name, cases, chosen
+from privatest.audit import ATTACKS, NAMES, Audited, Plan
+from privatest.audit.auditing import attacked, attacks_of
+from privatest.audit.cases import Case, asked_name, cases, chosen
 
 STORE = Path(__file__).resolve().parent.parent / "docs" / "audit.json"
 # Where theorems are tight the lower bound has to come near epsilon: more pairs, and so many draws.
@@ -35,7 +36,7 @@ TIGHT_DRAWS = {
 _ABOUT = "written by python -m tools.audit"
 
 
-def summary(found: Audited, plan: Plan) -> dict[str, Any]:
+def summary(found: Audited, plan: Plan, seconds: float) -> dict[str, Any]:
     """Return what is kept of a case: numbers, not the pairs."""
     kept = {
         "function": found.function,
@@ -59,6 +60,7 @@ def summary(found: Audited, plan: Plan) -> dict[str, Any]:
         "null_allowed": found.number("allowed"),
         "attacks": [finding.attack for finding in found.findings],
         "settings": settings(plan),
+        "processor_seconds": round(seconds, 1),
         "version": __version__,
         "date": datetime.now(UTC).date().isoformat(),
     }
@@ -76,7 +78,12 @@ def settings(plan: Plan) -> dict[str, Any]:
 
 def run(name: str, plan: Plan, epsilon: float) -> dict[str, dict[str, Any]]:
     """Audit one name."""
-    return {found.case: summary(found, plan) for found in audit(name, epsilon=epsilon, plan=plan)}
+    found: dict[str, dict[str, Any]] = {}
+    for case in cases(name, epsilon):
+        if attacks_of(case, plan):
+            begin = time.process_time()
+            found[case.name] = summary(attacked(case, plan), plan, time.process_time() - begin)
+    return found
 
 
 def stored() -> dict[str, dict[str, Any]]:
@@ -112,18 +119,19 @@ def planned(name: str, plan: Plan) -> Plan:
     return replace(plan, pairs=max(plan.pairs, TIGHT_PAIRS), draws=max(plan.draws, draws))
 
 
+def as_planned(case: Case, entry: dict[str, Any] | None, plan: Plan) -> bool:
+    """Return whether what is stored of a case was made with this plan, by all that applies."""
+    if entry is None or entry["settings"] != settings(plan):
+        return False
+    return list(entry["attacks"]) == list(attacks_of(case, plan))
+
+
 def missing(names: list[str], plan: Plan, again: bool) -> Iterator[tuple[str, Plan]]:
     """Yield what is to be attacked: all cases of a name, if one is not stored as planned."""
-    known = {} if again else stored()
+    current = {case: entry for case, entry in stored().items() if entry["version"] == __version__}
     for name in names:
         own = planned(name, plan)
-        wanted = {case.name for case in cases(name, 1.0)}
-        same = {
-            case
-            for case in wanted & {*known}
-            if known[case]["settings"] == settings(own) and known[case]["version"] == __version__
-        }
-        if same != wanted:
+        if again or not all(as_planned(c, current.get(c.name), own) for c in cases(name, 1.0)):
             yield name, own
 
 

@@ -4,8 +4,9 @@ Only errors of privatest may be raised, no message and no warning may repeat a v
 (a canary is in all of them), and a command ends with one line and the exit code 2, not with a
 traceback. What to call with is drawn by Hypothesis: mostly good arguments with one or two odd ones.
 
-Run: python -m benchmarks.privacy.fuzz [--minutes 60]. Prints what went wrong; a short, repeatable
-version is tests/privacy/test_fuzz.py.
+Run: python -m benchmarks.privacy.fuzz [--minutes 60] [--seed 0] [--commands]. Prints what went
+wrong, and writes results/privacy-fuzz.json (or privacy-fuzz-commands.json, of command lines alone).
+The same seed draws the same examples; a short, repeatable version is tests/privacy/test_fuzz.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -173,18 +175,25 @@ def _kind(text: str) -> str:
     return place[0] if place else re.sub(r"\{.*?\}|\[.*?\]|\d+", "", text)[:120]
 
 
+def _targets(only_commands: bool) -> list[tuple[str, Any, Any]]:
+    """Return what is called: its name, what to draw for it, and how to call it."""
+    functions: list[tuple[str, Any, Any]] = [
+        (name, calls(name), lambda call, name=name: attempt(name, call)) for name in FUNCTIONS
+    ]
+    lines = [(name, commands.lines(name), commands.attempt) for name in commands.COMMANDS]
+    return lines if only_commands else functions + lines
+
+
 def main() -> None:
     """Fuzz until the time is over; print what went wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--only", default="", help="names that contain this")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    parser.add_argument("--commands", action="store_true", help="command lines alone")
+    parser.add_argument("--only", default="", help="names that contain this; nothing is written")
     options = parser.parse_args()
     signal.signal(signal.SIGALRM, _too_slow)
-    targets: list[tuple[str, Any, Any]] = [
-        (name, calls(name), lambda call, name=name: attempt(name, call)) for name in FUNCTIONS
-    ]
-    targets += [(name, commands.lines(name), commands.attempt) for name in commands.COMMANDS]
-    targets = [target for target in targets if options.only in target[0]]
+    targets = [target for target in _targets(options.commands) if options.only in target[0]]
     begin, turn, tried = time.monotonic(), 0, Counter[str]()
     end = begin + 60 * options.minutes
     wrong: dict[str, str] = {}
@@ -192,7 +201,7 @@ def main() -> None:
         commands.write_files()
         while time.monotonic() < end:
             name, strategy, trial = targets[turn % len(targets)]
-            for text in _round(name, strategy, trial, turn):
+            for text in _round(name, strategy, trial, 1_000_000 * options.seed + turn):
                 kind = f"{name} {_kind(text)}"
                 if kind not in wrong:
                     print(f"WRONG {text}", flush=True)
@@ -200,10 +209,19 @@ def main() -> None:
             tried[name] += 20
             turn += 1
     print(f"{tried.total()} calls of {len(tried)} functions and commands; wrong: {len(wrong)}")
-    found = {"calls": tried.total(), "targets": len(tried), "wrong": list(wrong.values())}
     minutes = (time.monotonic() - begin) / 60, time.process_time() / 60
-    found |= {"minutes": round(minutes[0], 1), "of the processor": round(minutes[1], 1)}
-    save("privacy-fuzz", found)
+    found = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "version": pt.__version__,
+        "seed": options.seed,
+        "calls": tried.total(),
+        "targets": len(tried),
+        "wrong": list(wrong.values()),
+        "minutes": round(minutes[0], 1),
+        "of the processor": round(minutes[1], 1),
+    }
+    if not options.only:
+        save("privacy-fuzz-commands" if options.commands else "privacy-fuzz", found)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ epsilon proves a violation; one below it proves nothing.
   an environment of its own. Left out if it is not there.
 - Ours: the released numbers, with secure noise.
 
-Run: python -m benchmarks.privacy.peers [--times 1]. What cannot be imported keeps its rows in
-results/privacy-peers.json, so that the parts can run in different environments.
+Run: python -m benchmarks.privacy.peers [--times 1] [--only privatest]. What cannot be imported, or
+is not asked for, keeps its rows in results/privacy-peers.json, so that the parts can run in
+different environments.
 """
 
 from __future__ import annotations
@@ -215,9 +216,9 @@ CASES: dict[str, tuple[str, Callable[[bool], Draw], int]] = {
     "diffprivlib: LinearRegression, bounds from 0": ("diffprivlib", diffprivlib_slope, 1_000),
     "diffprivlib: mean": ("diffprivlib", diffprivlib_tool("mean"), 20_000),
     "diffprivlib: var": ("diffprivlib", diffprivlib_tool("var"), 20_000),
-    "privatest: chi2_contingency": ("privatest", ours_table, 300),
+    "privatest: chi2_contingency": ("privatest", ours_table, 1_000),
     "privatest: ks_2samp": ("privatest", ours_ks, 4_000),
-    "privatest: linregress": ("privatest", ours_slope, 300),
+    "privatest: linregress": ("privatest", ours_slope, 2_000),
     "privatest: private_mean": ("privatest", ours_mean, 2_000),
 }
 
@@ -226,14 +227,17 @@ def main() -> None:
     """Attack, print and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=float, default=1.0, help="more or fewer runs")
-    times = parser.parse_args().times
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    given = parser.parse_args()
     stored = json.loads(TARGET.read_text()) if TARGET.exists() else {}
     warnings.simplefilter("ignore")  # of leaks that diffprivlib itself warns of
     for name, (package, released, number) in CASES.items():
+        if given.only not in name:
+            continue
         if find_spec(package) is None:
             print(f"{name}: {package} is not installed; stored rows stay")
             continue
-        runs = round(times * number)
+        runs = round(given.times * number)
         found = bound(*(released(replaced)(runs) for replaced in (False, True)))
         row = {"epsilon": EPSILON, "proved": found, "runs": runs, package: version(package)}
         stored[name] = row
