@@ -202,6 +202,14 @@ def a_time(rows: Rows, noise: NoiseSource) -> Outcome:
     return outcome(noisy(rows.x.mean(), enough(rows.n), noise))
 
 
+def a_time_of_what_is_released(rows: Rows, noise: NoiseSource) -> Outcome:
+    """No mistake: whoever has the released number can tell how long it took."""
+    told = noisy(rows.x.mean(), enough(rows.n), noise)
+    for place in range(100_000 if told > 0.25 else 0):
+        abs(place)
+    return outcome(told)
+
+
 def row_order(rows: Rows, noise: NoiseSource) -> Outcome:
     """Rows at even places against those at odd ones: in a sorted file one row moves them all."""
     signs = 1.0 - 2.0 * (np.arange(rows.n) % 2)

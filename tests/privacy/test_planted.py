@@ -62,6 +62,12 @@ def test_the_correct_one_is_not():
     assert found.number("loss") == pytest.approx(1.0, abs=1e-6)
 
 
+def test_time_that_follows_from_what_is_released_is_not():
+    found = attack(planted.a_time_of_what_is_released, ("x",), "time")
+    assert found.holds, found.to_dict()
+    assert max(found.number("steps").values()) < 1.5 * min(found.number("steps").values())
+
+
 @pytest.mark.parametrize(
     ("test", "by"),
     [(planted.correct, "two rows of a person"), (planted.of_two_groups, "a row of each group")],
