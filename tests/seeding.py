@@ -14,6 +14,7 @@ DRAWS = (
     "laplace",
     "gaussian",
     "discrete_laplace",
+    "discrete_laplaces",
     "below",
     "permutation",
     "key",

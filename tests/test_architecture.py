@@ -45,7 +45,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by core/noise.py and nobody else
 # What a noise source draws, but for the secret order of rows (permutation).
-DRAWS = ("below", "discrete_laplace", "gaussian", "laplace", "uniforms")
+DRAWS = ("below", "discrete_laplace", "discrete_laplaces", "gaussian", "laplace", "uniforms")
 SIMULATORS = ("audit", "reproduce", "simulation")  # may create SimulatedNoise
 SLOW_TO_IMPORT = (
     "dp_accounting",

@@ -71,5 +71,6 @@ def no_noise(monkeypatch) -> None:
         return fail
 
     monkeypatch.setattr(rehearsal, "rehearse_call", rehearse)
-    for name in ("laplace", "gaussian", "discrete_laplace", "below", "permutation"):
+    draws = ("laplace", "gaussian", "discrete_laplace", "discrete_laplaces", "below", "permutation")
+    for name in draws:
         monkeypatch.setattr(SecureNoise, name, failing(getattr(SecureNoise, name)))

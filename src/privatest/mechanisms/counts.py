@@ -117,8 +117,8 @@ def noisy_counts(
         values = counts.astype(np.float64)
         return gaussian(values, sensitivity=_l2(rows_per_person), budget=budget, noise=noise)
     meets("discrete Laplace", counts, "l1", (2.0 * rows_per_person,), law.scale)
-    drawn = [int(count) + noise.discrete_laplace(law.scale) for count in counts.ravel()]
-    return releases(np.array(drawn, dtype=np.float64).reshape(counts.shape))
+    drawn = noise.discrete_laplaces(law.scale, counts.size).reshape(counts.shape)
+    return releases((counts + drawn).astype(np.float64))  # whole numbers until they are summed
 
 
 def _l2(rows_per_person: int) -> Sensitivity:

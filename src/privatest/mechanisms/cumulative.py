@@ -57,7 +57,5 @@ def noisy_cumulative(
     nodes = tree_counts(counts, tree)
     scale = cumulative_scale(tree, moved, budget)
     meets("discrete Laplace", nodes, "l1", (float(tree_width(tree, moved)),), scale)
-    drawn = np.array(
-        [int(node) + noise.discrete_laplace(scale) for node in nodes], dtype=np.float64
-    )
-    return cumulated(releases(drawn), tree, float(counts.sum()))
+    drawn = nodes + noise.discrete_laplaces(scale, len(nodes))
+    return cumulated(releases(drawn.astype(np.float64)), tree, float(counts.sum()))
