@@ -72,7 +72,11 @@ def test_make_audit_takes_up_what_is_missing(monkeypatch):
     assert planned("paired/ks", plan) == plan
     assert planned("two-sample/mmd", plan).draws > plan.draws
     entries = {
-        case.name: {"settings": settings(planned(name, plan)), "version": __version__}
+        case.name: {
+            "settings": settings(planned(name, plan)),
+            "attacks": list(attacks_of(case, plan)),
+            "version": __version__,
+        }
         for name in names
         for case in cases(name, 1.0)
     }
