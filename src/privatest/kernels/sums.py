@@ -71,19 +71,40 @@ def sum_rows(
     matrix: NDArray[Real], edges: NDArray[np.intp], weights: NDArray[Real] | None = None
 ) -> NDArray[Real]:
     """Sum the (weighted) rows of ``matrix`` between consecutive edges; an empty bin sums to 0."""
-    if weights is None:
-        weights = np.ones(len(matrix), dtype=matrix.dtype)
     if len(edges) == 2:
-        return weights[None, :] @ matrix
+        ones = np.ones(len(matrix), dtype=matrix.dtype) if weights is None else weights
+        return ones[None, :] @ matrix
     filled = np.flatnonzero(np.diff(edges))
-    sums = np.zeros((len(edges) - 1, matrix.shape[1]), dtype=matrix.dtype)
+    sums = np.zeros_like(matrix, shape=(len(edges) - 1, matrix.shape[1]))  # and in its order
     if len(matrix) > _PRODUCT_ROWS * len(filled):  # few long sums: products are quicker
+        own = np.ones(len(matrix), dtype=matrix.dtype) if weights is None else weights
         for place in filled:
             part = slice(edges[place], edges[place + 1])
-            np.matmul(weights[part], matrix[part], out=sums[place])
-    elif len(filled):
-        sums[filled] = np.add.reduceat(matrix * weights[:, None], edges[filled], axis=0)
+            np.matmul(own[part], matrix[part], out=sums[place])
+        return sums
+    weighted = matrix if weights is None else matrix * weights[:, None]
+    alike = _add_alike(weighted, edges, sums)
+    rest = filled[filled >= alike]
+    if len(rest):
+        sums[rest] = np.add.reduceat(weighted, edges[rest], axis=0)
     return sums
+
+
+def _add_alike(matrix: NDArray[Real], edges: NDArray[np.intp], sums: NDArray[Real]) -> int:
+    """Sum the first bins, which are of one size as a rule; return how many these are.
+
+    All first rows of bins, then all second ones: each time one long addition.
+    """
+    sizes = np.diff(edges)
+    size = int(sizes[0])
+    others = np.flatnonzero(sizes != size)
+    alike = int(others[0]) if len(others) else len(sizes)
+    if size > 0:
+        first, stop = int(edges[0]), int(edges[alike])
+        np.copyto(sums[:alike], matrix[first:stop:size])
+        for place in range(first + 1, first + size):
+            sums[:alike] += matrix[place:stop:size]
+    return alike
 
 
 def quadratic_forms(
