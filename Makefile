@@ -25,15 +25,8 @@ demo: $(VENV)/.core ## three questions about real people, answered privately; wr
 # done first takes over from the other.
 PARALLEL := -n 2 --dist worksteal
 
-# Types and docs are checked beside the tests: each alone would leave a processor idle for minutes.
-# What they say comes last.
-test: $(VENV)/.installed postgresql chromium r ## everything: the checks and all tests
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	@mkdir -p .mypy_cache
-	@($(BIN)/mypy && $(BIN)/mkdocs build --strict --site-dir site) >.mypy_cache/said 2>&1 & \
-	$(BIN)/pytest $(PARALLEL); tests=$$?; \
-	wait $$!; checks=$$?; cat .mypy_cache/said; exit $$((tests + checks))
+test: check postgresql chromium r ## everything: the checks, then all tests
+	$(BIN)/pytest $(PARALLEL) --ignore=tests/test_architecture.py
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src
@@ -67,13 +60,15 @@ r:
 	r-base-core $(addprefix r-cran-,$(R_PACKAGES)) >/dev/null; \
 	else echo "R or one of its packages is not installed: tests of the R client will be skipped." >&2; fi
 
+# Types are checked beside the docs: each alone would leave a processor idle. What they say comes last.
 # No --quiet for mkdocs: it hides warnings before --strict can count them.
 check: $(VENV)/.installed ## style, types, architecture, and whether the docs build
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pytest -q tests/test_architecture.py
-	$(BIN)/mkdocs build --strict --site-dir site
+	@mkdir -p .mypy_cache; $(BIN)/mypy >.mypy_cache/said 2>&1 & types=$$!; \
+	$(BIN)/pytest -q tests/test_architecture.py && \
+	$(BIN)/mkdocs build --strict --site-dir site; \
+	rest=$$?; wait $$types; types=$$?; cat .mypy_cache/said; exit $$((rest + types))
 
 fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/ruff check --fix --exit-zero .
