@@ -10,9 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from privatest import __version__
 from privatest.cli.audit import audit
@@ -121,9 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+@cache
+def _command() -> Any:
+    """Build all commands, once: whoever calls :func:`main` again does not wait for it."""
+    return get_command(app)
+
+
 def _run(arguments: list[str] | None) -> int:
     try:
-        code = app(arguments, prog_name="privatest", standalone_mode=False)
+        code = _command()(arguments, prog_name="privatest", standalone_mode=False)
     except (BrokenPipeError, OutputError):
         raise
     except PrivatestError as error:
