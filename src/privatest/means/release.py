@@ -251,7 +251,8 @@ def _about(mean: Floats, plan: Plan) -> Floats:
 
 def _reach(about: Floats) -> float:
     """Return the largest |x - about| over the cube, with a margin for rounding."""
-    return float(np.linalg.norm(1 + np.abs(about))) * (1 + 1e-12)
+    corner = 1 + np.abs(about)
+    return math.sqrt(corner.dot(corner)) * (1 + 1e-12)
 
 
 def centred(second: Floats, mean: Floats, variance: float) -> Floats:

@@ -159,8 +159,11 @@ def ed_replicates(
 
     Returns the eigenvalues, largest first, and the axes, one in each row.
     """
-    values, vectors = np.linalg.eigh(matrices)
-    count, dimension = values.shape
+    count, dimension = matrices.shape[:2]
+    if dimension == 1:  # as NumPy would find, at a tenth of the time
+        values, vectors = matrices[:, 0], np.ones_like(matrices)
+    else:
+        values, vectors = np.linalg.eigh(matrices)
     noisy = values + signed_sums_draws(count, dimension, scales.eigenvalues, rng)
     return _cut(noisy), _axes(values, vectors, scales, rng.standard_normal, rng.random)
 
@@ -180,7 +183,8 @@ def less_a_square(values: Floats, axes: Floats, m: Floats) -> Floats:
     w = (axes @ m[:, :, None])[:, :, 0]
     s = rational_root(w**2, values, 1.0, np.maximum(np.max(w**2 - values, axis=1), 0.0))
     y = w / (values + s[:, None])
-    y *= (np.sqrt(s) / np.maximum(np.linalg.norm(y, axis=1), np.finfo(float).tiny))[:, None]
+    lengths = np.sqrt((y * y).sum(axis=1))
+    y *= (np.sqrt(s) / np.maximum(lengths, np.finfo(float).tiny))[:, None]
     cut = (y[:, None] @ axes)[:, 0]
     return assembled(values, axes) - _square(m) + _square(cut)
 

@@ -252,6 +252,8 @@ def svec_noise(
 
 def nearest_psd(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Cut negative eigenvalues; leading axes are a stack of matrices."""
+    if matrix.shape[-1] == 1:  # the number itself is the eigenvalue
+        return np.maximum(matrix, 0.0)
     values, vectors = np.linalg.eigh((matrix + np.swapaxes(matrix, -1, -2)) / 2)
     cut = np.maximum(values, 0.0)
     result: NDArray[np.float64] = (vectors * cut[..., None, :]) @ np.swapaxes(vectors, -1, -2)

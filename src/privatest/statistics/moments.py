@@ -201,9 +201,10 @@ def scatter_draws(
     if n - 1 <= dimension:
         factor = root @ rng.standard_normal((count, dimension, n - 1))
     else:  # Bartlett: a triangle of normals, with chi on its diagonal
-        triangle = np.tril(rng.standard_normal((count, dimension, dimension)), -1)
-        freedom = n - 1 - np.arange(dimension)
         steps = np.arange(dimension)
+        normals = rng.standard_normal((count, dimension, dimension))
+        triangle = np.where(steps[:, None] > steps, normals, 0.0)
+        freedom = n - 1 - steps
         triangle[:, steps, steps] = np.sqrt(rng.chisquare(freedom, size=(count, dimension)))
         factor = root @ triangle
     result: NDArray[np.float64] = factor @ np.swapaxes(factor, 1, 2)
