@@ -133,9 +133,12 @@ class SimulatedNoise:
         return True
 
     def __init__(self, seed: int | np.random.SeedSequence) -> None:
-        root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         # spawned: it must not be the stream of default_rng(seed), the public randomness
-        branch = np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, _NOISE_BRANCH))
+        if isinstance(seed, np.random.SeedSequence):
+            key = (*seed.spawn_key, _NOISE_BRANCH)
+            branch = np.random.SeedSequence(seed.entropy, spawn_key=key)
+        else:
+            branch = np.random.SeedSequence(seed, spawn_key=(_NOISE_BRANCH,))
         self._rng = np.random.default_rng(branch)
 
     def laplace(self, value: float, scale: float) -> float:

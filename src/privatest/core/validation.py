@@ -74,7 +74,7 @@ def number(
 ) -> float:
     """Return a finite real number within the given limits."""
     # a float, as nearly always, is not looked up among the kinds of numbers
-    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):
+    if not isinstance(value, float) and (isinstance(value, bool) or not isinstance(value, Real)):
         reject(name, _finite(above, at_least, below), value)
     try:
         result = float(value)
