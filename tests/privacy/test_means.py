@@ -229,9 +229,9 @@ def test_rows_of_a_person_are_hidden_together():
     other[:3] = -1.0
 
     def mechanism(rows_per_person: int) -> Callable[[Floats], float]:
-        noise = SimulatedNoise(9)
+        noise, moments = SimulatedNoise(9), once(moments_of)
         plan = release.plan_release(6, 1, Budget(1), rows_per_person)
-        return lambda data: float(release.release_sample(moments_of(data), plan, noise).mean[0])
+        return lambda data: float(release.release_sample(moments(data), plan, noise).mean[0])
 
     assert audit(mechanism(3), rows, other, runs=1200) <= 1.0
     assert audit(mechanism(1), rows, other, runs=1200, error=PLANTED) > 1.0
