@@ -101,7 +101,8 @@ def attempt(function: str, call: Call) -> str | None:
             texts = [str(link) for link in _chain(error)]
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
-            return f"{type(error).__name__} at {place.filename}:{place.lineno}: {error}"
+            where = f"{os.path.basename(place.filename)}:{place.lineno}"
+            return f"{type(error).__name__} at {where}: {error}"
         else:
             texts = []
     texts += [str(warning.message) for warning in shown]

@@ -64,3 +64,20 @@ def test_wrong_answers_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_public_functions_are_called() -> None:
     assert {"mmd_test", "permutation_test", "release", "budget", "scan_sql"} <= {*fuzz.FUNCTIONS}
     assert {"two-sample", "release", "ledger init", "curator run"} <= {*commands.COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("function", "call"),
+    [
+        ("connect", {"url": "(1, 0)", "token": "good 0"}),
+        ("connect", {"url": "schema", "token": "good 0"}),
+        ("connect", {"url": "good 0", "token": "empty frame"}),
+        ("report", {"result": "outcome", "path": "None"}),
+    ],
+)
+def test_what_fuzzing_found(function: str, call: fuzz.Call) -> None:
+    assert fuzz.attempt(function, call) is None
+
+
+def test_a_name_that_is_too_long_is_refused_in_one_line() -> None:
+    assert commands.attempt(["report", "people.toml", "--output", "a" * 300]) is None

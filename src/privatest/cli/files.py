@@ -33,7 +33,11 @@ __all__ = [
 
 def check_new(path: Path, option: str, force: bool) -> None:
     """Refuse to overwrite: a file that is lost has been paid for."""
-    if path.exists() and not force:
+    try:
+        exists = path.exists()
+    except OSError as error:  # a name that is too long for the file system
+        raise ParameterError(f"{option} cannot be written: {error.strerror}.") from None
+    if exists and not force:
         raise ParameterError(f"{option} must be a new file: {str(path)!r} exists; pass --force.")
 
 

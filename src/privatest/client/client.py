@@ -14,7 +14,7 @@ from privatest.client.jobs import Job
 from privatest.client.talking import Talk
 from privatest.client.transport import Http, Transport
 from privatest.core.errors import ParameterError, ServiceError
-from privatest.core.validation import number, of_type
+from privatest.core.validation import number, of_type, reject
 from privatest.questions import Request, Result
 
 __all__ = ["Client", "connect"]
@@ -54,8 +54,10 @@ def connect(url: str, token: str | None = None, *, timeout: float = 30.0) -> Cli
     >>> "mmd_test" in dir(client)
     True
     """
+    if not of_type(url, str):
+        reject("url", "text: the address of a service", url)
     found = token if token is not None else os.environ.get(_VARIABLE)
-    if not found or not of_type(found, str):
+    if not of_type(found, str) or not found:  # in this order: a frame is neither true nor false
         raise ParameterError(f"token must be given, or the environment variable {_VARIABLE}.")
     return Client(Http(url, found, number("timeout", timeout, above=0)))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from privatest.core.documents import JSON_FORMAT, write_text
 from privatest.core.errors import ParameterError
+from privatest.core.validation import of_type, reject
 from privatest.planning.answers import Plan, Recommendation
 from privatest.questions.results import result_document
 from privatest.reports.markup import page
@@ -39,6 +40,8 @@ def report(
     -----
     **Privacy** Post-processing: the page is a function of the result's JSON document.
     """
+    if not of_type(path, str, PathLike):
+        reject("path", "where to write the page", path)
     try:
         write_text(path, report_html(result, about=about))
     except OSError as error:
