@@ -218,7 +218,7 @@ CASES: dict[str, tuple[str, Callable[[bool], Draw], int]] = {
     "diffprivlib: var": ("diffprivlib", diffprivlib_tool("var"), 20_000),
     "privatest: chi2_contingency": ("privatest", ours_table, 1_000),
     "privatest: ks_2samp": ("privatest", ours_ks, 4_000),
-    "privatest: linregress": ("privatest", ours_slope, 2_000),
+    "privatest: linregress": ("privatest", ours_slope, 1_000),
     "privatest: private_mean": ("privatest", ours_mean, 2_000),
 }
 
