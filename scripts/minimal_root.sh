@@ -37,7 +37,7 @@ bring() {
     local path
     path=$(realpath -m -s "$1")
     case $path in
-    /etc/*) if [ -d "$path" ]; then mkdir -p "$root$path" && cp -rL "$path/." "$root$path/"; fi ;;
+    /etc/*) if [ -d "$path" ]; then mkdir -p "$root$path" && cp -rL --remove-destination "$path/." "$root$path/"; fi ;;
     *) if [ -d "$path" ]; then folders[${path%/simple}]=1; fi ;;
     esac
     if [ -f "$path" ]; then install -D -m 644 "$path" "$root$path"; fi
