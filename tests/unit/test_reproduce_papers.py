@@ -12,10 +12,11 @@ from scipy import stats
 from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.noise import SimulatedNoise
 from privatest.reproduce import awan_wang, images
-from privatest.reproduce.balog import sequential_basis
+from privatest.reproduce.balog import RandomFeatures, pre_images, sequential_basis
 from privatest.reproduce.comparing import against_best, against_published
 from privatest.reproduce.entries import all_experiments, experiment
 from privatest.reproduce.experiments import balog
+from privatest.reproduce.experiments.kim_schrab_arms import HSIC_ARMS, MMD_ARMS
 from privatest.reproduce.images import image_samples
 from privatest.reproduce.raj_moments import embedded, paper_nte_pvalues, paper_tcmc_pvalues
 from privatest.reproduce.results import Row, Rows, published, shipped
@@ -82,6 +83,55 @@ def test_balogs_algorithm_is_the_published_one():
         assert found == pytest.approx(numbers["dists_alg1"][2][place], rel=0.01)
     with pytest.raises(PrivacyError):
         basis.distance(5, 1.0, 1e-6, None)
+
+
+def test_pre_images_find_the_points_of_a_mixture():
+    places, shares = np.array([[0.0, 0.0], [900.0, 0.0], [0.0, 900.0]]), np.array([0.5, 0.3, 0.2])
+    features = RandomFeatures.drawn(2, 1e-4 / 2, 2000, np.random.default_rng(0))
+    assert features.of(places) @ features.of(places).T == pytest.approx(np.eye(3), abs=0.1)
+    rows = np.repeat(places, [50, 30, 20], axis=0)
+    mean = features.mean(rows)
+    assert mean == pytest.approx(shares @ features.of(places))
+    sizes, starts = [1, 3, 5], places[[0, 1, 2, 0, 1]] + 60
+    released = pre_images(features, mean, starts, sizes, n=10**6)
+    assert [len(points) for points, _ in released] == sizes
+    for points, weights in released[1:]:
+        left = mean - weights @ features.of(points)
+        assert np.linalg.norm(left) < 0.1 * np.linalg.norm(mean)
+        nearest = np.square(points[:3, None] - places).sum(axis=2)
+        assert np.sqrt(nearest.min(axis=1)) == pytest.approx(np.zeros(3), abs=40)
+
+
+def test_weights_of_pre_images_are_those_of_the_lasso():
+    from sklearn.linear_model import Lasso
+
+    features = RandomFeatures.drawn(2, 1e-4 / 2, 400, np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    mean = features.mean(rng.normal(scale=200, size=(500, 2)))
+    noisy, starts, n = mean + rng.normal(scale=0.01, size=400), rng.normal(size=(12, 2)) * 300, 2000
+    [(points, weights)] = pre_images(features, noisy, starts, [12], n)
+    reference = Lasso(fit_intercept=False, alpha=100 / (2 * n * 400), tol=1e-8, max_iter=100_000)
+    reference.fit(features.of(points).T, noisy)
+
+    def loss(found):
+        return np.square(noisy - found @ features.of(points)).sum() + 100 / n * abs(found).sum()
+
+    assert loss(weights) == pytest.approx(loss(reference.coef_), rel=1e-3)
+
+
+@pytest.mark.parametrize("arms", [MMD_ARMS, HSIC_ARMS])
+@pytest.mark.parametrize("name", ["TOT", "SARRM"])
+def test_epsilons_share_the_p_values_of_subsets(arms, name):
+    run = next(arm.run for arm in arms if arm.names == (name,))
+    study = {"n": 400, "d": 1, "amplitude": 0.9}
+    study |= {"scale": 4.0} if arms is HSIC_ARMS else {}
+    settings = [{"epsilon": epsilon} for epsilon in (0.01, 20.0, 50.0)]
+    for seed in range(3):
+        together = run(study, settings, seed)[0]
+        # SARRM has the same five subsets at the second and third, none at the first
+        assert together == [run(study, [each], seed)[0][0] for each in settings]
+        assert together[2] is True
+    assert (together[0] is None) == (name == "SARRM")
 
 
 def test_moments_of_raj_have_their_level_and_see_a_shift():

@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.any_test.sarrm import sarrm_test
+from privatest.any_test.subtests import hsic_pvalue, mmd_pvalue
 from privatest.any_test.tot import test_of_tests
 from privatest.core.errors import ParameterError
 from privatest.core.noise import SimulatedNoise
+from privatest.data.domain import Domain
 from privatest.independence.hsic import hsic_test
+from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.subsample import sarrm_parameters
 from privatest.reproduce.experiment import Arm, Plain
 from privatest.reproduce.images import image_samples
@@ -35,6 +38,7 @@ from privatest.two_sample.mmd import mmd_test
 __all__ = ["HSIC_ARMS", "MMD_ARMS", "noisy_ranks"]
 
 _PERMUTATIONS, _FEWER = 2000, 299  # the second for several columns, where each takes long
+_OF_A_SUBSET = 199  # permutations, of the test of tests
 _MOST_COLUMNS = 1000
 _SCALE = 4.0  # the authors multiply the data of two samples by this
 _ALPHA, _DELTA = 0.05, 1e-5  # the second for TCS-ME
@@ -91,10 +95,13 @@ def _width(study: Plain) -> float:
     return math.sqrt(study["d"]) / float(study.get("scale", _SCALE))
 
 
+def _permutations(study: Plain) -> int:
+    return _PERMUTATIONS if study["d"] == 1 else _FEWER
+
+
 def _dp_mmd(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
     x, y, rng = _samples(study, seed)
-    count = _PERMUTATIONS if study["d"] == 1 else _FEWER
-    biased, unbiased = mmd_statistics(x, y, _width(study), count, rng)
+    biased, unbiased = mmd_statistics(x, y, _width(study), _permutations(study), rng)
     lower = 4 / len(x)  # the authors run the lower end of lemma 7
     return noisy_ranks(
         biased, unbiased, (paper_mmd_sensitivity(len(x), len(y)), lower), settings, seed
@@ -103,42 +110,12 @@ def _dp_mmd(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
 
 def _tot_mmd(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
     x, y, _ = _samples(study, seed)
-    return [_subsets(test_of_tests, x, y, study, settings, seed, n_subsets=round(len(x) ** 0.5))]
+    return [_tot(x, y, study, settings, seed)]
 
 
 def _sarrm_mmd(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
     x, y, _ = _samples(study, seed)
-    return [_subsets(_paper_sarrm, x, y, study, settings, seed)]
-
-
-def _paper_sarrm(x: Floats, y: Floats, *, epsilon: float, **options: Any) -> Any:
-    """Run SARRM with 5 subsets or more: the authors' search starts there."""
-    least = max(5, sarrm_parameters(epsilon, _ALPHA).n_subsets)
-    return sarrm_test(x, y, epsilon=epsilon, n_subsets=least, **options)
-
-
-def _subsets(
-    test: Callable[..., Any],
-    x: Floats,
-    y: Floats,
-    study: Plain,
-    settings: Sequence[Plain],
-    seed: int,
-    **options: Any,
-) -> list[float | None]:
-    if "scale" in study:
-        options |= {"pvalue": "hsic", "bounds_x": (0, 1), "bounds_y": (0, 1)}
-    else:
-        options |= {"pvalue": "mmd", "bounds": (0, 1)}
-    found: list[float | None] = []
-    for each in settings:
-        epsilon, noise = float(each["epsilon"]), SimulatedNoise(seed)
-        more = {"bandwidth": _width(study), "rng": seed, "noise": noise}
-        try:
-            found.append(test(x, y, epsilon=epsilon, **more, **options).reject)
-        except ParameterError:  # SARRM needs more rows at this epsilon
-            found.append(None)
-    return found
+    return [_sarrm(x, y, study, settings, seed)]
 
 
 def _tcs(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
@@ -199,12 +176,12 @@ def _dp_hsic(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
 
 def _tot_hsic(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
     x, y = _columns(study, seed)
-    return [_subsets(test_of_tests, x, y, study, settings, seed, n_subsets=round(len(x) ** 0.5))]
+    return [_tot(x, y, study, settings, seed)]
 
 
 def _sarrm_hsic(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
     x, y = _columns(study, seed)
-    return [_subsets(_paper_sarrm, x, y, study, settings, seed)]
+    return [_sarrm(x, y, study, settings, seed)]
 
 
 def _our_hsic(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
@@ -216,6 +193,74 @@ def _our_hsic(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
             options |= {"bandwidths_x": width, "bandwidths_y": width, "noise": SimulatedNoise(seed)}
             test = hsic_test(x, y, epsilon=each["epsilon"], rng=seed, **options)
             found[place].append(test.reject)
+    return found
+
+
+# --- subsets ---------------------------------------------------------------------------------
+
+
+def _tot(
+    x: Floats, y: Floats, study: Plain, settings: Sequence[Plain], seed: int
+) -> list[float | None]:
+    kernel, domain = Kernel("gaussian", _width(study)), Domain((0,) * int(study["d"]))
+    rng = np.random.default_rng([seed, 2])
+
+    def pvalue(one: Floats, other: Floats) -> float:
+        if "scale" in study:
+            return hsic_pvalue(one, other, (kernel,) * 2, (domain,) * 2, _OF_A_SUBSET, rng)
+        return mmd_pvalue(one, other, kernel, domain, _OF_A_SUBSET, rng)
+
+    count = {"n_subsets": round(len(x) ** 0.5)}
+    options = [(float(each["epsilon"]), count) for each in settings]
+    return _subsets(test_of_tests, x, y, pvalue, options, "scale" in study, seed)
+
+
+def _sarrm(
+    x: Floats, y: Floats, study: Plain, settings: Sequence[Plain], seed: int
+) -> list[float | None]:
+    """Run SARRM with 5 subsets or more: the authors' search starts there."""
+    statistics: Any = hsic_statistics if "scale" in study else mmd_statistics
+    count, rng = _permutations(study), np.random.default_rng([seed, 2])
+
+    def pvalue(one: Floats, other: Floats) -> float:
+        biased, _ = statistics(one, other, _width(study), count, rng)
+        return float(np.mean(biased >= biased[0]))
+
+    options = []
+    for each in settings:
+        epsilon = float(each["epsilon"])
+        least = max(5, sarrm_parameters(epsilon, _ALPHA).n_subsets)
+        options.append((epsilon, {"n_subsets": least}))
+    return _subsets(sarrm_test, x, y, pvalue, options, "scale" in study, seed)
+
+
+def _subsets(
+    test: Callable[..., Any],
+    x: Floats,
+    y: Floats,
+    pvalue: Callable[[Floats, Floats], float],
+    options: Sequence[tuple[float, Plain]],
+    paired: bool,
+    seed: int,
+) -> list[float | None]:
+    """Run a test on subsets for each epsilon; those that share subsets share their p-values."""
+    known: dict[bytes, float] = {}
+
+    def remembered(one: Floats, other: Floats) -> float:
+        key = one.tobytes() + other.tobytes()
+        if key not in known:
+            known[key] = pvalue(one.reshape(len(one), -1), other.reshape(len(other), -1))
+        return known[key]
+
+    scheme = "independence" if paired else "two-sample"
+    found: list[float | None] = []
+    for epsilon, more in options:
+        shared = {"scheme": scheme, "rng": seed, "noise": SimulatedNoise(seed)}
+        try:
+            result = test(x, y, pvalue=remembered, epsilon=epsilon, **shared, **more)
+            found.append(result.reject)
+        except ParameterError:  # SARRM needs more rows at this epsilon
+            found.append(None)
     return found
 
 
