@@ -24,7 +24,6 @@ __all__ = [
     "paper_sensitivity",
     "paper_statistic",
     "paper_tcs_decision",
-    "sampled_locations",
 ]
 
 
@@ -153,40 +152,6 @@ def noise_ratio(budget: Budget, *, analytic: bool) -> float:
         return gaussian_scale(1.0, budget)
     epsilon, delta = budget.as_floats
     return math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-
-
-def sampled_locations(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    rng: np.random.Generator,
-    n_locations: int = 5,
-    tries: int = 20,
-) -> tuple[NDArray[np.float64], float, tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Choose locations on a fifth of the rows, as the paper does; the rest is for the test.
-
-    The paper climbs a gradient; here the best of some draws is taken: rows as locations, the
-    median heuristic times a power of 2 as variance. No guarantee covers that fifth.
-
-    Returns
-    -------
-    locations : ndarray
-        One a row.
-    variance : float
-        sigma² of the kernel.
-    left : (ndarray, ndarray)
-        What is left of both samples.
-    """
-    first = len(x) // 5
-    rows = np.vstack([x[:first], y[:first]])
-    pairs = rng.choice(len(rows), size=(2, 1000))
-    median = float(np.median(np.square(rows[pairs[0]] - rows[pairs[1]]).sum(axis=1)))
-    best = (-math.inf, rows[:n_locations], median)
-    for _ in range(tries):
-        points = rows[rng.choice(len(rows), size=n_locations, replace=False)]
-        variance = median * 2.0 ** float(rng.integers(-4, 3))
-        value = paper_statistic(x[:first], y[:first], points, variance=variance)
-        best = max(best, (value, points, variance), key=lambda each: each[0])
-    return best[1], best[2], (x[first:], y[first:])
 
 
 def _kernel(

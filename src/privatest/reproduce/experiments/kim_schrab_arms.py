@@ -31,7 +31,8 @@ from privatest.reproduce.kim_schrab import (
     paper_mmd_sensitivity,
 )
 from privatest.reproduce.kim_schrab_statistics import hsic_statistics, mmd_statistics
-from privatest.reproduce.raj import paper_tcs_decision, sampled_locations
+from privatest.reproduce.raj import paper_tcs_decision
+from privatest.reproduce.raj_locations import climbed_locations
 from privatest.reproduce.samplers import perturbed_uniform
 from privatest.two_sample.mmd import mmd_test
 
@@ -120,7 +121,7 @@ def _sarrm_mmd(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
 
 def _tcs(study: Plain, settings: Sequence[Plain], seed: int) -> Values:
     x, y, rng = _samples(study, seed)
-    locations, variance, left = sampled_locations(x, y, rng)
+    locations, variance, left = climbed_locations(_SCALE * x, _SCALE * y, rng)
     options: Any = {"variance": variance, "gamma": 1e-5, "kappa": 1.0, "analytic": True}
     noise = SimulatedNoise(seed)
     return [
