@@ -25,8 +25,9 @@ demo: $(VENV)/.core ## three questions about real people, answered privately; wr
 # done first takes over from the other.
 PARALLEL := -n 2 --dist worksteal
 
+# A third worker for two processors: some tests wait, for a database, a browser or another process.
 test: check postgresql chromium r ## everything: the checks, then all tests
-	$(BIN)/pytest $(PARALLEL) --ignore=tests/test_architecture.py
+	$(BIN)/pytest $(PARALLEL) -n 3 --ignore=tests/test_architecture.py
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src

@@ -17,6 +17,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import text_to_be_present_in_element
 from selenium.webdriver.support.ui import WebDriverWait
 
 from privatest.curator import Curator
@@ -116,6 +117,11 @@ class Browser:
     def wait(self, selector: str, seconds: float = 60) -> WebElement:
         return WebDriverWait(self.driver, seconds).until(
             lambda driver: driver.find_element(By.CSS_SELECTOR, selector)
+        )
+
+    def wait_for_text(self, selector: str, text: str, seconds: float = 60) -> None:
+        WebDriverWait(self.driver, seconds).until(
+            text_to_be_present_in_element((By.CSS_SELECTOR, selector), text)
         )
 
     def click(self, selector: str) -> None:

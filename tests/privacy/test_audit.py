@@ -27,14 +27,13 @@ from privatest.mechanisms.permutation import (
     smoothed_pvalue,
 )
 from privatest.noise import SecureNoise, SimulatedNoise
-from tests.privacy.harness import audit, epsilon_lower_bound, released
+from tests.privacy.harness import ERROR, audit, caught, epsilon_lower_bound, released
 
 MMD = sys.modules[inspect.unwrap(mmd_test).__module__]
 EPSILON = 1.0
 BUDGET = Budget(1)
 EQUAL = PermutationSensitivity(1.0, 1.0)
 DOUBLE = PermutationSensitivity(1.0, 2.0)
-PLANTED = 1e-3  # these runs are seeded, and have to find a bug that is known to be there
 SURE = 1e-4  # of what an audit of private code finds
 SOURCES = [
     pytest.param(lambda: SimulatedNoise(1), 1, 0.4, id="simulated"),
@@ -97,13 +96,13 @@ def test_smoothed_releases(release, sensitivity, source, fewer, least):
 def test_half_the_noise_is_caught(release, sensitivity, less_noise):
     less_noise(0.5)
     mechanism = release(sensitivity, SimulatedNoise(1))
-    assert audit(mechanism, *far_apart(sensitivity), runs=6_000) > 1.2 * EPSILON
+    assert caught(mechanism, *far_apart(sensitivity), above=1.2 * EPSILON, runs=6_000, error=ERROR)
 
 
 def test_the_specifications_single_number_is_caught():
     """Permuted statistics that move by 2, with noise for 1: what "both" and "row" would lose."""
     mechanism = decision(EQUAL, SimulatedNoise(1))
-    assert audit(mechanism, *far_apart(DOUBLE), runs=8_000, error=PLANTED) > EPSILON
+    assert caught(mechanism, *far_apart(DOUBLE), above=EPSILON, runs=8_000)
 
 
 # --- the whole MMD test ----------------------------------------------------------------------
@@ -170,7 +169,7 @@ def test_mmd_test(adjacency, data, release, source, fewer, least):
 def test_half_the_noise_in_mmd_test_is_caught(less_noise):
     less_noise(0.5)
     mechanism = whole_test("one", "decision", SimulatedNoise(1))
-    assert audit(mechanism, *ONE, runs=2_500, error=PLANTED) > EPSILON
+    assert caught(mechanism, *ONE, above=EPSILON, runs=2_500)
 
 
 # No data set of a few rows comes near the bound of a p-value, or of private groups: it takes
@@ -184,7 +183,7 @@ def test_half_the_noise_in_mmd_test_is_caught(less_noise):
 def test_far_too_little_noise_in_mmd_test_is_caught(adjacency, data, release, share, less_noise):
     less_noise(share)
     mechanism = whole_test(adjacency, release, SimulatedNoise(1))
-    assert audit(mechanism, *data, runs=800, error=PLANTED) > 1.2 * EPSILON
+    assert caught(mechanism, *data, above=1.2 * EPSILON, runs=800)
 
 
 def test_a_release_without_noise_is_caught(monkeypatch):

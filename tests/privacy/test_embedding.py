@@ -23,10 +23,9 @@ from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_
 from privatest.two_sample.embedding_moments import read_inputs
 from privatest.two_sample.embedding_permutation import me_permutation_test
 from privatest.two_sample.embedding_statistic import select_privately
-from tests.privacy.harness import audit, once
+from tests.privacy.harness import audit, caught, once
 
 EPSILON, DELTA, RUNS = 1.0, 0.1, 800  # a large delta: its tail is what few runs can see
-PLANTED = 1e-3  # these runs have to find a bug that is known to be there
 
 # Few rows at the two ends of a narrow kernel: one replaced row moves everything far.
 N = 6
@@ -153,14 +152,14 @@ def test_a_choice_loses_no_more_than_epsilon(monkeypatch):
         return dataclasses.replace(scale, sensitivity=scale.sensitivity / 8)
 
     monkeypatch.setattr(embedding_statistic, "embedding_scale", weak)
-    assert audit(choice(seeds()), *neighbours, runs=RUNS, error=PLANTED) > EPSILON
+    assert caught(choice(seeds()), *neighbours, above=EPSILON, runs=RUNS)
 
 
 def test_moments_with_half_of_the_noise_are_caught(monkeypatch):
     true = mechanism.difference_sensitivity
     monkeypatch.setattr(mechanism, "difference_sensitivity", lambda *a, **k: true(*a, **k) / 2)
-    lost = audit(moments(seeds()), DATA, NEIGHBOUR, runs=2 * RUNS, delta=DELTA, error=PLANTED)
-    assert lost > EPSILON
+    data = DATA, NEIGHBOUR
+    assert caught(moments(seeds()), *data, above=EPSILON, runs=2 * RUNS, delta=DELTA)
 
 
 # A p-value of few rows is far less telling than the noisy statistic: the bug has to be larger.
@@ -173,8 +172,7 @@ def test_a_statistic_with_too_little_noise_is_caught(monkeypatch, make, factor, 
         return dataclasses.replace(scale, sensitivity=scale.sensitivity / factor)
 
     monkeypatch.setattr(embedding_statistic, "two_sample_scale", weak)
-    lost = audit(make(seeds()), DATA, NEIGHBOUR, runs=runs, error=PLANTED)
-    assert lost > EPSILON
+    assert caught(make(seeds()), DATA, NEIGHBOUR, above=EPSILON, runs=runs)
 
 
 def test_nothing_else_leaves():

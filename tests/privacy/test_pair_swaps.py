@@ -29,7 +29,7 @@ from privatest.statistics.pair_swaps import (
 )
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
-from tests.privacy.harness import audit
+from tests.privacy.harness import audit, caught
 
 LINE = Domain((0,))
 KERNEL = Kernel("gaussian", 1.0)
@@ -176,7 +176,7 @@ def test_an_audit_finds_a_part_of_epsilon_and_never_more(release):
 def test_a_quarter_of_the_noise_is_caught(release, monkeypatch):
     scale_of = permutation.noise_scale
     monkeypatch.setattr(permutation, "noise_scale", lambda *given: 0.25 * scale_of(*given))
-    assert audit(whole_test(release), *DATA, runs=800, error=1e-3) > 1.2
+    assert caught(whole_test(release), *DATA, above=1.2, runs=800)
 
 
 def test_the_choice_depends_on_public_numbers_only():

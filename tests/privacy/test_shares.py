@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from privatest.noise import SimulatedNoise
 from privatest.shares import SharePlan, compare, plan_share, share
 from privatest.statistics.moments import svec
-from tests.privacy.harness import audit, epsilon_lower_bound
+from tests.privacy.harness import PLANTED, audit, caught, epsilon_lower_bound
 
 EPSILON, DELTA, RUNS = 0.5, 0.1, 1_500
-PLANTED = 1e-3  # these runs have to find a bug that is known to be there
 
 # neighbours that move a share as far as any can
 PLANS = {
@@ -64,7 +63,7 @@ def test_half_the_noise_is_caught(name, monkeypatch):
         return draw(self, values, scale / 2, grid)
 
     monkeypatch.setattr(SimulatedNoise, "gaussian", half)
-    assert audit(mechanism, FIRST, SECOND, runs=RUNS, delta=DELTA, error=PLANTED) > EPSILON
+    assert caught(mechanism, FIRST, SECOND, above=EPSILON, runs=RUNS, delta=DELTA)
 
 
 def test_what_a_comparison_says():

@@ -24,10 +24,9 @@ from privatest.synthetic.tables.measured import table_sensitivity
 from privatest.synthetic.tables.measuring import measure_tables
 from privatest.synthetic.tables.plan import plan_tables
 from privatest.synthetic.tables.refining import LOOKS
-from tests.privacy.harness import audit
+from tests.privacy.harness import audit, caught
 
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss
-PLANTED = 1e-3  # these runs are seeded, and have to find a bug that is known to be there
 ROWS = 400  # so many that all rounds are bought
 CANARY = 0.734629187251
 CATEGORIES = CategoricalColumn(("no", "yes"))
@@ -162,8 +161,8 @@ def test_half_the_noise_is_caught(monkeypatch, whole):
 
     monkeypatch.setattr("privatest.synthetic.tables.measured.table_sensitivity", half)
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
-    found = audit(seen(SimulatedNoise(1)), first, second, runs=2000, delta=DELTA, error=PLANTED)
-    assert found > EPSILON
+    mechanism = seen(SimulatedNoise(1))
+    assert caught(mechanism, first, second, above=EPSILON, runs=2000, delta=DELTA)
 
 
 @pytest.mark.slow
@@ -176,8 +175,8 @@ def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
             lambda size, sens, budget, _: additive.gaussian_noise_scale(size, sens, budget),
         )
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
-    found = audit(seen(SimulatedNoise(1)), first, second, runs=700, delta=DELTA, error=PLANTED)
-    assert found > EPSILON
+    mechanism = seen(SimulatedNoise(1))
+    assert caught(mechanism, first, second, above=EPSILON, runs=700, delta=DELTA)
 
 
 def test_a_release_holds_no_value_of_the_data(tmp_path):

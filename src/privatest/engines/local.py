@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -28,11 +28,20 @@ Value = TypeVar("Value")
 
 def size(workers: Workers) -> int:
     """Return how many jobs run at once."""
-    return workers.threads or os.cpu_count() or 1
+    return workers.threads or _processors()
+
+
+@cache
+def _processors() -> int:
+    """Count them once: that takes longer than adding up a few rows."""
+    return os.cpu_count() or 1
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
     """Let BLAS use one thread: ours would compete with its own, and sums depend on their number."""
+    found = _controller().lib_controllers
+    if all(library.num_threads == 1 for library in found if library.user_api == "blas"):
+        return nullcontext()  # asking is quicker than setting and setting back
     context: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return context
 
@@ -53,7 +62,7 @@ def within_block(
     By threads where all ``rows`` are so few that one of :func:`run` has them all.
     """
     alone = rows > _FEW or work < _THREADED
-    threads = 1 if alone else os.cpu_count() or 1  # counting takes longer than a small block
+    threads = 1 if alone else _processors()
     if threads == 1:
         yield from map(function, items)
         return

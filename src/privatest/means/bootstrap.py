@@ -161,6 +161,8 @@ def replicate(
     # each block has a stream of its own: the draws do not depend on the number of threads
     jobs = zip(counts, rng.spawn(len(counts)), strict=True)
     parts = list(parallel(part, jobs, count * dimension**3))
+    if len(parts) == 1:
+        return parts[0]
     return Replicates(
         np.concatenate([part.deviations for part in parts]),
         np.concatenate([part.diagonals for part in parts]),
@@ -203,8 +205,11 @@ def redraw(
 ) -> tuple[Floats, Floats]:
     """Run the release on simulated samples: deviations of their means, and their covariances."""
     plan = sample.plan
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    if plan.dimension == 1:  # as NumPy would find, at a tenth of the time
+        root = np.sqrt(np.maximum(covariance, 0.0))
+    else:
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
     shift = rng.standard_normal((count, plan.dimension)) @ root.T / math.sqrt(plan.n)
     scatter = scatter_draws(root, plan.n, count, rng) / plan.n
     noise = _mean_noise(plan, count, rng)
@@ -248,8 +253,9 @@ def _noisy_covariance(
             else entry_noise(plan.dimension, plan.entries, len(second), rng)
         )
         return centred(second + noise, mean, plan.variance)
-    values, axes = ed_replicates(second / sample.unit, plan.ed, rng)
-    return less_a_square(sample.unit * values + plan.variance, axes, mean)
+    unit = sample.unit
+    values, axes = ed_replicates(second / unit, plan.ed, rng)
+    return less_a_square(unit * values + plan.variance, axes, mean)
 
 
 def scenarios(contrast: Contrast, *, rare: bool = True) -> list[Scenario]:

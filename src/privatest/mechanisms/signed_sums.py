@@ -91,7 +91,9 @@ def signed_sums_deviation(dimension: int) -> float:
 
 def signed_sums_draws(count: int, dimension: int, scale: float, rng: np.random.Generator) -> Floats:
     """Draw such noise in floating point: for a bootstrap, not for privacy."""
-    places = rng.permuted(np.tile(np.arange(2 * dimension), (count, 1)), axis=1)
+    places = np.empty((count, 2 * dimension), dtype=np.intp)
+    places[:] = np.arange(2 * dimension)
+    rng.permuted(places, axis=1, out=places)
     positive = np.any(
         places[:, :dimension, None] == np.arange(dimension), axis=1
     )  # a random half of 2d places

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+_Positions = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
+_FEW_COLUMNS = 32  # of a matrix whose positions are kept: 13 KB
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -186,11 +188,22 @@ def smat(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return matrix
 
 
-def _positions(
-    dimension: int,
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+def _positions(dimension: int) -> _Positions:
+    return _few_positions(dimension) if dimension <= _FEW_COLUMNS else _all_positions(dimension)
+
+
+def _all_positions(dimension: int) -> _Positions:
     rows, columns = np.triu_indices(dimension)
     return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
+
+
+@cache
+def _few_positions(dimension: int) -> _Positions:
+    """Keep them: finding them takes longer than stacking a small matrix."""
+    found = _all_positions(dimension)
+    for each in found:
+        each.flags.writeable = False
+    return found
 
 
 def scatter_draws(

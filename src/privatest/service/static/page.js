@@ -45,15 +45,17 @@
   field.addEventListener("input", tell);
   tell();
 
-  // The test that suits: asked for again when a choice changes.
-  let waiting;
+  // The test that suits: asked for again when a choice changes. A late answer to an older choice is left out.
+  let waiting, asked = 0;
   const advise = () => {
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
       const sent = new URLSearchParams(new FormData(form));
       sent.delete("csrf");
+      const mine = ++asked;
       const answer = await fetch(form.dataset.advice + "?" + sent, { redirect: "error" }).catch(() => null);
-      if (answer && answer.ok) one("advice").innerHTML = await answer.text();
+      const text = answer && answer.ok ? await answer.text() : null;
+      if (text !== null && mine === asked) one("advice").innerHTML = text;
     }, 250);
   };
   form.addEventListener("change", advise);
