@@ -1,9 +1,9 @@
 """TCS-ME on Kim and Schrab's own data sets, with the one draw of noise that all their runs share.
 
-Their program seeds the split of the rows, the start of the ascent and the noise by constants, so
-that 200 runs have one draw of each. Only the median distance, of a thousand rows of some more, is
-drawn afresh there and here. Run: python -m benchmarks.power.authors_tcs. Goes on with the points
-that are not in results/power-authors-tcs.json yet.
+Their published program seeds the split of the rows, the start of the ascent and the noise by
+constants, so that 200 runs have one draw of each. Only the thousand rows of which it takes a median
+distance are others here. Run: python -m benchmarks.power.authors_tcs. Goes on with the points that
+are not in results/power-authors-tcs.json yet.
 """
 
 from __future__ import annotations

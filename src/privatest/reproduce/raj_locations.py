@@ -2,7 +2,7 @@
 
 A REFERENCE FOR COMPARISON, NOT FOR USE. Locations and width are those that part most of what a
 fifth of the rows shows, and are used in the clear: no guarantee covers that fifth. Constants are
-those of the program that Kim and Schrab ran, and so are its two oddities: widths are looked for
+those of the program that Kim and Schrab publish, and so are its two oddities: widths are sought
 around the square of the median squared distance, and the test takes half the variance that the
 ascent ends with. Steps have lengths in units of the data, so that its scale matters.
 """

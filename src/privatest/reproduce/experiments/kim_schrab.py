@@ -229,7 +229,7 @@ def experiments() -> tuple[Experiment, ...]:
             ],
             "Permutation tests have their level everywhere, by proof and by the paper's runs; "
             "those here are too few to add to it. TCS-ME has it not in many columns in the paper, "
-            "up to .67; with fresh noise, and locations from a few draws, it rejects .10 there.",
+            "up to .67, which [its published program does not show](#tcs-me).",
             measure="level",
         ),
         _figure(
