@@ -58,6 +58,8 @@ def test_bad_options_are_refused_before_the_file_is_looked_for(cli, no_noise, ar
         (["gone"], "gone"),
         (["two-sample"], "DATA"),
         (["two-sample", "a.csv"], "--epsilon"),
+        (["two-sample", "a.csv"], "the smaller, the more private and the noisier"),
+        (["two-sample", "a.csv"], "`privatest two-sample --help` has them all"),
         (["two-sample", "a.csv", "--epsilon", "1"], "--group COLUMN"),
         (["two-sample", "a.csv", "--epsilon", "1", "--group", "plan"], "Pass --groups"),
         (["two-sample", "a.csv", "b.csv", "--epsilon", "1", "--group", "plan"], "here are two"),
@@ -142,6 +144,29 @@ def test_names_in_a_file_cannot_act_on_the_terminal(cli, no_noise):
     refused(run, "it has: visits, plan\\x1b[2J.")
     assert "\x1b" not in run.err
     assert "\x1b" not in cli("schema", "a.csv").out
+
+
+def test_a_name_with_a_comma_is_told_from_two_names(cli, no_noise):
+    data = write("a.csv", table().rename_columns([*table().column_names[:-1], "total, all"]))
+    refused(
+        cli(
+            "two-sample",
+            data,
+            *GROUP,
+            "--columns",
+            "gone",
+            "--bounds",
+            "gone=0:1",
+            "--epsilon",
+            "1",
+        ),
+        '"total, all"',
+    )
+
+
+def test_semicolons_and_decimal_commas(cli, no_noise):
+    Path("a.csv").write_text('name;size, cm\n"x";1,5\n"y";2\n')
+    refused(cli("schema", "a.csv"), "by commas", "not by semicolons")
 
 
 def test_names_with_commas_and_spaces(cli):

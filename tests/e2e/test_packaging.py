@@ -83,20 +83,16 @@ def test_all_modules_import_on_a_system_that_is_not_posix():
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_tab_completes_commands_and_options(tmp_path):
+def test_tab_completes_commands_options_and_names(tmp_path):
     command = Path(sys.executable).with_name("privatest")
-    asked = [
-        f'"{command}" --install-completion',
-        ". .bash_completions/privatest.sh",
-        f'COMP_WORDS=(privatest two-s); COMP_CWORD=1; _privatest_completion "{command}"',
-        'echo "${COMPREPLY[@]}"',
-        f'COMP_WORDS=(privatest mean --col); COMP_CWORD=2; _privatest_completion "{command}"',
-        'echo "${COMPREPLY[@]}"',
-    ]
+    asked = [f'"{command}" --install-completion', ". .bash_completions/privatest.sh"]
+    for line in ("two-s", "mean --col", "paired a.csv --method wil", "reproduce show raj-4"):
+        words = f"COMP_WORDS=(privatest {line}); COMP_CWORD={len(line.split())}"
+        asked += [f'{words}; _privatest_completion "{command}"', 'echo "${COMPREPLY[@]}"']
     # with the privatest under test, also where another one is installed
     source = str(ROOT / "src")
     printed = run(
         "bash", "-c", "\n".join(asked), folder=tmp_path, HOME=str(tmp_path), PYTHONPATH=source
     )
     assert "completion installed in" in printed
-    assert printed.splitlines()[-2:] == ["two-sample", "--columns"]
+    assert printed.splitlines()[-4:] == ["two-sample", "--columns", "wilcoxon", "raj-4"]

@@ -404,7 +404,8 @@ def test_what_is_no_number_is_refused(written, write):
     assert table["a"].to_pylist() == [written.strip('"'), "2"]
     message = refused(Schema.from_bounds({"a": (0, 99)}).encode, table)
     assert message == (
-        "column 'a' must hold numbers, such as -1234.5; it holds text or another type."
+        "column 'a' must hold numbers, such as -1234.5 (with a point); it holds text or another "
+        "type."
     )
 
 

@@ -447,7 +447,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         SyntheticData.load(tmp_path / "nothing.parquet")
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="damaged or not a Parquet file"):
+    with pytest.raises(DataError, match="damaged, or not a Parquet file as `release`"):
         SyntheticData.load(path)
 
 

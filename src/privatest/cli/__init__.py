@@ -143,10 +143,20 @@ def _run(arguments: list[str] | None) -> int:
         if isinstance(error, _UsageError):
             message = error.format_message()  # type: ignore[attr-defined]
             if message:  # none where a group of commands stands alone: its help was printed
-                print_error(message)
+                print_error(message.replace("Value error, ", ""), *_what_is_missing(error))
             return 2
         return _report_fault(error)
     return code if isinstance(code, int) else 0
+
+
+def _what_is_missing(error: Exception) -> list[str]:
+    """Return what the option or argument is for that was not given, and where all of them are."""
+    missing, context = getattr(error, "param", None), getattr(error, "ctx", None)
+    if missing is None or context is None or "Missing" not in type(error).__name__:
+        return []
+    meant = (getattr(missing, "help", None) or "").split("\n")[0].strip()
+    path = f"`{context.command_path} --help` has them all."
+    return [f"{meant} {path}"] if meant else [path]
 
 
 def _notes(error: Exception) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from privatest.cli.completing import completing
 from privatest.cli.places import DataFile as DataFile  # noqa: PLC0414 - for all commands
 from privatest.cli.places import OtherFile as OtherFile  # noqa: PLC0414
 from privatest.core.adjusting import Adjustment
@@ -345,6 +346,7 @@ def method_option(question: str, lead: str, *, panel: str = _TEST) -> Any:
         help=f"{lead}: {', '.join(listed)}.",
         rich_help_panel=panel,
         show_default=usual(question),
+        autocompletion=completing(lambda: METHODS[question]),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from privatest.cli import options
 from privatest.cli import plan_options as given
+from privatest.cli.completing import completing
 from privatest.cli.files import check_picture, save_picture
 from privatest.cli.output import Page, print_json, print_note, progress
 from privatest.core.errors import ParameterError
@@ -26,7 +28,21 @@ app = typer.Typer(
     help="Run the experiments of five papers again, beside ours. Noise and data are made up.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="An experiment; see the list.")]
+
+def _names() -> Iterable[str]:
+    from privatest.reproduce.entries import all_experiments  # noqa: PLC0415
+
+    return all_experiments()
+
+
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="An experiment; see the list.",
+        autocompletion=completing(_names),
+    ),
+]
 Picture = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: .png, .svg or .pdf.")
 ]

@@ -46,8 +46,8 @@ def printable(text: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names for a message, in one printable line."""
-    return ", ".join(map(printable, names))
+    """Return names for a message, in one printable line; one with a comma as --columns takes it."""
+    return ", ".join(f'"{name}"' if "," in name else name for name in map(printable, names))
 
 
 def _shown(value: object) -> str:

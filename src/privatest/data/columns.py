@@ -109,7 +109,8 @@ def _number_blocks(values: Any, label: str) -> Iterator[NDArray[np.float64]]:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if str(kind) not in {"bool", "null"} and not is_number(kind):
         raise DataError(
-            f"{label} must hold numbers, such as -1234.5; it holds text or another type."
+            f"{label} must hold numbers, such as -1234.5 (with a point); it holds text or another "
+            "type."
         )
     for block in _blocks(values):
         numbers = block.dictionary_decode() if pa.types.is_dictionary(block.type) else block

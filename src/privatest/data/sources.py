@@ -33,7 +33,10 @@ __all__ = [
 
 _DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 _SUFFIXES = (*_DELIMITERS, ".parquet")
-CSV_FAULT = "cannot be read as CSV; has every row the same number of fields, in UTF-8?"
+CSV_FAULT = (
+    "cannot be read as CSV; has every row the same number of fields, separated by commas (by tabs "
+    "in .tsv) and not by semicolons, in UTF-8?"
+)
 QUOTE_FAULT = (
     'cannot be read as CSV: a quote (") that opens a field must be closed at its end, and be '
     "doubled within it; no field may be longer than 131,072 characters."

@@ -131,7 +131,9 @@ def _read(source: str | os.PathLike[str] | io.BytesIO, name: str) -> SyntheticDa
     except KeyError:
         raise DataError(f"{name} is not a release: its public facts are missing.") from None
     except Exception:  # Arrow fails on a damaged file in many ways
-        raise DataError(f"{name} cannot be read: it is damaged or not a Parquet file.") from None
+        raise DataError(
+            f"{name} cannot be read: it is damaged, or not a Parquet file as `release` writes it."
+        ) from None
     if isinstance(facts, dict) and facts.get("version", 0) > _VERSION:
         raise DataError(f"{name} was written by a newer version of privatest.")
     digest_of = _digest if facts.get("version", 0) > 1 else _first_digest

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.validation import listed
 from privatest.data.categories import spelling
 
 __all__ = [
@@ -146,7 +147,7 @@ def column_values(name: object, columns: Columns) -> NDArray[Any]:
     """Return a column, or raise an error that lists them."""
     if not isinstance(name, str) or name not in columns:
         raise ParameterError(
-            f"there is no column {str(name)[:60]!r}; the columns are: {', '.join(columns)}."
+            f"there is no column {str(name)[:60]!r}; the columns are: {listed(columns)}."
         )
     return columns[name]
 
