@@ -280,8 +280,8 @@ def experiments() -> tuple[Experiment, ...]:
             5,
             "level of ME on two equal Gaussian laws",
             "By asymptotic laws all of the paper's tests reject far too often. By laws that know "
-            "of the noise TCS keeps its level; TCMC and NTE reject up to .055 and .045 where .01 is "
-            "meant: their laws take the noisy covariance for the true one. Ours keep it.",
+            "of the noise TCS keeps its level; TCMC and NTE reject up to .055 and .045 where .01 "
+            "is meant: their laws take the noisy covariance for the true one. Ours keep it.",
             _curves(("SG",)),
             measure="level",
             columns=2,
@@ -290,8 +290,8 @@ def experiments() -> tuple[Experiment, ...]:
             6,
             "level of SCF on two equal Gaussian laws",
             "As in figure 5, for smoothed characteristic functions: chi-square quantiles reject "
-            "most where there is most noise, TCMC and NTE nearly always at epsilon = .1. By laws that "
-            "know of the noise these two reject too often with 1,000 rows only.",
+            "most where there is most noise, TCMC and NTE nearly always at epsilon = .1. By laws "
+            "that know of the noise these two reject too often with 1,000 rows only.",
             _curves(("SG",), features="SCF"),
             measure="level",
             columns=2,
