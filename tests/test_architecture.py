@@ -510,7 +510,7 @@ def test_tests_named_in_the_documentation_exist():
     named = {
         path
         for page in DOCS.rglob("*.md")
-        for path in re.findall(r"tests/[\w/]+(?:\.py)?", page.read_text(encoding="utf-8"))
+        for path in re.findall(r"tests/[\w/]+(?:\.[a-z]+)?", page.read_text(encoding="utf-8"))
     }
     assert "tests/unit/test_accounting.py" in named
     assert {path for path in named if not (ROOT / path).exists()} == set()
