@@ -36,7 +36,7 @@ CASES: list[Case] = [
     (2, 1_000, (0.1, 1.0, 5.0)),
 ]
 LEVELS = (0.01, 0.05, 0.1)
-DRAWS = 199  # (1 + k)/200 hits each level exactly
+DRAWS = 999  # (1 + k)/1000 hits each level exactly
 
 Job = tuple[int, int, tuple[float, ...], int]
 
