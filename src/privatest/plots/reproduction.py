@@ -42,7 +42,8 @@ def plot_experiment(experiment: Experiment, rows: Rows) -> Figure:
     panels = experiment.panels
     columns = min(experiment.columns, len(panels))
     lines = math.ceil(len(panels) / columns)
-    drawn = new_figure(3.4 * columns, 2.7 * lines + 0.9)
+    # no wider than three panels: pages shrink what is wider, words and all
+    drawn = new_figure(min(3.4 * columns, 10.2), 2.7 * lines + 0.9)
     grid = drawn.subplots(lines, columns, squeeze=False, sharey=experiment.measure != "distance")
     for axes, panel in zip(grid.flat, panels, strict=False):
         _draw(axes, experiment, rows, panel)
