@@ -164,9 +164,10 @@ def _entry(
 
 
 _LEVEL_DIFFERS = (
-    "Ours redraws the noise of the covariance too when it is replicated, and is careful where "
-    "noise drowns the data: it rejects less than 5% there, never more. The asymptotic test of "
-    "the paper takes chi-square quantiles as if there were no noise, and rejects nearly always."
+    "Ours redraws the noise of the covariance too when it is replicated. Cells here have few runs "
+    "of it, of the same seeds; with more, [it has its level](../figures.md#means). The asymptotic "
+    "test of the paper takes chi-square quantiles as if there were no noise, and rejects nearly "
+    "always."
 )
 _POWER_DIFFERS = (
     "The two samples are of different people, so each may be given the whole epsilon, where the "
