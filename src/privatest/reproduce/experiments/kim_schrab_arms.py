@@ -219,7 +219,11 @@ def _tot(
 def _sarrm(
     x: Floats, y: Floats, study: Plain, settings: Sequence[Plain], seed: int
 ) -> list[float | None]:
-    """Run SARRM with 5 subsets or more: the authors' search starts there."""
+    """Run SARRM with 5 subsets or more: the authors' search starts there.
+
+    A subset of n rows of one column has 2n - 1 shifts (n - 1 for HSIC): where epsilon is small
+    and subsets are too, p-values are coarser than the level of a subset, and few reject.
+    """
     statistics: Any = hsic_statistics if "scale" in study else mmd_statistics
     count, rng = _permutations(study), np.random.default_rng([seed, 2])
 
