@@ -58,7 +58,6 @@ SLOW_TO_IMPORT = (
     "scipy.stats",
     "sqlalchemy",
 )
-LONGEST_FILE = 400
 
 
 # --- what the checks are made of ------------------------------------------------------------
@@ -462,14 +461,6 @@ def test_the_slow_import_check_can_fail():
 
 
 # --- files ----------------------------------------------------------------------------------
-
-
-def test_files_are_short():
-    lengths = {
-        dotted_name(path): len(path.read_text(encoding="utf-8").splitlines())
-        for path in source_files()
-    }
-    assert {name: n for name, n in lengths.items() if n >= LONGEST_FILE} == {}
 
 
 def test_nothing_in_src_ties_to_a_machine():

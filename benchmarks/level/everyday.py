@@ -25,8 +25,6 @@ def read(name: str) -> Row:
 
 def levels() -> Iterator[tuple[str, int, float]]:
     """Return test, runs and rejection rate of every cell."""
-    for row in read("level-groups").get("rows", []):
-        yield row["test"], row["runs"], row["rejected"]
     found = read("level-correlation")
     for row in found.get("level", []):
         yield row["test"], found["level_runs"], row["rejected"]
@@ -47,9 +45,6 @@ def levels() -> Iterator[tuple[str, int, float]]:
 
 def coverages() -> Iterator[tuple[str, int, float]]:
     """Return test, runs and coverage of every cell."""
-    for row in read("level-groups").get("rows", []):
-        if row["covered"] is not None:
-            yield row["test"], row["runs"], row["covered"]
     found = read("level-correlation")
     for row in found.get("coverage", []):
         yield row["test"], found["coverage_runs"], row["coverage"]
@@ -72,11 +67,6 @@ def coverages() -> Iterator[tuple[str, int, float]]:
 
 # how docs/figures.md calls them; others are called by their own name
 LABELS = {
-    "ttest_rel, less": "`ttest_rel`, one-sided",
-    "f_oneway, unequal": "`f_oneway`, unequal variances",
-    "tost_ind": "`tost_ind` (intervals of .90)",
-    "tost_rel": "`tost_rel` (intervals of .90)",
-    "ks_2samp, greater": "`ks_2samp`, one-sided",
     "pearson": "`pearsonr`",
     "pearson, greater": "`pearsonr`, one-sided",
     "kendall": "`kendalltau`",

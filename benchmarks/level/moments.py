@@ -100,8 +100,8 @@ def outcome(cell: Cell, seed: int) -> Any:
         if cell.dimension == 1:
             columns = [rows[:, 0] for rows in samples]
             if len(columns) == 2:
-                return library.ttest_ind(*columns, **common, **draws)
-            return library.ttest_1samp(*columns, cell.centre, **common, **draws)
+                return library.ttest_ind(*columns, **common)
+            return library.ttest_1samp(*columns, cell.centre, **common)
         if len(samples) == 2:
             return library.hotelling_test(*samples, **common, **draws)
         return library.hotelling_1samp(*samples, [cell.centre] * cell.dimension, **common, **draws)

@@ -41,11 +41,11 @@ CASES: dict[str, Case] = {
         lambda x, y: pt.hotelling_test(x, y, bounds=BOX, **QUICK, **DELTA),
     ),
     "private_mean": (1, range(10), lambda x: pt.private_mean(x, bounds=BOX, **OWN)),
-    "ttest_ind": (2, [0], lambda x, y: pt.ttest_ind(x, y, bounds=BOX, **QUICK)),
+    "ttest_ind": (2, [0], lambda x, y: pt.ttest_ind(x, y, bounds=BOX, **OWN)),
     "ttest_rel": (
         1,
         [0, 1],
-        lambda x: pt.ttest_rel(x.select(["c0"]), x.select(["c1"]), bounds=BOX, **QUICK),
+        lambda x: pt.ttest_rel(x.select(["c0"]), x.select(["c1"]), bounds=BOX, **OWN),
     ),
     "pearsonr": (
         1,

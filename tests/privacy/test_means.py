@@ -114,7 +114,7 @@ def test_whole_test(dimension):
 def three_groups(rows: Floats, **options: Any) -> Any:
     """The row that changes is in the first of three groups."""
     others = -np.ones(3), np.zeros(4)
-    return f_oneway(rows[:, 0], *others, **options)
+    return f_oneway(rows[:, 0], *others, n_bootstrap=19, rng=0, **options)
 
 
 def pairs(rows: Floats, **options: Any) -> Any:
@@ -128,7 +128,7 @@ def equivalence(rows: Floats, **options: Any) -> Any:
 @pytest.mark.parametrize("test", [three_groups, pairs, equivalence])
 def test_whole_tests_of_one_column(test):
     noise = SimulatedNoise(5)
-    options: dict[str, Any] = {"bounds": BOX, "epsilon": 1.0, "n_bootstrap": 19, "rng": 0}
+    options: dict[str, Any] = {"bounds": BOX, "epsilon": 1.0}
     scores = (lambda r: r.statistic, lambda r: np.ravel(r.estimates["lower"])[0])
 
     def run(rows: Floats) -> Any:

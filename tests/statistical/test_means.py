@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import binom
 
 from privatest.means import (
@@ -60,26 +61,15 @@ def test_level(law, budget, dimension, n, m):
     assert rejections <= most(runs)
 
 
-@pytest.mark.parametrize(
-    ("equal", "calibration", "holds"),
-    [(True, "bootstrap", True), (False, "bootstrap", True), (True, "asymptotic", False)],
-)
-def test_level_with_unequal_variances(equal, calibration, holds):
-    """The small sample varies more: the bootstrap knows each one's own variance."""
+@pytest.mark.parametrize(("equal", "holds"), [(True, False), (False, True)])
+def test_level_with_unequal_variances(equal, holds):
+    """The small sample varies more: Welch's form knows it, the pooled one does not, as in SciPy."""
     runs, rejections = 200, 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         x, y = rng.uniform(-1, 1, size=200), rng.uniform(-0.1, 0.1, size=2000)
         rejections += ttest_ind(
-            x,
-            y,
-            bounds=(-1, 1),
-            epsilon=20,
-            equal_var=equal,
-            calibration=calibration,
-            n_bootstrap=59,
-            rng=seed,
-            noise=SimulatedNoise(seed),
+            x, y, bounds=(-1, 1), epsilon=20, equal_var=equal, noise=SimulatedNoise(seed)
         ).reject
     assert (rejections <= most(runs)) == holds
 
@@ -96,8 +86,6 @@ def test_level_one_sided(alternative):
             bounds=(0, 1),
             epsilon=1,
             alternative=alternative,
-            n_bootstrap=59,
-            rng=seed,
             noise=SimulatedNoise(seed),
         ).reject
     assert rejections <= most(runs)
@@ -152,7 +140,7 @@ def rejections(test: Any, runs: int, **budget: float) -> int:
     """Count rejections of a true hypothesis; ``test(data, **options)`` returns a result."""
     count = 0
     for seed in range(runs):
-        options = {"bounds": (-1, 1), "n_bootstrap": 59, "rng": seed + 10**6, **budget}
+        options = {"bounds": (-1, 1), **budget}
         count += test(
             np.random.default_rng([seed, 8]), noise=SimulatedNoise(seed), **options
         ).reject
@@ -178,6 +166,7 @@ def test_level_of_several_columns_off_centre(two):
 
     def test(data, **options):
         x, y = data.normal(0.7, 0.1, size=(2, 3000, 2))
+        options |= {"n_bootstrap": 59, "rng": 1}
         return hotelling_test(x, y, **options) if two else hotelling_1samp(x, [0.7, 0.7], **options)
 
     assert rejections(test, 200, epsilon=20) <= most(200)
@@ -187,38 +176,74 @@ def test_several_columns_off_centre_have_power():
     """Five columns off their centre never rejected."""
 
     def test(data, **options):
+        options |= {"n_bootstrap": 59, "rng": 1}
         return hotelling_1samp(data.normal(0.7, 0.1, size=(3000, 5)), [0.69] * 5, **options)
 
     assert rejections(test, 20, epsilon=20) == 20
 
 
-@pytest.mark.parametrize("law", ["normal", "lognormal", "rare", "tiny"])
-def test_level_of_unequal_and_tiny_samples(law):
-    """.15, .20, .24 and .12 were rejected."""
-
-    def draw_law(rng, n):
-        if law == "lognormal":
-            return 0.9 - 0.05 * np.exp(rng.standard_normal(n)).clip(max=30)
-        if law == "rare":
-            return 0.9 - 1.8 * (rng.random(n) < 0.02)
-        return rng.normal(0, 0.3, size=n)
-
-    def test(data, **options):
-        n, m = (5, 5) if law == "tiny" else (10, 1000)
-        return ttest_ind(draw_law(data, n), draw_law(data, m), **options)
-
-    assert rejections(test, 300, epsilon=20) <= most(300)
+def draw_law(law: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    """Rows in [-1, 1]; the mean of rare rows, of which ``law`` says how many, is at theirs."""
+    if law.startswith("rare"):
+        return np.where(rng.random(n) < float(law[5:]) / n, 1.0, -1.0)
+    if law == "lognormal":
+        return 0.9 - 0.05 * np.exp(rng.standard_normal(n)).clip(max=30)
+    return rng.normal(0, 0.3, size=n)
 
 
-@pytest.mark.parametrize("n", [30, 100, 300])
-def test_level_where_a_sample_may_hold_no_rare_row(n):
-    """Two of a hundred are far away; a t-test without noise rejects .13 to .5 here."""
+def compared(ours: Any, scipys: Any, law: str, sizes: tuple[int, ...], runs: int, **options: Any):
+    """Count rejections of a true hypothesis by both tests on the same rows."""
+    found, own = 0, 0
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, *sizes])
+        rows = [draw_law(law, rng, n) for n in sizes]
+        found += ours(*rows, noise=SimulatedNoise(seed), bounds=(-1, 1), **options).pvalue <= ALPHA
+        own += scipys(*rows).pvalue <= ALPHA
+    return found, most(runs, max(ALPHA, own / runs))
 
-    def test(data, **options):
-        x = 0.9 - 1.8 * ((data.random(n) < 0.02) - 0.02)
-        return ttest_1samp(x, 0.9, **options)
 
-    assert rejections(test, 300, epsilon=20) <= most(300)
+@pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 5}, {"epsilon": 1, "delta": 1e-6}])
+@pytest.mark.parametrize("ones", [10, 20.5])
+def test_level_with_rare_rows_is_that_of_the_classical_test(ones, budget):
+    """A hard switch was too liberal beyond 18 rare rows, and too careful before it."""
+    mean = 2 * ones / 1000 - 1
+    found, allowed = compared(
+        lambda x, **o: ttest_1samp(x, mean, alternative="less", **o),
+        lambda x: stats.ttest_1samp(x, mean, alternative="less"),
+        f"rare {ones}",
+        (1000,),
+        400,
+        **budget,
+    )
+    assert found <= allowed
+
+
+@pytest.mark.parametrize(
+    ("law", "sizes"),
+    [("lognormal", (10, 1000)), ("rare 20", (30, 600)), ("normal", (5, 5)), ("normal", (10, 100))],
+)
+def test_level_of_unequal_and_tiny_samples(law, sizes):
+    found, allowed = compared(ttest_ind, stats.ttest_ind, law, sizes, 300, epsilon=20)
+    assert found <= allowed
+
+
+@pytest.mark.parametrize("epsilon", [1, 20])
+@pytest.mark.parametrize("ones", [0.6, 3, 20.5])
+def test_any_law_has_its_level_whatever_the_rows(ones, epsilon):
+    """A t-test without noise rejects up to .5 of these: most samples contain none of the ones."""
+    runs, rejections, mean = 300, 0, 2 * ones / 300 - 1
+    for seed in range(runs):
+        x = draw_law(f"rare {ones}", np.random.default_rng([seed, 4]), 300)
+        rejections += ttest_1samp(
+            x,
+            mean,
+            alternative="less",
+            bounds=(-1, 1),
+            epsilon=epsilon,
+            calibration="any",
+            noise=SimulatedNoise(seed),
+        ).reject
+    assert rejections <= most(runs)
 
 
 @pytest.mark.parametrize("epsilon", [5, 20])

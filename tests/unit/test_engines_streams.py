@@ -97,12 +97,10 @@ TESTS: dict[str, Any] = {
         d("u", "v"), [0.5, 0.6], bounds=BOX, noise=n, **DELTA, **QUICK
     ),
     "t": lambda d, n: pt.ttest_ind(
-        d("u"), d("u", start=HALF), bounds=BOX, noise=n, equal_var=False, **OWN, **QUICK
+        d("u"), d("u", start=HALF), bounds=BOX, noise=n, equal_var=False, **OWN
     ),
-    "paired t": lambda d, n: pt.ttest_rel(d("u"), d("w"), bounds=BOX, noise=n, **OWN, **QUICK),
-    "tost": lambda d, n: pt.tost_rel(
-        d("u"), d("v"), -0.1, 0.1, bounds=BOX, noise=n, **OWN, **QUICK
-    ),
+    "paired t": lambda d, n: pt.ttest_rel(d("u"), d("w"), bounds=BOX, noise=n, **OWN),
+    "tost": lambda d, n: pt.tost_rel(d("u"), d("v"), -0.1, 0.1, bounds=BOX, noise=n, **OWN),
     "anova": lambda d, n: pt.f_oneway(
         d("u"), d("u", start=HALF), d("u", start=9), bounds=BOX, noise=n, **OWN, **QUICK
     ),

@@ -44,7 +44,7 @@ def test_differences():
     assert len({line.get_color() for line in points}) == 2
     plain = hotelling_test(X, Y, bounds=(0, 10), **options)
     assert plot_differences(plain, axes=axes) is axes
-    one = ttest_ind(X[:, 0], Y[:, 1], bounds=(0, 10), **options)
+    one = ttest_ind(X[:, 0], Y[:, 1], bounds=(0, 10), epsilon=5, noise=SimulatedNoise(0))
     assert "p-value" in plot_differences(one).get_title()
     with pytest.raises(ParameterError, match="hotelling_test or ttest_ind"):
         plot_differences(hotelling_1samp(X, 3, bounds=(0, 10), **options))

@@ -326,6 +326,17 @@ def _limit(name: str, side: str, example: int) -> Any:
     return typer.Option(f"--{name}", metavar="NUMBER", help=words, rich_help_panel=_SOME)
 
 
+Calibration = Annotated[
+    Literal["classical", "any"] | None,
+    typer.Option(
+        "--calibration",
+        metavar="HOW",
+        help="For ttest, tost and anova: classical (SciPy's test plus the noise) or any (valid for "
+        "every law within the bounds; needs a larger effect).",
+        rich_help_panel=_SOME,
+        show_default="classical",
+    ),
+]
 Low = Annotated[float | None, _limit("low", "above", -1)]
 High = Annotated[float | None, _limit("high", "below", 1)]
 Json = Annotated[

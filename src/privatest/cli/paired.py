@@ -61,6 +61,7 @@ def paired(
     plot: options.Picture = None,
     report: options.Report = None,
     as_json: options.Json = False,
+    calibration: options.Calibration = None,
     low: options.Low = None,
     high: options.High = None,
 ) -> None:
@@ -83,7 +84,12 @@ def paired(
         Budget(epsilon, delta),
         options.read_alpha(alpha),
         parts={"before": before, "after": after},
-        options={"alternative": alternative, "low": low, "high": high},
+        options={
+            "alternative": alternative,
+            "calibration": calibration,
+            "low": low,
+            "high": high,
+        },
     )
     described = describe(schema, bounds or [], rows_per_person)
     purse = Purse(ledger, dataset, no_ledger)

@@ -60,6 +60,7 @@ def two_sample(
     success: options.Success = None,
     cells: options.Cells = None,
     grid: GridOption = None,
+    calibration: options.Calibration = None,
     low: options.Low = None,
     high: options.High = None,
 ) -> None:
@@ -110,6 +111,7 @@ def two_sample(
             "success": success,
             "cells": cells,
             "grid": read_grid(grid),
+            "calibration": calibration,
             "low": low,
             "high": high,
         },

@@ -23,10 +23,9 @@ from privatest.data.domain import Domain
 from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.stream import Joined
 from privatest.independence.residuals import Floats, Regressions, features, regress
-from privatest.means.bootstrap import Contrast, replicate, scenarios
-from privatest.means.inference import upper_point
+from privatest.means.bootstrap import Contrast, replicate, scenarios, upper_point
+from privatest.means.inference import check_replicates
 from privatest.means.release import cube_moments, plan_release, release_sample
-from privatest.means.samples import check_bootstrap
 
 __all__ = ["conditional_independence_test"]
 
@@ -117,7 +116,7 @@ def conditional_independence_test(
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     degree = integer_at_least("degree", degree, 1)
-    check_bootstrap("bootstrap", n_bootstrap, alpha)
+    check_replicates(n_bootstrap, alpha)
     if float(budget.epsilon) < 2e-6:
         reject("epsilon", "at least 0.000002: two releases share it", float(budget.epsilon))
     each = budget.divided(2)

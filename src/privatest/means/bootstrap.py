@@ -1,20 +1,22 @@
 """The law of Hotelling's statistic under the null hypothesis, from released values alone.
 
-A parametric bootstrap: samples like the released ones are drawn (only their sufficient statistics
-are), the whole private release is run on them, and the statistic is computed around the released
-means. It uses no data, so it costs nothing. Dunsche, Kutta and Dette (2022), algorithm 3, with
-the covariance mechanism rerun in each replicate.
+A parametric bootstrap: normal samples like the released ones are drawn (only their sufficient
+statistics are), the whole private release is run on them, and the statistic is computed around the
+released means. It uses no data, so it costs nothing. Dunsche, Kutta and Dette (2022), algorithm 3,
+with the covariance mechanism rerun in each replicate.
 
-A p-value must be valid for every population within the null hypothesis. But the variance is known
-only up to noise, and a small sample may contain none of the rows that make a law skewed. So the
-statistic is redrawn in several scenarios, and the largest p-value counts (as in Berger and Boos,
-1994). The statistic is studentized: where noise is small the scenarios agree and nothing is lost.
+The variance is known only up to noise. So the statistic is redrawn with larger variances too, and
+the largest p-value counts (as in Berger and Boos, 1994). The statistic is studentized: where noise
+is small these scenarios agree. Each replicate also has the statistic without noise, whose law is
+the classical one: the difference of the two counts is added to the classical p-value, so that as
+noise vanishes the p-value becomes exactly that of the classical test (:class:`NullDraws`).
 Proof: docs/proofs/means.md.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +25,14 @@ from numpy.typing import NDArray
 from privatest.means.release import Plan, Released, centred
 from privatest.mechanisms.covariance import ed_replicates, less_a_square
 from privatest.mechanisms.entries import entry_noise
-from privatest.mechanisms.moments import nearest_psd, svec_noise
+from privatest.mechanisms.moments import svec_noise
 from privatest.statistics.bins import parallel
 from privatest.statistics.moments import scatter_draws, spread_steps
 
 __all__ = [
     "Contrast",
-    "RareRows",
+    "NullDraws",
+    "Redrawn",
     "Replicates",
     "Scenario",
     "redraw",
@@ -37,12 +40,11 @@ __all__ = [
     "replicate_covariances",
     "scenarios",
     "statistic",
+    "upper_point",
 ]
 
 _STACK = 1 << 18  # matrix entries processed at a time
-_UNSEEN = (1.0, 2.0, 4.0)  # expected number of rows at a corner, if the sample contains none
-_SEEN = (4.0, 8.0, 16.0)  # the same if it does: they are then in the released covariance
-_HIDDEN = 0.3  # standard deviations of the statistic by which an ignored row may move it
+_FEWEST = 19  # draws from which a correlation is taken
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +77,25 @@ class Contrast:
         return means[0] if len(means) == 1 else means[0] - means[1]
 
     @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the pooled covariance."""
+        return sum(sample.plan.n - 1 for sample in self.samples)
+
+    @property
+    def has_classical_law(self) -> bool:
+        """Whether t² of normal rows without noise has Hotelling's law: one covariance, pooled."""
+        return self.equal and self.freedom >= len(self.value)
+
+    def classical_survival(self, values: Floats) -> Floats:
+        """Return P(t² >= value) without noise: (f - d + 1)/(f d) t² is F with d and f - d + 1."""
+        from scipy.special import fdtrc  # noqa: PLC0415
+
+        dimension = len(self.value)
+        rest = self.freedom - dimension + 1
+        survival: Floats = fdtrc(dimension, rest, values * rest / (self.freedom * dimension))
+        return survival
+
+    @property
     def extra(self) -> float:
         """Variance that noise adds to each entry, and the ridge; public."""
         noise = self.size * sum(sample.plan.variance for sample in self.samples)
@@ -105,39 +126,102 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RareRows:
-    """Rows at a corner of the cube, so rare that a sample may contain none of them.
-
-    Attributes
-    ----------
-    sample : int
-        Which of the samples has them.
-    corner : ndarray
-        Where they are.
-    rate : float
-        Their expected number in a sample.
-    """
-
-    sample: int
-    corner: Floats
-    rate: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Scenario:
     """A population that may have produced the release: covariances, one for each sample."""
 
     covariances: tuple[Floats, ...]
-    rare: RareRows | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Redrawn:
+    """Releases of simulated samples: deviations of means, and covariances, a stack of each.
+
+    ``white_mean`` and ``white_covariance`` are those of the same rows before noise and before
+    they got their covariance: of standard normal rows.
+    """
+
+    deviation: Floats
+    covariance: Floats
+    white_mean: Floats
+    white_covariance: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """Bootstrap draws: deviations of the contrast, and the diagonal of S and t² of each."""
+    """Bootstrap draws: deviations of the contrast, and the diagonal of S and t² of each.
+
+    ``classical`` is t² of the same samples without noise; None where that has no exact law.
+    """
 
     deviations: Floats
     diagonals: Floats
     statistics: Floats
+    classical: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NullDraws:
+    """Draws of a statistic under the null hypothesis, with the classical law as control variate.
+
+    The p-value of t is (1 + #{T* >= t})/(B + 1) + c (P(t) - #{T0* >= t}/(B + 1)), where T0* is the
+    statistic of the same simulated sample without noise, P the survival function of its classical
+    law, and c the correlation of the two statistics' roots: 1 where there is hardly any noise, and
+    taken as 0 below one half, where noise decides. It is evaluated at the draw next to t from
+    above, and made monotone; without a classical law it is the usual rank.
+
+    Attributes
+    ----------
+    values : ndarray
+        T*.
+    classical : ndarray or None
+        T0*.
+    law : callable or None
+        P, vectorised.
+    """
+
+    values: Floats
+    classical: Floats | None = None
+    law: Callable[[Floats], Floats] | None = None
+
+    def _levels(self) -> tuple[Floats, Floats]:
+        """Return the draws in ascending order, and the p-value of each."""
+        count, ordered = len(self.values), np.sort(self.values)
+        above = count - np.searchsorted(ordered, ordered, side="left")
+        levels = (1.0 + above) / (count + 1)
+        if self.classical is not None and self.law is not None:
+            without = np.sort(self.classical)
+            matched = count - np.searchsorted(without, ordered, side="left")
+            levels = levels + self._shared * (self.law(ordered) - matched / (count + 1))
+        # the largest from here on: a larger statistic never has a larger p-value
+        monotone = np.maximum.accumulate(levels[::-1])[::-1]
+        return ordered, np.clip(monotone, 1 / (count + 1), 1.0)
+
+    @property
+    def _shared(self) -> float:
+        """How much of the simulation error the draws without noise share."""
+        if self.classical is None or len(self.values) < _FEWEST:
+            return 0.0
+        found = np.corrcoef(np.sqrt(self.values), np.sqrt(self.classical))[0, 1]
+        return float(found) if found > 0.5 else 0.0
+
+    def pvalue(self, observed: float) -> float:
+        """Return the p-value of a statistic; never below 1/(B + 1)."""
+        ordered, levels = self._levels()
+        place = int(np.searchsorted(ordered, observed, side="left"))
+        return float(levels[place]) if place < len(levels) else 1 / (len(levels) + 1)
+
+    def critical(self, alpha: float) -> float:
+        """Return the critical value: exceeding it means a p-value of at most alpha."""
+        ordered, levels = self._levels()
+        place = int(np.sum(levels > alpha))
+        return float(ordered[place - 1]) if place else -math.inf
+
+
+def upper_point(values: Floats, alpha: float) -> float:
+    """Return the critical value of draws that have no classical law."""
+    # (1 + #{v >= t})/(count + 1) <= alpha if and only if t is above the k-th largest
+    k = math.floor(alpha * (len(values) + 1) + 1e-9)
+    return float(np.partition(values, len(values) - k)[len(values) - k])
 
 
 def statistic(deviations: Floats, scales: Floats, size: float) -> Floats:
@@ -163,10 +247,12 @@ def replicate(
     parts = list(parallel(part, jobs, count * dimension**3))
     if len(parts) == 1:
         return parts[0]
+    without = [part.classical for part in parts if part.classical is not None]
     return Replicates(
         np.concatenate([part.deviations for part in parts]),
         np.concatenate([part.diagonals for part in parts]),
         np.concatenate([part.statistics for part in parts]),
+        np.concatenate(without) if without else None,
     )
 
 
@@ -174,62 +260,51 @@ def replicate_covariances(sample: Released, count: int, rng: np.random.Generator
     """Draw private covariances of samples like the released one."""
     block = max(1, _STACK // sample.plan.dimension**2)
     parts = [
-        redraw(sample, sample.covariance, None, min(block, count - start), rng)
+        redraw(sample, sample.covariance, min(block, count - start), rng).covariance
         for start in range(0, count, block)
     ]
-    return np.concatenate([covariance for _, covariance in parts])
+    return np.concatenate(parts)
 
 
 def _replicate_block(
     contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
 ) -> Replicates:
-    rare = scenario.rare
     drawn = [
-        redraw(sample, covariance, rare if rare and rare.sample == index else None, count, rng)
-        for index, (sample, covariance) in enumerate(
-            zip(contrast.samples, scenario.covariances, strict=True)
-        )
+        redraw(sample, covariance, count, rng)
+        for sample, covariance in zip(contrast.samples, scenario.covariances, strict=True)
     ]
-    deviations = drawn[0][0] if len(drawn) == 1 else drawn[0][0] - drawn[1][0]
-    scales = contrast.scale([covariance for _, covariance in drawn])
+    deviations = _difference([each.deviation for each in drawn])
+    scales = contrast.scale([each.covariance for each in drawn])
     diagonals = np.diagonal(scales, axis1=1, axis2=2)
-    return Replicates(deviations, diagonals, statistic(deviations, scales, contrast.size))
+    values = statistic(deviations, scales, contrast.size)
+    if not contrast.has_classical_law:
+        return Replicates(deviations, diagonals, values)
+    # t² does not change when all rows are multiplied by a matrix
+    shift = _difference([each.white_mean for each in drawn])
+    pooled = contrast.pooled([each.white_covariance for each in drawn])
+    return Replicates(deviations, diagonals, values, statistic(shift, pooled, contrast.size))
 
 
-def redraw(
-    sample: Released,
-    covariance: Floats,
-    rare: RareRows | None,
-    count: int,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Run the release on simulated samples: deviations of their means, and their covariances."""
+def _difference(means: list[Floats]) -> Floats:
+    return means[0] if len(means) == 1 else means[0] - means[1]
+
+
+def redraw(sample: Released, covariance: Floats, count: int, rng: np.random.Generator) -> Redrawn:
+    """Run the release on simulated normal samples with this covariance."""
     plan = sample.plan
     if plan.dimension == 1:  # as NumPy would find, at a tenth of the time
         root = np.sqrt(np.maximum(covariance, 0.0))
     else:
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-    shift = rng.standard_normal((count, plan.dimension)) @ root.T / math.sqrt(plan.n)
-    scatter = scatter_draws(root, plan.n, count, rng) / plan.n
+    white_mean = rng.standard_normal((count, plan.dimension)) / math.sqrt(plan.n)
+    white = scatter_draws(np.eye(plan.dimension), plan.n, count, rng) / plan.n
     noise = _mean_noise(plan, count, rng)
-    if rare is not None:
-        shift, scatter = _with_rare(shift, scatter, sample, rare, rng)
+    shift = white_mean @ root.T
     offset = sample.mean + shift - sample.about
-    second = scatter + offset[:, :, None] * offset[:, None, :]
-    return shift + noise, _noisy_covariance(second, offset + noise, sample, rng)
-
-
-def _with_rare(
-    shift: Floats, scatter: Floats, sample: Released, rare: RareRows, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Put some rows at a corner, keeping the population mean."""
-    n = sample.plan.n
-    part = rng.binomial(n, min(rare.rate / n, 1.0), size=len(shift)) / n
-    away = rare.corner - sample.mean
-    shift = np.sqrt(1 - part)[:, None] * shift + np.outer(part - min(rare.rate / n, 1.0), away)
-    between = (part * (1 - part))[:, None, None] * np.outer(away, away)
-    return shift, (1 - part)[:, None, None] * scatter + between
+    second = root @ white @ root.T + offset[:, :, None] * offset[:, None, :]
+    noisy = _noisy_covariance(second, offset + noise, sample, rng)
+    return Redrawn(shift + noise, noisy, white_mean, plan.unbiased * white)
 
 
 def _mean_noise(plan: Plan, count: int, rng: np.random.Generator) -> Floats:
@@ -252,31 +327,24 @@ def _noisy_covariance(
             if plan.budget.delta > 0
             else entry_noise(plan.dimension, plan.entries, len(second), rng)
         )
-        return centred(second + noise, mean, plan.variance)
+        return plan.unbiased * centred(second + noise, mean, plan.variance)
     unit = sample.unit
     values, axes = ed_replicates(second / unit, plan.ed, rng)
-    return less_a_square(unit * values + plan.variance, axes, mean)
+    return plan.unbiased * less_a_square(unit * values + plan.variance, axes, mean)
 
 
-def scenarios(contrast: Contrast, *, rare: bool = True) -> list[Scenario]:
-    """Return the scenarios that matter at these sizes and this noise (post-processing).
+def scenarios(contrast: Contrast) -> list[Scenario]:
+    """Return covariances as released, and inflated by some deviations of noise and sampling.
 
-    ``rare`` is whether the population may have rows that the samples do not contain.
+    Only those that matter at these sizes and this noise; post-processing.
     """
-    return [*_spreads(contrast), *(_rare_rows(contrast) if rare else [])]
-
-
-def _spreads(contrast: Contrast) -> list[Scenario]:
-    """Covariances as released, and inflated by some standard deviations of noise and sampling."""
     smallest = float(np.linalg.eigvalsh(contrast.released_scale)[0])
-    found = []
-    for parts in [_pooled_parts(contrast)] * contrast.equal + [_own_parts(contrast)]:
-        largest = max(noise for _, noise, _ in parts)
-        for step in spread_steps(len(contrast.value), largest, smallest):
-            found.append(Scenario(tuple(_larger(step, *part) for part in parts)))
-        if len({sample.plan.n for sample in contrast.samples}) == 1:
-            break  # one sample, or equal sizes: only the pooled covariance matters
-    return found
+    parts = _pooled_parts(contrast) if contrast.equal else _own_parts(contrast)
+    largest = max(noise for _, noise, _ in parts)
+    return [
+        Scenario(tuple(_larger(step, *part) for part in parts))
+        for step in spread_steps(len(contrast.value), largest, smallest)
+    ]
 
 
 Part = tuple[Floats, float, int]  # covariance, standard deviation of its noise, degrees of freedom
@@ -296,26 +364,3 @@ def _pooled_parts(contrast: Contrast) -> list[Part]:
 def _larger(step: float, covariance: Floats, noise: float, freedom: int) -> Floats:
     grown = covariance + step * noise * np.eye(len(covariance))
     return grown * (1 + step * math.sqrt(2 / freedom))
-
-
-def _rare_rows(contrast: Contrast) -> list[Scenario]:
-    """Rows at opposite corners, along the axis to which the statistic is most sensitive."""
-    base = _spreads(contrast)[0].covariances
-    scale = contrast.released_scale
-    _, axes = np.linalg.eigh(scale)
-    corner = np.where(axes[:, 0] < 0, -1.0, 1.0)
-    smaller = min(range(len(contrast.samples)), key=lambda k: contrast.samples[k].plan.n)
-    n = contrast.samples[smaller].plan.n
-    # t² of d columns varies by sqrt(2d) anyway: a row has to move it more to matter
-    hidden = _HIDDEN * len(corner) ** 0.25
-    found = []
-    for side in (corner, -corner):
-        away = side - contrast.samples[smaller].mean
-        moved = math.sqrt(contrast.size * float(away @ np.linalg.solve(scale, away))) / n
-        if moved > hidden:
-            found += [Scenario(base, RareRows(smaller, side, rate)) for rate in _UNSEEN]
-            for rate in _SEEN:
-                theirs = rate / n * np.outer(away, away)
-                rest = tuple(nearest_psd(covariance - theirs) for covariance in base)
-                found.append(Scenario(rest, RareRows(smaller, side, rate)))
-    return found

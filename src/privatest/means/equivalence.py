@@ -15,11 +15,11 @@ from privatest.means.bootstrap import Contrast
 from privatest.means.inference import (
     Calibration,
     Finding,
-    checked_options,
+    checked_calibration,
     infer_one_column,
     outcome,
 )
-from privatest.means.intervals import MeanIntervals
+from privatest.means.intervals import TIntervals
 from privatest.means.samples import (
     check_one_column,
     compare_two,
@@ -44,8 +44,7 @@ def tost_ind(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     equal_var: bool = True,
-    calibration: Calibration = "bootstrap",
-    n_bootstrap: int = 999,
+    calibration: Calibration = "classical",
     adjacency: Adjacency = "one",
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -61,7 +60,7 @@ def tost_ind(
         The two samples.
     low, high : float
         Differences that would matter, in the units of the data; public.
-    bounds, epsilon, delta, equal_var, calibration, n_bootstrap, adjacency, rng, noise
+    bounds, epsilon, delta, equal_var, calibration, adjacency, rng, noise
         As in :func:`privatest.ttest_ind`.
     alpha : float
         Level of the decision, below 0.5; the interval has level 1 - 2 alpha, as is usual, and
@@ -89,11 +88,11 @@ def tost_ind(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.uniform(0, 8, size=20_000), rng.uniform(0, 8, size=20_000)
-    >>> tost_ind(x, y, -0.5, 0.5, bounds=(0, 10), epsilon=1, rng=0).reject
+    >>> tost_ind(x, y, -0.5, 0.5, bounds=(0, 10), epsilon=1).reject
     True
     """
     budget = Budget(epsilon, delta)
-    options = _options(alpha, calibration, n_bootstrap, rng)
+    options = _options(alpha, calibration, rng)
     ends = _limits(low, high)
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
@@ -121,8 +120,7 @@ def tost_rel(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    calibration: Calibration = "bootstrap",
-    n_bootstrap: int = 999,
+    calibration: Calibration = "classical",
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -134,7 +132,7 @@ def tost_rel(
         As in :func:`privatest.ttest_rel`: the differences are x - y.
     low, high, alpha
         As in :func:`privatest.tost_ind`.
-    epsilon, delta, calibration, n_bootstrap, rng, noise
+    epsilon, delta, calibration, rng, noise
         As in :func:`privatest.ttest_ind`.
 
     Returns
@@ -156,11 +154,11 @@ def tost_rel(
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(2, 8, size=20_000)
     >>> y = x + rng.uniform(-1, 1, size=20_000)
-    >>> tost_rel(x, y, -0.5, 0.5, bounds=(0, 10), epsilon=1, rng=0).reject
+    >>> tost_rel(x, y, -0.5, 0.5, bounds=(0, 10), epsilon=1).reject
     True
     """
     budget = Budget(epsilon, delta)
-    options = _options(alpha, calibration, n_bootstrap, rng)
+    options = _options(alpha, calibration, rng)
     ends = _limits(low, high)
     source = noise_source(noise)
     sample = difference_sample(x, y, bounds)
@@ -178,9 +176,9 @@ def tost_rel(
     )
 
 
-def _options(alpha: float, calibration: Calibration, n_bootstrap: int, rng: Rng) -> dict[str, Any]:
+def _options(alpha: float, calibration: Calibration, rng: Rng) -> dict[str, Any]:
     number("alpha", alpha, above=0, below=0.5)  # the interval has level 1 - 2 alpha
-    return checked_options(alpha, calibration, n_bootstrap, rng)
+    return checked_calibration(alpha, calibration, rng)
 
 
 def _limits(low: float, high: float) -> tuple[float, float]:
@@ -206,9 +204,9 @@ def _outcome(
     worse = max(above, below, key=lambda each: each.pvalue)
     found = Finding(worse.statistic, worse.pvalue, worse.radius, above.lower, below.upper)
     released = one_column_estimates(contrast, sample, found)
-    rest = {name: value for name, value in options.items() if name != "alpha"}
-    rest |= {"alternative": "two-sided", "equal_tails": True}
-    intervals = MeanIntervals(contrast, sample.box, **rest)
+    intervals = TIntervals(
+        contrast, sample.box, options["calibration"], "two-sided", equal_tails=True
+    )
     facts["null_hypothesis"] = (
         f"the difference of means is at most {ends[0]:g} or at least {ends[1]:g}"
     )

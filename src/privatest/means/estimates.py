@@ -20,8 +20,8 @@ from privatest.core.results import Released, html_table, privacy_sentence
 from privatest.core.validation import Rng, printable, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Box
-from privatest.means.bootstrap import Contrast, replicate_covariances
-from privatest.means.inference import checked_options, estimates, infer, upper_point
+from privatest.means.bootstrap import Contrast, replicate_covariances, upper_point
+from privatest.means.inference import checked_bootstrap, estimates, infer
 from privatest.means.intervals import MeanIntervals
 from privatest.means.samples import (
     covariance_in_units,
@@ -348,7 +348,7 @@ def _release(
     mean_share: float | None = None,
 ) -> tuple[Contrast, Box, dict[str, Any], dict[str, Any]]:
     """Check the arguments and release; return the contrast, its box, the facts, the options."""
-    options = checked_options(alpha, "bootstrap", n_bootstrap, rng)
+    options = checked_bootstrap(alpha, n_bootstrap, rng)
     source = noise_source(noise)
     sample = numeric_sample(x, bounds)
     share = {} if mean_share is None else {"mean_share": mean_share}

@@ -19,9 +19,8 @@ from privatest.data.categories import Category
 from privatest.data.samples import Sample
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import (
-    Calibration,
     Finding,
-    checked_options,
+    checked_bootstrap,
     estimates,
     infer,
     outcome,
@@ -51,7 +50,6 @@ def hotelling_test(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     equal_covariance: bool = True,
-    calibration: Calibration = "bootstrap",
     n_bootstrap: int = 999,
     adjacency: Adjacency | None = None,
     rng: Rng = None,
@@ -74,13 +72,8 @@ def hotelling_test(
         Level of the decision; the confidence region has level 1 - alpha.
     equal_covariance : bool
         Whether to assume that both samples have the same covariance, and pool it.
-    calibration : {"bootstrap", "normal", "asymptotic"}
-        How the p-value is computed. "bootstrap" makes no assumption on the law of the rows, so
-        with a large epsilon a small sample needs a clear effect: it may lack rare rows. "normal"
-        is the same for roughly normal rows; without noise it is the classical test. "asymptotic"
-        is the chi-square law, for comparison: its level is off where noise is large.
     n_bootstrap : int
-        Number of bootstrap replicates, at least 1/alpha - 1.
+        Number of bootstrap replicates, at least 1/alpha - 1; one column needs none.
     adjacency : {"one", "both"}, optional
         What is hidden: one record within its group, or one in each group; each sample then gets
         half of the budget. Group sizes are public. By default "one"; for a frame it must be
@@ -128,7 +121,7 @@ def hotelling_test(
     (True, (3,))
     """
     budget = Budget(epsilon, delta)
-    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    options = checked_bootstrap(alpha, n_bootstrap, rng)
     data, bounds, adjacency = read_samples(
         (x, y),
         bounds,
@@ -163,7 +156,6 @@ def hotelling_1samp(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    calibration: Calibration = "bootstrap",
     n_bootstrap: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -176,7 +168,7 @@ def hotelling_1samp(
         The sample.
     mean : float or sequence of float
         The hypothesised means, which are public: one for all columns or one for each.
-    bounds, epsilon, delta, alpha, calibration, n_bootstrap, rng, noise
+    bounds, epsilon, delta, alpha, n_bootstrap, rng, noise
         As in :func:`hotelling_test`.
 
     Returns
@@ -200,7 +192,7 @@ def hotelling_1samp(
     True
     """
     budget = Budget(epsilon, delta)
-    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    options = checked_bootstrap(alpha, n_bootstrap, rng)
     source = noise_source(noise)
     sample = numeric_sample(x, bounds)
     box = sample.box

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -13,26 +14,47 @@ from numpy.typing import NDArray
 
 from privatest.core.intervals import Interval
 from privatest.core.results import Outcome
-from privatest.core.validation import Rng, number, public_generator
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    number,
+    one_of,
+    public_generator,
+    reject,
+)
 from privatest.data.domain import Box
 from privatest.data.samples import Sample
 from privatest.laws.law import Alternative
-from privatest.means.bootstrap import Contrast, Replicates, replicate, scenarios, statistic
-from privatest.means.samples import check_bootstrap, covariance_in_units, in_units, shown_columns
+from privatest.means.any_law import contrast_pvalue, contrast_reach
+from privatest.means.bootstrap import (
+    Contrast,
+    NullDraws,
+    replicate,
+    scenarios,
+    statistic,
+    upper_point,
+)
+from privatest.means.samples import covariance_in_units, in_units, shown_columns
+from privatest.means.student import t_pvalue, t_reach
 
 __all__ = [
+    "CALIBRATIONS",
     "Calibration",
     "Finding",
-    "checked_options",
+    "calibrated",
+    "check_replicates",
+    "checked_bootstrap",
+    "checked_calibration",
     "estimates",
     "infer",
     "infer_one_column",
     "outcome",
-    "upper_point",
 ]
 
 Floats = NDArray[np.float64]
-Calibration = Literal["bootstrap", "normal", "asymptotic"]
+Calibration = Literal["classical", "any"]
+CALIBRATIONS = ("classical", "any")
+_FORMER = ("bootstrap", "normal", "asymptotic")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,13 +79,7 @@ class Finding:
 
 
 def infer(
-    contrast: Contrast,
-    hypothesis: Floats,
-    *,
-    alpha: float,
-    calibration: Calibration,
-    n_bootstrap: int,
-    seed: int,
+    contrast: Contrast, hypothesis: Floats, *, alpha: float, n_bootstrap: int, seed: int
 ) -> Finding:
     """Test whether the contrast equals ``hypothesis``, and find its confidence region.
 
@@ -73,53 +89,30 @@ def infer(
 
     **Privacy** Post-processing.
     """
+    if len(hypothesis) == 1:  # without draws
+        found = infer_one_column(contrast, float(hypothesis[0]), alpha=alpha)
+        return replace(found, statistic=found.statistic**2)
     scale, size = contrast.released_scale, contrast.size
     observed = float(statistic(contrast.value - hypothesis, scale, size))
     errors = np.sqrt(np.diagonal(scale) / size)
-    if calibration == "asymptotic":
-        from scipy.special import chdtrc, chdtri, ndtri  # noqa: PLC0415
-
-        dimension = len(errors)
-        reach = -float(ndtri(alpha / (2 * dimension))) * errors  # Bonferroni
-        p, radius = float(chdtrc(dimension, observed)), float(chdtri(dimension, alpha))
-        return Finding(observed, p, radius, *_within_bounds(contrast, reach))
     p, radius, point = 0.0, 0.0, 0.0
-    for draws in _all_replicates(contrast, calibration, n_bootstrap, seed):
+    for scenario in scenarios(contrast):
+        # the same random numbers in each scenario, so that their maximum is less noisy
+        draws = replicate(contrast, scenario, n_bootstrap, public_generator(seed))
+        null = NullDraws(draws.statistics, draws.classical, contrast.classical_survival)
         largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
-        p = max(p, _rank(draws.statistics, observed))
-        radius = max(radius, upper_point(draws.statistics, alpha))
+        p, radius = max(p, null.pvalue(observed)), max(radius, null.critical(alpha))
         point = max(point, upper_point(largest, alpha))
-    return Finding(observed, p, radius, *_within_bounds(contrast, point * errors))
-
-
-def _all_replicates(
-    contrast: Contrast, calibration: Calibration, n_bootstrap: int, seed: int
-) -> Iterator[Replicates]:
-    """Use the same random numbers in each scenario, so that their maximum is less noisy."""
-    for scenario in scenarios(contrast, rare=calibration == "bootstrap"):
-        yield replicate(contrast, scenario, n_bootstrap, public_generator(seed))
-
-
-def _rank(values: Floats, observed: float) -> float:
-    return float((1 + np.sum(values >= observed)) / (len(values) + 1))
-
-
-def upper_point(values: Floats, alpha: float) -> float:
-    """Return the critical value: exceeding it means a rank p-value of at most alpha."""
-    # (1 + #{v >= t})/(count + 1) <= alpha if and only if t is above the k-th largest
-    k = math.floor(alpha * (len(values) + 1) + 1e-9)
-    return float(np.partition(values, len(values) - k)[len(values) - k])
+    return Finding(observed, p, radius, *_within_bounds(contrast, point * errors, point * errors))
 
 
 def infer_one_column(
     contrast: Contrast,
     hypothesis: float,
     *,
-    alternative: Alternative,
     alpha: float,
-    calibration: Calibration,
-    n_bootstrap: int,
-    seed: int,
+    alternative: Alternative = "two-sided",
+    calibration: Calibration = "classical",
 ) -> Finding:
     """Like :func:`infer` for one column, with a signed t and one-sided alternatives.
 
@@ -130,43 +123,30 @@ def infer_one_column(
     **Privacy** Post-processing.
     """
     error = math.sqrt(contrast.released_scale[0, 0] / contrast.size)
-    observed = float((contrast.value[0] - hypothesis) / error)
-    turned = float(_turn(np.array(observed), alternative))
-    if calibration == "asymptotic":
-        from scipy.special import ndtr, ndtri  # noqa: PLC0415
-
-        sides = 2 if alternative == "two-sided" else 1
-        p, point = min(1.0, sides * float(ndtr(-turned))), -float(ndtri(alpha / sides))
+    deviation = float(contrast.value[0] - hypothesis)
+    if calibration == "any":
+        p = contrast_pvalue(contrast, deviation, alternative, alpha)
+        reach = contrast_reach(contrast, alternative, alpha)
+        radius = (max(each for each in reach if each < math.inf) / error) ** 2
     else:
-        p, point = 0.0, -math.inf
-        for draws in _all_replicates(contrast, calibration, n_bootstrap, seed):
-            t = draws.deviations[:, 0] / np.sqrt(draws.diagonals[:, 0] / contrast.size)
-            t = _turn(t, alternative)
-            p = max(p, _rank(t, turned))
-            point = max(point, upper_point(t, alpha))
-    # a one-sided interval is open on the other side, so it ends at the public bounds there
-    open_ended = np.array([math.inf])
-    lower, _ = _within_bounds(contrast, open_ended if alternative == "less" else point * error)
-    _, upper = _within_bounds(contrast, open_ended if alternative == "greater" else point * error)
-    return Finding(observed, p, point**2, lower, upper)
+        p = t_pvalue(contrast, deviation, alternative)
+        far = t_reach(contrast, alternative, alpha)
+        # a one-sided interval is open on the other side, so it ends at the public bounds there
+        lower = math.inf if alternative == "less" else far
+        upper = math.inf if alternative == "greater" else far
+        reach, radius = (lower, upper), (far / error) ** 2
+    below, above = (np.array([each]) for each in reach)
+    return Finding(deviation / error, p, radius, *_within_bounds(contrast, below, above))
 
 
-def _within_bounds(contrast: Contrast, reach: Floats | float) -> tuple[Floats, Floats]:
+def _within_bounds(contrast: Contrast, below: Floats, above: Floats) -> tuple[Floats, Floats]:
     """Cut intervals at the public bounds: a mean is in [-1, 1], a difference of two in [-2, 2].
 
-    In small samples a scenario with rare rows has critical values far beyond them. A noisy mean
-    may be outside of its bounds, and so of its interval: a reach is negative then.
+    A noisy mean may be outside of its bounds, and so of its interval: a reach is negative then.
     """
     value, end = contrast.value, float(len(contrast.samples))
-    lower, upper = np.clip(value - reach, -end, end), np.clip(value + reach, -end, end)
+    lower, upper = np.clip(value - below, -end, end), np.clip(value + above, -end, end)
     return value - lower, upper - value
-
-
-def _turn(t: Floats, alternative: Alternative) -> Floats:
-    """Orient t so that large values favour the alternative."""
-    if alternative == "two-sided":
-        return np.abs(t)
-    return t if alternative == "greater" else -t
 
 
 def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
@@ -195,19 +175,40 @@ def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
     return means | {"difference": middle} | released
 
 
-def checked_options(
-    alpha: float, calibration: Calibration, n_bootstrap: int, rng: Rng
-) -> dict[str, Any]:
-    """Return the options that :func:`infer` and :func:`infer_one_column` share, checked."""
+def checked_calibration(alpha: float, calibration: str, rng: Rng) -> dict[str, Any]:
+    """Return the options of :func:`infer_one_column`, checked."""
+    if calibration in _FORMER:
+        warnings.warn(
+            f"calibration={calibration!r} is called 'classical' now, and will be refused.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        calibration = "classical"
+    one_of("calibration", calibration, CALIBRATIONS)
+    public_generator(rng)
+    return {"alpha": number("alpha", alpha, above=0, below=1), "calibration": calibration}
+
+
+def check_replicates(n_bootstrap: int, alpha: float) -> None:
+    """Refuse a bootstrap that could never reject."""
+    integer_at_least("n_bootstrap", n_bootstrap, 1)
+    if alpha * (n_bootstrap + 1) < 1:
+        least = f"at least {1 / (n_bootstrap + 1):.3g} with {n_bootstrap} bootstrap replicates"
+        reject("alpha", least, alpha)
+
+
+def checked_bootstrap(alpha: float, n_bootstrap: int, rng: Rng) -> dict[str, Any]:
+    """Return the options of :func:`infer`, checked."""
     level = number("alpha", alpha, above=0, below=1)
-    check_bootstrap(calibration, n_bootstrap, level)
-    return {
-        "alpha": level,
-        "calibration": calibration,
-        "n_bootstrap": n_bootstrap,
-        # public, and kept: intervals of other levels come from the same draws
-        "seed": int(public_generator(rng).integers(2**63)),
-    }
+    check_replicates(n_bootstrap, level)
+    # the seed is public, and kept: intervals of other levels come from the same draws
+    seed = int(public_generator(rng).integers(2**63))
+    return {"alpha": level, "n_bootstrap": n_bootstrap, "seed": seed}
+
+
+def calibrated(method: str, calibration: Calibration) -> str:
+    """Return the name of a method with that of its calibration, if it is not the usual one."""
+    return method if calibration == "classical" else f"{method}, valid for any law"
 
 
 def outcome(
@@ -220,9 +221,9 @@ def outcome(
     **shown: object,
 ) -> Outcome:
     """Return the result of a test of means."""
-    shown |= {"calibration": options["calibration"]} | shown_columns(sample)
-    if options["calibration"] != "asymptotic":
-        shown["n_bootstrap"] = options["n_bootstrap"]
+    public = ("calibration", "n_bootstrap")
+    shown |= {name: options[name] for name in public if name in options} | shown_columns(sample)
+    facts["method"] = calibrated(facts["method"], options.get("calibration", "classical"))
     return Outcome(
         reject=found.pvalue <= options["alpha"],
         alpha=options["alpha"],

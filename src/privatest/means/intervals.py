@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,16 @@ from privatest.laws.law import Alternative
 from privatest.means.bootstrap import Contrast
 from privatest.means.inference import Calibration, Finding, estimates, infer, infer_one_column
 
-__all__ = ["MeanIntervals"]
+__all__ = ["HIGHEST_LEVEL", "MeanIntervals", "TIntervals"]
 
-_HIGHEST = 0.99999  # a bootstrap needs at least 1/(1 - level) replicates
+HIGHEST_LEVEL = 0.99999  # a bootstrap needs at least 1/(1 - level) replicates
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanIntervals:
-    """From a level to the interval of a released mean or difference.
+    """From a level to simultaneous intervals of released means or differences.
 
     Attributes
     ----------
@@ -33,71 +32,94 @@ class MeanIntervals:
         What was released.
     box : Box
         Public bounds, for the units.
-    seed, n_bootstrap, calibration
+    seed, n_bootstrap
         As in the test: the interval of level 1 - alpha is then that of the result.
-    alternative : str or None
-        Side of a t-test; None for simultaneous intervals of several columns.
-    equal_tails : bool
-        Whether each end misses half: a two-sided t-test takes |t| instead.
     """
 
     contrast: Contrast
     box: Box
     seed: int
     n_bootstrap: int
-    calibration: Calibration
-    alternative: Alternative | None = None
-    equal_tails: bool = False
 
     def __call__(self, level: float) -> Interval:
-        """Return the interval, or an array of simultaneous ones.
+        """Return an array of simultaneous intervals.
 
         Notes
         -----
         **Privacy** Post-processing of released and public numbers.
         """
-        if level > _HIGHEST:
-            raise ParameterError(f"confidence_level must be at most {_HIGHEST}.")
-        shown = estimates(self.contrast, self.box, self._finding(1 - level))
-        low, high = shown["lower"], shown["upper"]
-        middle = shown["mean"] if "mean" in shown else shown["difference"]
-        width = self._without_noise(level, shown["covariance"], low, middle, high)
-        if self.alternative is None:
-            return Interval.around(low, high, level, width)
-        return Interval.around(float(low[0]), float(high[0]), level, float(width[0]))
+        alpha = 1 - _checked(level)
+        count = max(self.n_bootstrap, math.ceil(1 / alpha))
+        hypothesis = np.zeros_like(self.box.half)
+        found = infer(self.contrast, hypothesis, alpha=alpha, n_bootstrap=count, seed=self.seed)
+        shown = estimates(self.contrast, self.box, found)
+        reach = _classical_reach(self.contrast, shown["covariance"], level, "two-sided")
+        return Interval.around(shown["lower"], shown["upper"], level, 2 * reach)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TIntervals:
+    """From a level to the interval of a t-test's mean or difference.
+
+    Attributes
+    ----------
+    contrast, box
+        As in :class:`MeanIntervals`.
+    calibration, alternative : str
+        As in the test.
+    equal_tails : bool
+        Whether each end misses half: a two-sided t-test takes |t| instead.
+    """
+
+    contrast: Contrast
+    box: Box
+    calibration: Calibration
+    alternative: Alternative
+    equal_tails: bool = False
+
+    def __call__(self, level: float) -> Interval:
+        """Return the interval.
+
+        Notes
+        -----
+        **Privacy** Post-processing of released and public numbers.
+        """
+        shown = estimates(self.contrast, self.box, self._finding(1 - _checked(level)))
+        low, high = float(shown["lower"][0]), float(shown["upper"][0])
+        middle = float((shown["mean"] if "mean" in shown else shown["difference"])[0])
+        side = self.alternative
+        reach = float(_classical_reach(self.contrast, shown["covariance"], level, side)[0])
+        if side == "two-sided":
+            return Interval.around(low, high, level, 2 * reach)
+        # the other end is a public bound, with or without noise
+        open_end = high - middle if side == "greater" else middle - low
+        return Interval.around(low, high, level, reach + open_end)
 
     def _finding(self, alpha: float) -> Finding:
-        if self.alternative is None:
-            return infer(self.contrast, np.zeros_like(self.box.half), **self._options(alpha))
         if not self.equal_tails:
             return self._side(self.alternative, alpha)
         below, above = self._side("greater", alpha / 2), self._side("less", alpha / 2)
         return Finding(below.statistic, 1.0, below.radius, below.lower, above.upper)
 
     def _side(self, alternative: Alternative, alpha: float) -> Finding:
-        options = self._options(alpha)
-        return infer_one_column(self.contrast, 0.0, alternative=alternative, **options)
+        return infer_one_column(
+            self.contrast, 0.0, alpha=alpha, alternative=alternative, calibration=self.calibration
+        )
 
-    def _options(self, alpha: float) -> dict[str, Any]:
-        least = math.ceil(1 / alpha)
-        return {
-            "alpha": alpha,
-            "calibration": self.calibration,
-            "n_bootstrap": max(self.n_bootstrap, least),
-            "seed": self.seed,
-        }
 
-    def _without_noise(
-        self, level: float, covariance: Floats, low: Floats, middle: Floats, high: Floats
-    ) -> Floats:
-        """Return the width of the classical t interval, Bonferroni's for several columns."""
-        from scipy.special import stdtrit  # noqa: PLC0415
+def _checked(level: float) -> float:
+    if level > HIGHEST_LEVEL:
+        raise ParameterError(f"confidence_level must be at most {HIGHEST_LEVEL}.")
+    return level
 
-        side = self.alternative or "two-sided"
-        freedom = sum(sample.plan.n - 1 for sample in self.contrast.samples)
-        tail = side_alpha(level, side) / len(self.box.half)
-        reach = stdtrit(freedom, 1 - tail) * np.sqrt(np.diagonal(covariance) / self.contrast.size)
-        if side == "two-sided":
-            return np.asarray(2 * reach)
-        # the other end is a public bound, with or without noise
-        return np.asarray(reach + (high - middle if side == "greater" else middle - low))
+
+def _classical_reach(
+    contrast: Contrast, covariance: Floats, level: float, side: Alternative
+) -> Floats:
+    """Return half the width of the t interval without noise, Bonferroni's for several columns."""
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    tail = side_alpha(level, side) / len(covariance)
+    quantile = stdtrit(contrast.freedom, 1 - tail)
+    reach: Floats = quantile * np.sqrt(np.diagonal(covariance) / contrast.size)
+    return reach

@@ -76,6 +76,11 @@ class Plan:
     sigma_second: float = 0.0
     mean_share: float = MEAN_SHARE
 
+    @property
+    def unbiased(self) -> float:
+        """n/(n - 1), by which a covariance with divisor n is multiplied."""
+        return self.n / (self.n - 1)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Released:
@@ -86,7 +91,7 @@ class Released:
     plan : Plan
         The noise.
     mean, covariance : ndarray
-        What was released.
+        What was released; the covariance has divisor n - 1.
     about : ndarray
         The point about which the second moment was taken; a function of ``mean``.
     """
@@ -100,6 +105,12 @@ class Released:
     def unit(self) -> float:
         """The most that one row adds to the second moment."""
         return _reach(self.about) ** 2 / self.plan.n
+
+    @property
+    def second_scale(self) -> float:
+        """Scale of the noise on the mean square of one column: Laplace's, or a deviation."""
+        plan = self.plan
+        return plan.sigma_second if plan.ed is None else self.unit * plan.ed.eigenvalues
 
     @property
     def ridge(self) -> float:
@@ -199,7 +210,7 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
         )
         about = np.zeros(plan.dimension)
         covariance = centred(released.second, released.mean, plan.variance)
-        return Released(plan, released.mean, covariance, about)
+        return Released(plan, released.mean, plan.unbiased * covariance, about)
     mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
     mean = linf_mean(
         sample.mean,
@@ -216,7 +227,8 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
             rows_per_person=plan.rows_per_person,
             error=_entry_rounding(plan.n, plan.dimension),
         )
-        return Released(plan, mean, centred(second, mean, plan.variance), np.zeros_like(mean))
+        covariance = plan.unbiased * centred(second, mean, plan.variance)
+        return Released(plan, mean, covariance, np.zeros_like(mean))
     about = _about(mean, plan)
     unit = _reach(about) ** 2 / plan.n
     second = unit * covariance_ed(
@@ -227,7 +239,8 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
         rows_per_person=plan.rows_per_person,
         error=plan.rows_per_person * _second_rounding(plan.n, plan.dimension),
     )
-    return Released(plan, mean, centred(second, mean - about, plan.variance), about)
+    covariance = plan.unbiased * centred(second, mean - about, plan.variance)
+    return Released(plan, mean, covariance, about)
 
 
 def _moved(sample: Moments, about: Floats) -> Floats:

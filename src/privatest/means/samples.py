@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget
-from privatest.core.validation import integer_at_least, one_of, reject
+from privatest.core.validation import one_of, reject
 from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.domain import Box
 from privatest.data.samples import (
@@ -29,8 +29,6 @@ from privatest.means.release import Released, cube_moments, plan_release, releas
 
 __all__ = [
     "BY_SIZES",
-    "CALIBRATIONS",
-    "check_bootstrap",
     "check_one_column",
     "compare_two",
     "covariance_in_units",
@@ -45,7 +43,6 @@ __all__ = [
 ]
 
 BY_SIZES = "the noise and the statistic need the group sizes"
-CALIBRATIONS = ("bootstrap", "normal", "asymptotic")
 _LARGEST = 1e150  # of a bound: squares have to stay finite
 
 Floats = NDArray[np.float64]
@@ -131,15 +128,6 @@ def covariance_in_units(box: Box, covariance: Floats) -> Floats:
 def shown_columns(sample: Sample) -> dict[str, Any]:
     """Names of the columns, where there are any: a public parameter."""
     return {} if sample.names is None else {"columns": list(sample.names)}
-
-
-def check_bootstrap(calibration: str, n_bootstrap: int, alpha: float) -> None:
-    """Refuse a bootstrap that could never reject."""
-    one_of("calibration", calibration, CALIBRATIONS)
-    integer_at_least("n_bootstrap", n_bootstrap, 1)
-    if calibration != "asymptotic" and alpha * (n_bootstrap + 1) < 1:
-        least = f"at least {1 / (n_bootstrap + 1):.3g} with {n_bootstrap} bootstrap replicates"
-        reject("alpha", least, alpha)
 
 
 def sample_budget(budget: Budget, adjacency: Adjacency, groups: int = 2) -> Budget:

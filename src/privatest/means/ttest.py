@@ -19,12 +19,12 @@ from privatest.means.bootstrap import Contrast
 from privatest.means.inference import (
     Calibration,
     Finding,
-    checked_options,
+    checked_calibration,
     estimates,
     infer_one_column,
     outcome,
 )
-from privatest.means.intervals import MeanIntervals
+from privatest.means.intervals import TIntervals
 from privatest.means.samples import (
     BY_SIZES,
     check_one_column,
@@ -60,8 +60,7 @@ def ttest_ind(
     alpha: float = 0.05,
     equal_var: bool = True,
     alternative: Alternative = "two-sided",
-    calibration: Calibration = "bootstrap",
-    n_bootstrap: int = 999,
+    calibration: Calibration = "classical",
     adjacency: Adjacency | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -84,8 +83,15 @@ def ttest_ind(
         Whether to assume equal variances; False gives Welch's form.
     alternative : {"two-sided", "greater", "less"}
         greater: the mean of x is larger.
-    calibration, n_bootstrap, adjacency, rng, noise
+    calibration : {"classical", "any"}
+        How the p-value is computed. "classical" is the t-test that SciPy has, plus the noise that
+        was added: for roughly normal rows or large samples; as epsilon grows the p-value becomes
+        SciPy's. "any" is valid for every law within the bounds and every size, and needs a larger
+        effect; its p-value is at least a tenth of ``alpha``.
+    adjacency, noise
         As in :func:`privatest.hotelling_test`.
+    rng : None, int or Generator
+        Accepted as by every test; a t-test draws nothing public.
 
     Returns
     -------
@@ -103,7 +109,7 @@ def ttest_ind(
 
     **Privacy** Means and mean squares of both samples are released at (epsilon, delta); everything
     else is computed from them. A record is in one sample, so each sample gets the whole budget.
-    The level is that of a parametric bootstrap: it was measured, not proved.
+    The level of ``calibration="classical"`` was measured, that of "any" is proved.
 
     References
     ----------
@@ -114,11 +120,11 @@ def ttest_ind(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.uniform(0, 8, size=2000), rng.uniform(1, 9, size=1500)
-    >>> ttest_ind(x, y, bounds=(0, 10), epsilon=1, alternative="less", rng=0).reject
+    >>> ttest_ind(x, y, bounds=(0, 10), epsilon=1, alternative="less").reject
     True
     """
     budget = Budget(epsilon, delta)
-    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    options = checked_calibration(alpha, calibration, rng)
     one_of("alternative", alternative, ALTERNATIVES)
     data, bounds, adjacency = read_samples(
         (x, y),
@@ -155,8 +161,7 @@ def ttest_1samp(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     alternative: Alternative = "two-sided",
-    calibration: Calibration = "bootstrap",
-    n_bootstrap: int = 999,
+    calibration: Calibration = "classical",
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -168,7 +173,7 @@ def ttest_1samp(
         The sample.
     popmean : float
         The hypothesised mean, which is public.
-    bounds, epsilon, delta, alpha, alternative, calibration, n_bootstrap, rng, noise
+    bounds, epsilon, delta, alpha, alternative, calibration, rng, noise
         As in :func:`privatest.ttest_ind`; greater: the mean of x is larger than ``popmean``.
 
     Returns
@@ -188,11 +193,11 @@ def ttest_1samp(
     --------
     >>> import numpy as np
     >>> x = np.random.default_rng(0).uniform(0, 8, size=2000)
-    >>> ttest_1samp(x, 5, bounds=(0, 10), epsilon=1, rng=0).reject
+    >>> ttest_1samp(x, 5, bounds=(0, 10), epsilon=1).reject
     True
     """
     budget = Budget(epsilon, delta)
-    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    options = checked_calibration(alpha, calibration, rng)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
     value = number("popmean", popmean)
@@ -221,8 +226,7 @@ def ttest_rel(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     alternative: Alternative = "two-sided",
-    calibration: Calibration = "bootstrap",
-    n_bootstrap: int = 999,
+    calibration: Calibration = "classical",
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -235,7 +239,7 @@ def ttest_rel(
         x - y, as in SciPy: a rise is ``(after, before)``.
     bounds : pair, a pair for x and one for y, mapping of names to pairs, or Schema
         Public bounds; values outside are clipped. Those of the differences follow from them.
-    epsilon, delta, alpha, alternative, calibration, n_bootstrap, rng, noise
+    epsilon, delta, alpha, alternative, calibration, rng, noise
         As in :func:`privatest.ttest_ind`; greater: the mean of x is larger.
 
     Returns
@@ -257,11 +261,11 @@ def ttest_rel(
     >>> rng = np.random.default_rng(0)
     >>> before = rng.uniform(2, 6, size=2000)
     >>> after = before + rng.uniform(0, 2, size=2000)
-    >>> ttest_rel(after, before, bounds=(0, 10), epsilon=1, alternative="greater", rng=0).reject
+    >>> ttest_rel(after, before, bounds=(0, 10), epsilon=1, alternative="greater").reject
     True
     """
     budget = Budget(epsilon, delta)
-    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    options = checked_calibration(alpha, calibration, rng)
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
     sample = difference_sample(x, y, bounds)
@@ -290,8 +294,7 @@ def _outcome(
 ) -> Outcome:
     found = infer_one_column(contrast, hypothesis, alternative=alternative, **options)
     released = one_column_estimates(contrast, sample, found)
-    rest = {name: value for name, value in options.items() if name != "alpha"}
-    intervals = MeanIntervals(contrast, sample.box, alternative=alternative, **rest)
+    intervals = TIntervals(contrast, sample.box, options["calibration"], alternative)
     shown |= {"alternative": alternative}
     return outcome(found, released, sample, options, facts, intervals, **shown)
 

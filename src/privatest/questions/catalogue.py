@@ -199,7 +199,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "ttest": Method(
             "means.ttest.ttest_ind",
-            _same("alternative"),
+            _same("alternative", "calibration"),
             public_groups=_BY_SIZES,
             gaussian=True,
             one_column=True,
@@ -209,6 +209,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "tost": _equivalence(
             "means.equivalence.tost_ind",
             "equivalence of one mean",
+            "calibration",
             public_groups=_BY_SIZES,
             gaussian=True,
             one_column=True,
@@ -231,6 +232,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "anova": Method(
             "several_groups.anova.f_oneway",
+            _same("calibration"),
             public_groups=_BY_SIZES,
             gaussian=True,
             one_column=True,
@@ -276,7 +278,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "ttest": Method(
             "means.ttest.ttest_rel",
-            _same("alternative"),
+            _same("alternative", "calibration"),
             gaussian=True,
             aliases=("t-test", "ttest_rel"),
             about="the mean; needs bounds",
@@ -284,6 +286,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "tost": _equivalence(
             "means.equivalence.tost_rel",
             "equivalence of the mean; needs bounds",
+            "calibration",
             gaussian=True,
             aliases=("tost_rel",),
         ),

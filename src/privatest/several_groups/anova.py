@@ -15,7 +15,12 @@ from privatest.core.validation import Rng, reject
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import group_names, read_samples
 from privatest.data.categories import Category
-from privatest.means.inference import Calibration, checked_options
+from privatest.means.inference import (
+    Calibration,
+    calibrated,
+    checked_bootstrap,
+    checked_calibration,
+)
 from privatest.means.samples import (
     BY_SIZES,
     check_one_column,
@@ -40,8 +45,8 @@ def f_oneway(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     equal_var: bool = True,
-    calibration: Calibration = "bootstrap",
-    n_bootstrap: int = 999,
+    calibration: Calibration = "classical",
+    n_bootstrap: int = 19_999,
     adjacency: PublicGroups | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -61,8 +66,11 @@ def f_oneway(
     alpha : float
         Level of the decision; the simultaneous intervals have level 1 - alpha.
     equal_var : bool
-        Whether to assume equal variances, and pool them; False weighs each mean by its own.
-    calibration, n_bootstrap, rng, noise
+        Whether to assume equal variances, and pool them; False is Welch's test, which weighs each
+        mean by its own.
+    calibration : {"classical", "any"}
+        As in :func:`privatest.ttest_ind`; "any" compares all pairs, by Bonferroni.
+    n_bootstrap, rng, noise
         As in :func:`privatest.hotelling_test`.
     adjacency : {"one", "both"}, optional
         What is hidden: one record within its group, or one in each group; each of k groups then
@@ -77,8 +85,8 @@ def f_oneway(
 
     Notes
     -----
-    F weighs each mean by its variance with the noise on it. Without noise, and with equal
-    variances, it is SciPy's F; for two groups it is the square of t.
+    F weighs each mean by its variance with the noise on it. Without noise it is SciPy's F, pooled
+    or Welch's; for two groups it is the square of t.
 
     **Sensitivity** With the bounds mapped to [-1, 1], a replaced record moves the mean of its
     group by at most 2/n and the mean square by 1/n, times the rows per person. Proof:
@@ -86,7 +94,7 @@ def f_oneway(
 
     **Privacy** Mean and mean square of each group are released at (epsilon, delta); everything
     else is computed from them. A record is in one group, so each gets the whole budget. The level
-    is that of a parametric bootstrap: it was measured, not proved.
+    of ``calibration="classical"`` was measured, that of "any" is proved.
 
     Examples
     --------
@@ -97,7 +105,9 @@ def f_oneway(
     True
     """
     budget = Budget(epsilon, delta)
-    options = checked_options(alpha, calibration, n_bootstrap, rng)
+    options = checked_calibration(alpha, calibration, rng) | checked_bootstrap(
+        alpha, n_bootstrap, rng
+    )
     if not isinstance(equal_var, bool):
         reject("equal_var", "True or False", equal_var)
     data, described, chosen = read_samples(
@@ -131,11 +141,12 @@ def f_oneway(
     shown = {
         "group_names": group_names(len(data), bounds, adjacency, group, groups),
         "equal_var": equal_var,
-        "calibration": calibration,
+        "calibration": options["calibration"],
     }
-    if calibration != "asymptotic":
+    if options["calibration"] == "classical":
         shown["n_bootstrap"] = n_bootstrap
     null = "all groups have the same mean"
+    method = calibrated("one-way analysis of variance", options["calibration"])
     return Outcome(
         reject=found.pvalue <= options["alpha"],
         alpha=options["alpha"],
@@ -149,5 +160,5 @@ def f_oneway(
             "upper": high,
         },
         intervals=intervals,
-        **group_facts(found_groups, chosen, "one-way analysis of variance", null, shown),
+        **group_facts(found_groups, chosen, method, null, shown),
     )

@@ -1,13 +1,15 @@
 """From released means of several groups to F, its p-value and intervals: post-processing only.
 
-The parametric bootstrap of :mod:`privatest.means.bootstrap`, with its scenarios, for k groups.
-Proof: docs/proofs/means.md.
+"classical": the parametric bootstrap of :mod:`privatest.means.bootstrap` for k groups; as noise
+vanishes it becomes Fisher's test, or Welch's. "any": pairs of groups by
+:mod:`privatest.means.any_law`, and Bonferroni. Proof: docs/proofs/means.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +18,20 @@ from privatest.core.errors import ParameterError
 from privatest.core.intervals import Interval
 from privatest.core.validation import public_generator
 from privatest.data.domain import Box
-from privatest.means.bootstrap import Contrast, Scenario, redraw, scenarios
-from privatest.means.inference import Calibration, upper_point
+from privatest.means.any_law import contrast_pvalue, contrast_reach
+from privatest.means.bootstrap import (
+    Contrast,
+    NullDraws,
+    Scenario,
+    redraw,
+    scenarios,
+    upper_point,
+)
+from privatest.means.inference import Calibration
+from privatest.means.intervals import HIGHEST_LEVEL
 from privatest.means.samples import in_units
 
-__all__ = ["Found", "GroupIntervals", "GroupMeans", "infer_groups"]
-
-_HIGHEST = 0.99999
+__all__ = ["GroupFinding", "GroupIntervals", "GroupMeans", "infer_groups"]
 
 Floats = NDArray[np.float64]
 
@@ -52,10 +61,9 @@ class GroupMeans(Contrast):
         ridge = np.array([sample.ridge for sample in self.samples])
         sizes = self.sizes
         if self.equal:
-            freedom = sizes.sum() - len(sizes)
-            pooled = ((own + ridge) * sizes).sum(axis=-1, keepdims=True) / freedom
+            pooled = ((own + ridge) * (sizes - 1)).sum(axis=-1, keepdims=True) / self.freedom
             return np.asarray(pooled / sizes + noise)
-        return np.asarray((own + ridge) / (sizes - 1) + noise)
+        return np.asarray((own + ridge) / sizes + noise)
 
     @property
     def means(self) -> Floats:
@@ -67,31 +75,58 @@ class GroupMeans(Contrast):
         """The released variances of rows."""
         return np.array([sample.covariance[0, 0] for sample in self.samples])
 
+    @property
+    def each(self) -> list[Contrast]:
+        """Each group by itself."""
+        return [Contrast((sample,), (1.0,), float(sample.plan.n)) for sample in self.samples]
+
+    def survival(self, values: Floats) -> Floats:
+        """Return P(F >= value) of the classical test without noise: Fisher's, or Welch's."""
+        from scipy.special import fdtrc  # noqa: PLC0415
+
+        first, second = len(self.samples) - 1, float(self.freedom)
+        if not self.equal:
+            weights = self.sizes / np.maximum(self.own, 1e-300)
+            welch = float(_welch(weights / weights.sum(), self.sizes))
+            second = (len(self.samples) ** 2 - 1) / (3 * welch)
+        found: Floats = fdtrc(first, second, values)
+        return found
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """F with its p-value, and how far simultaneous intervals of the means reach."""
+class GroupFinding:
+    """F with its p-value, and how far simultaneous intervals of the means extend either way."""
 
     statistic: float
     pvalue: float
-    reach: Floats
+    lower: Floats
+    upper: Floats
 
 
-def f_value(means: Floats, variances: Floats) -> Floats:
+def f_value(means: Floats, variances: Floats, sizes: Floats | None) -> Floats:
     """F = Σ w (m - m̄)²/(k - 1), w = 1/variance and m̄ the mean with these weights.
 
     Without noise and with equal variances it is the classical F; for two groups it is t².
+    ``sizes`` are given where variances are not pooled: F is then divided as Welch does.
     """
     weights = 1 / variances
-    middle = (weights * means).sum(axis=-1, keepdims=True) / weights.sum(axis=-1, keepdims=True)
-    spread = (weights * np.square(means - middle)).sum(axis=-1)
-    value: Floats = spread / (means.shape[-1] - 1)
+    total, count = weights.sum(axis=-1, keepdims=True), means.shape[-1]
+    middle = (weights * means).sum(axis=-1, keepdims=True) / total
+    value: Floats = (weights * np.square(means - middle)).sum(axis=-1) / (count - 1)
+    if sizes is not None:
+        value /= 1 + 2 * (count - 2) / (count**2 - 1) * _welch(weights / total, sizes)
     return value
+
+
+def _welch(shares: Floats, sizes: Floats) -> Floats:
+    """Return Σ (1 - w/W)²/(n - 1) of Welch (1951)."""
+    found: Floats = (np.square(1 - shares) / (sizes - 1)).sum(axis=-1)
+    return found
 
 
 def infer_groups(
     groups: GroupMeans, *, alpha: float, calibration: Calibration, n_bootstrap: int, seed: int
-) -> Found:
+) -> GroupFinding:
     """Test whether all groups have the same mean.
 
     Notes
@@ -101,36 +136,63 @@ def infer_groups(
     **Privacy** Post-processing.
     """
     variances = groups.variances(groups.own)
-    observed, errors = float(f_value(groups.means, variances)), np.sqrt(variances)
-    if calibration == "asymptotic":
-        from scipy.special import chdtrc, ndtri  # noqa: PLC0415
-
-        freedom = len(errors) - 1
-        point = -float(ndtri(alpha / (2 * len(errors))))
-        return Found(observed, float(chdtrc(freedom, observed * freedom)), point * errors)
+    sizes = None if groups.equal else groups.sizes
+    observed, errors = float(f_value(groups.means, variances, sizes)), np.sqrt(variances)
+    if calibration == "any":
+        ends = [contrast_reach(one, "two-sided", alpha / len(errors)) for one in groups.each]
+        lower, upper = (np.array(side) for side in zip(*ends, strict=True))
+        return GroupFinding(observed, _pairs_pvalue(groups, alpha), lower, upper)
     pvalue, point = 0.0, 0.0
-    for scenario in scenarios(groups, rare=calibration == "bootstrap"):
-        deviations, drawn = _replicate(groups, scenario, n_bootstrap, seed)
-        values = f_value(deviations, drawn)
-        pvalue = max(pvalue, float((1 + np.sum(values >= observed)) / (n_bootstrap + 1)))
-        largest = np.max(np.abs(deviations) / np.sqrt(drawn), axis=1)
+    for scenario in scenarios(groups):
+        drawn = _replicate(groups, scenario, n_bootstrap, seed)
+        null = NullDraws(
+            f_value(drawn.deviations, drawn.variances, sizes), drawn.classical, groups.survival
+        )
+        pvalue = max(pvalue, null.pvalue(observed))
+        largest = np.max(np.abs(drawn.deviations) / np.sqrt(drawn.variances), axis=1)
         point = max(point, upper_point(largest, alpha))
-    return Found(observed, pvalue, point * errors)
+    return GroupFinding(observed, pvalue, point * errors, point * errors)
 
 
-def _replicate(
-    groups: GroupMeans, scenario: Scenario, count: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Redraw the release of every group: deviations of the means, and their variances."""
-    rng, rare = public_generator(seed), scenario.rare
-    deviations, own = np.empty((count, len(groups.samples))), np.empty((count, len(groups.samples)))
-    for index, (sample, covariance) in enumerate(
-        zip(groups.samples, scenario.covariances, strict=True)
-    ):
-        mine = rare if rare and rare.sample == index else None
-        moved, covariances = redraw(sample, covariance, mine, count, rng)
-        deviations[:, index], own[:, index] = moved[:, 0], covariances[:, 0, 0]
-    return deviations, groups.variances(own)
+def _pairs_pvalue(groups: GroupMeans, alpha: float) -> float:
+    """Return Bonferroni's p-value of the differences of all pairs, valid for any law."""
+    pairs = list(combinations(groups.samples, 2))
+    level = alpha / len(pairs)
+    smallest = min(
+        contrast_pvalue(pair, float(pair.value[0]), "two-sided", level)
+        for pair in (Contrast(each, (0.5, 0.5), 1.0, False) for each in pairs)
+    )
+    return min(1.0, len(pairs) * smallest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupDraws:
+    """Releases of simulated groups: deviations of means, their variances, and F without noise."""
+
+    deviations: Floats
+    variances: Floats
+    classical: Floats
+
+
+def _replicate(groups: GroupMeans, scenario: Scenario, count: int, seed: int) -> GroupDraws:
+    """Redraw the release of every group."""
+    rng = public_generator(seed)
+    drawn = [
+        redraw(sample, covariance, count, rng)
+        for sample, covariance in zip(groups.samples, scenario.covariances, strict=True)
+    ]
+    deviations = np.hstack([each.deviation for each in drawn])
+    own = np.hstack([each.covariance[:, :, 0] for each in drawn])
+    spread = np.array([max(float(each[0, 0]), 1e-300) for each in scenario.covariances])
+    means = np.sqrt(spread) * np.hstack([each.white_mean for each in drawn])
+    variances = spread * np.hstack([each.white_covariance[:, :, 0] for each in drawn])
+    sizes = groups.sizes
+    if groups.equal:
+        pooled = (variances * (sizes - 1)).sum(axis=1, keepdims=True) / groups.freedom
+        classical = f_value(means, pooled / sizes, None)
+    else:
+        classical = f_value(means, variances / sizes, sizes)
+    return GroupDraws(deviations, groups.variances(own), classical)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,22 +209,22 @@ class GroupIntervals:
         """Return the intervals, an array of them."""
         from scipy.special import stdtrit  # noqa: PLC0415
 
-        if level > _HIGHEST:
-            raise ParameterError(f"confidence_level must be at most {_HIGHEST}.")
+        if level > HIGHEST_LEVEL:
+            raise ParameterError(f"confidence_level must be at most {HIGHEST_LEVEL}.")
         alpha, groups, half = 1 - level, self.groups, float(self.box.half[0])
         count = max(self.n_bootstrap, math.ceil(1 / alpha))
         found = infer_groups(
             groups, alpha=alpha, calibration=self.calibration, n_bootstrap=count, seed=self.seed
         )
         low, high = self.ends(found)
-        sizes = groups.sizes
-        freedom = sizes.sum() - len(sizes)
-        spread = (groups.own * sizes).sum() / freedom if groups.equal else groups.own
+        sizes, freedom = groups.sizes, groups.freedom
+        spread = (groups.own * (sizes - 1)).sum() / freedom if groups.equal else groups.own
         quantile = stdtrit(freedom, 1 - alpha / (2 * len(sizes)))
         without_noise = 2 * half * quantile * np.sqrt(spread / sizes)
         return Interval.around(low, high, level, without_noise)
 
-    def ends(self, found: Found) -> tuple[Floats, Floats]:
+    def ends(self, found: GroupFinding) -> tuple[Floats, Floats]:
         """Return the ends in the units of the data, cut at the public bounds."""
-        low, high = (np.clip(self.groups.means + sign * found.reach, -1.0, 1.0) for sign in (-1, 1))
+        means = self.groups.means
+        low, high = (np.clip(end, -1.0, 1.0) for end in (means - found.lower, means + found.upper))
         return in_units(self.box, low), in_units(self.box, high)
