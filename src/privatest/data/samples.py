@@ -42,6 +42,7 @@ __all__ = [
     "encode_sample",
     "encode_samples",
     "encode_table",
+    "rows_of_a_person",
 ]
 
 
@@ -115,7 +116,7 @@ class Sample:
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has."""
+        """The most rows that one person has, as declared; see :func:`rows_of_a_person`."""
         return 1 if self.schema is None else self.schema.rows_per_person
 
     @property
@@ -144,8 +145,8 @@ class TwoSamples(NamedTuple):
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has in a sample."""
-        return self.x.rows_per_person
+        """The most rows that one person has in both samples together."""
+        return rows_of_a_person(*self)
 
     def secret_orders(
         self, noise: NoiseSource, *, paired: bool
@@ -153,6 +154,19 @@ class TwoSamples(NamedTuple):
         """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
         order = noise.permutation(len(self.x))
         return order, order if paired else noise.permutation(len(self.y))
+
+
+def rows_of_a_person(*samples: Sample) -> int:
+    """Return the most rows that one person has in these samples together.
+
+    Notes
+    -----
+    **Sensitivity** What is declared, and never more than there are rows: data sets that differ in
+    a person with k of N rows differ in min(k, N) replaced rows. N is public, also where the
+    groups' own sizes are not, so a statistic of several samples needs all of them here.
+    """
+    declared = max(sample.rows_per_person for sample in samples)
+    return min(declared, max(1, sum(map(len, samples))))
 
 
 def beside(*samples: Sample) -> Sample:

@@ -21,6 +21,7 @@ from privatest.data.samples import (
     encode_pairs,
     encode_sample,
     encode_samples,
+    rows_of_a_person,
 )
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.stream import Joined
@@ -183,8 +184,9 @@ def release_rows(
     samples: Sequence[Sample], budget: Budget, noise: NoiseSource, **share: float
 ) -> tuple[Released, ...]:
     """Release mean and covariance of each sample; ``budget`` is that of each."""
+    person = rows_of_a_person(*samples)
     plans = [
-        plan_release(len(sample), sample.width, budget, sample.rows_per_person, **share)
+        plan_release(len(sample), sample.width, budget, person, **share)
         for sample in samples
     ]
     found = cube_moments(*samples)  # all of it is read before noise is drawn

@@ -15,7 +15,7 @@ from privatest.core.validation import Rng, integer_at_least, number, public_gene
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
-from privatest.data.samples import Sample
+from privatest.data.samples import Sample, rows_of_a_person
 from privatest.data.source import Source
 from privatest.laws.law import Law, simulated_law
 from privatest.laws.ranks import mann_whitney_law
@@ -122,7 +122,7 @@ def kruskal(
     return lattice_outcome(
         _statistic(ranked, source),
         _law(sizes, count, generator),
-        width=kruskal_wallis_width(sizes, chosen) * ranked[0].rows_per_person,
+        width=kruskal_wallis_width(sizes, chosen) * rows_of_a_person(*ranked),
         step=2,
         alternative="two-sided",  # the sum is not negative; for two samples its law is that of |2U|
         budget=budget,
