@@ -25,7 +25,9 @@ from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.statistics.cumulative import tree_of
 
 ABSURD = 10**400
-SOURCES = pytest.mark.parametrize("source", [SecureNoise(), SimulatedNoise(1)], ids=["secure", "simulated"])
+SOURCES = pytest.mark.parametrize(
+    "source", [SecureNoise(), SimulatedNoise(1)], ids=["secure", "simulated"]
+)
 
 
 class Saturated(SimulatedNoise):

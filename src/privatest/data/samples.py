@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
-from privatest.core.validation import listed
+from privatest.core.validation import listed, reject
 from privatest.data.batches import BatchEncoder, fill_column, has_bounds_only
 from privatest.data.bounds import Bounds, numbered_names, schema_of
 from privatest.data.columns import (
@@ -42,11 +42,13 @@ __all__ = [
     "encode_sample",
     "encode_samples",
     "encode_table",
+    "refuse_wide_bounds",
     "rows_of_a_person",
 ]
 
 
 _TURNED = 1 << 17
+_LARGEST_BOUND = 1e150
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -154,6 +156,13 @@ class TwoSamples(NamedTuple):
         """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
         order = noise.permutation(len(self.x))
         return order, order if paired else noise.permutation(len(self.y))
+
+
+def refuse_wide_bounds(*samples: Sample) -> None:
+    """Refuse bounds whose squares or differences are not finite, for tests that compute them."""
+    ends = np.array([[sample.box.lower, sample.box.upper] for sample in samples])
+    if np.abs(ends).max() > _LARGEST_BOUND:
+        reject("bounds", f"at most {_LARGEST_BOUND:g} in size: squares have to be finite", ends)
 
 
 def rows_of_a_person(*samples: Sample) -> int:

@@ -39,6 +39,8 @@ __all__ = [
 Membership = Literal["private", "public"]
 _PAIR = "two finite numbers, the lower below the upper"
 _MOST_ATOMS = 64
+# of bounds: a quotient by less, or its square, leaves the floats for some values and not for others
+_NARROWEST = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class NumericColumn:
         lower, upper = _finite("bounds", self.lower), _finite("bounds", self.upper)
         if not lower < upper or not math.isfinite(upper - lower):
             raise ParameterError(f"bounds must be {_PAIR}; got {lower:.15g} and {upper:.15g}.")
+        if upper - lower < _NARROWEST:
+            raise ParameterError(
+                f"bounds must be at least {_NARROWEST:g} apart: declare the column in other units."
+            )
         if not isinstance(self.integer, bool):
             reject("integer", "true or false", self.integer)
         if self.integer and not (lower.is_integer() and upper.is_integer()):

@@ -20,7 +20,13 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
-from privatest.data.samples import Sample, encode_pairs, encode_sample, rows_of_a_person
+from privatest.data.samples import (
+    Sample,
+    encode_pairs,
+    encode_sample,
+    refuse_wide_bounds,
+    rows_of_a_person,
+)
 from privatest.data.stream import Joined
 from privatest.independence.residuals import Floats, Regressions, features, regress
 from privatest.means.bootstrap import Contrast, replicate, scenarios
@@ -159,6 +165,7 @@ def _read(
     for side, name in zip(pair, ("x", "y"), strict=True):
         if side.domain.levels != (0,):
             raise DataError(f"{name} must be one numeric column.")
+    refuse_wide_bounds(*pair)
     if len(given) != len(pair.x):
         raise DataError("z must have as many rows as x and y: row i of each is one record.")
     if given.rows_per_person != pair.x.rows_per_person:

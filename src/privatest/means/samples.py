@@ -21,6 +21,7 @@ from privatest.data.samples import (
     encode_pairs,
     encode_sample,
     encode_samples,
+    refuse_wide_bounds,
     rows_of_a_person,
 )
 from privatest.data.schema import NumericColumn, Schema
@@ -47,7 +48,6 @@ __all__ = [
 
 BY_SIZES = "the noise and the statistic need the group sizes"
 CALIBRATIONS = ("bootstrap", "normal", "asymptotic")
-_LARGEST = 1e150  # of a bound: squares have to stay finite
 
 Floats = NDArray[np.float64]
 
@@ -114,9 +114,7 @@ def _check_columns(sample: Sample) -> None:
     if sample.domain.categorical:
         name = (sample.names or ())[sample.domain.categorical[0]]
         raise DataError(f"column {name!r} is categorical: means need numeric columns.")
-    ends = np.column_stack([sample.box.lower, sample.box.upper])
-    if np.abs(ends).max() > _LARGEST:
-        reject("bounds", f"at most {_LARGEST:g} in size: squares have to be finite", ends.tolist())
+    refuse_wide_bounds(sample)
 
 
 def in_units(box: Box, u: Floats) -> Floats:
@@ -185,9 +183,6 @@ def release_rows(
 ) -> tuple[Released, ...]:
     """Release mean and covariance of each sample; ``budget`` is that of each."""
     person = rows_of_a_person(*samples)
-    plans = [
-        plan_release(len(sample), sample.width, budget, person, **share)
-        for sample in samples
-    ]
+    plans = [plan_release(len(sample), sample.width, budget, person, **share) for sample in samples]
     found = cube_moments(*samples)  # all of it is read before noise is drawn
     return tuple(release_sample(own, plan, noise) for own, plan in zip(found, plans, strict=True))
