@@ -16,7 +16,15 @@ from privatest.laws.law import Alternative
 from privatest.laws.proportions import NO_NOISE, open_interval, share_interval, tulap_variance
 from privatest.laws.tulap import LatticeTulap
 
-__all__ = ["FEW", "PublicShares", "Shares", "binomial_draws", "share_grid", "turned"]
+__all__ = [
+    "FEW",
+    "PublicShares",
+    "Shares",
+    "Uniforms",
+    "binomial_draws",
+    "share_grid",
+    "turned",
+]
 
 FEW = 10  # successes or failures: with fewer, intervals of differences misjudge a single one
 
@@ -122,10 +130,9 @@ class PublicShares:
         uniforms = rng.uniform(size=(2, len(self.sizes), n_simulations))
         noise = self.noise.quantile(np.clip(uniforms[0], 1e-300, None))
         most = 0
+        groups = list(zip(self.sizes, map(Uniforms.of, uniforms[1]), strict=True))
         for share in share_grid(low, high, _POINTS):
-            counts = np.stack(
-                [binomial_draws(n, share, drawn) for n, drawn in zip(self.sizes, uniforms[1])]  # noqa: B905
-            )
+            counts = np.stack([binomial_draws(n, share, drawn) for n, drawn in groups])
             drawn = turned(self.statistic((counts + noise).T), alternative)
             most = max(most, int(np.count_nonzero(drawn >= observed)))
         return min(1.0, (1 + most) * missed + missed)
@@ -146,9 +153,27 @@ def share_grid(low: float, high: float, points: int) -> list[float]:
     return np.clip(grid, 0, 1).tolist()  # type: ignore[no-any-return]
 
 
-def binomial_draws(n: int, share: float, uniforms: Floats) -> Floats:
+@dataclass(frozen=True, slots=True, eq=False)
+class Uniforms:
+    """Random numbers in their order of size, and the place of each in the order they came in."""
+
+    ordered: Floats
+    places: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(cls, numbers: Floats) -> Uniforms:
+        """Sort them once: many laws are drawn from them."""
+        order = np.argsort(numbers, kind="stable")
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return cls(numbers[order], places)
+
+
+def binomial_draws(n: int, share: float, uniforms: Uniforms) -> Floats:
     """Return binomial numbers by inversion: the same random numbers for every share."""
     counts, masses = binomial_masses(n, share)
-    places = np.searchsorted(np.cumsum(masses[:-1]), uniforms, side="right")
-    result: Floats = counts[places]
-    return result
+    # of sorted numbers those of a count are neighbours: it is enough to look for the edges
+    edges = np.searchsorted(uniforms.ordered, np.cumsum(masses[:-1]), side="left")
+    ends = np.concatenate([[0], edges, [len(uniforms.ordered)]])
+    drawn: Floats = np.repeat(counts, np.diff(ends))
+    return drawn if uniforms.places is None else drawn[uniforms.places]
