@@ -33,6 +33,7 @@ Shares = tuple[Floats, Floats, Floats]
 """Estimates of the groups' shares, and lower and upper ends."""
 
 _POINTS = 33  # common shares that are tried
+_AT_ONCE = 2048  # simulated counts whose statistics are computed together: they stay in a cache
 _REACH = 1.65  # noise variances: up to there beyond 0 and n the statistic is monotone
 
 
@@ -91,25 +92,25 @@ class PublicShares:
         return self.estimates, low, high
 
     def statistic(self, counts: Floats) -> Floats:
-        """Return how far noisy counts (groups last) are from one common share.
+        """Return how far noisy counts (groups first) are from one common share.
 
         Of two groups a signed z, which grows with the first count and falls with the second; of
         more a chi-squared. Its variance includes that of the noise.
         """
-        variance, sizes = tulap_variance(self.noise), np.array(self.sizes, dtype=np.float64)
+        variance = tulap_variance(self.noise)
+        sizes = np.array(self.sizes, dtype=np.float64).reshape(-1, *[1] * (counts.ndim - 1))
         reach = _REACH * variance
-        counts = np.clip(counts, -reach, sizes + reach)
-        pooled = np.clip(counts.sum(axis=-1, keepdims=True) / sizes.sum(), 0, 1)
+        counts = np.minimum(np.maximum(counts, -reach), sizes + reach)
+        pooled = np.clip(counts.sum(axis=0) / sizes.sum(), 0, 1)
         spread = pooled * (1 - pooled) / sizes + variance / sizes**2
         shares = counts / sizes
         if len(sizes) == 2:
-            difference = shares[..., 0] - shares[..., 1]
-            signed: Floats = difference / np.sqrt(spread.sum(axis=-1))
+            difference = shares[0] - shares[1]
+            signed: Floats = difference / np.sqrt(spread.sum(axis=0))
             return signed
         weights = 1 / spread
-        middle = (weights * shares).sum(axis=-1, keepdims=True)
-        middle /= weights.sum(axis=-1, keepdims=True)
-        total: Floats = (weights * (shares - middle) ** 2).sum(axis=-1)
+        middle = (weights * shares).sum(axis=0) / weights.sum(axis=0)
+        total: Floats = (weights * (shares - middle) ** 2).sum(axis=0)
         return total
 
     def pvalue(
@@ -133,8 +134,12 @@ class PublicShares:
         groups = list(zip(self.sizes, map(Uniforms.of, uniforms[1]), strict=True))
         for share in share_grid(low, high, _POINTS):
             counts = np.stack([binomial_draws(n, share, drawn) for n, drawn in groups])
-            drawn = turned(self.statistic((counts + noise).T), alternative)
-            most = max(most, int(np.count_nonzero(drawn >= observed)))
+            counts += noise
+            larger = 0
+            for start in range(0, n_simulations, _AT_ONCE):
+                drawn = self.statistic(counts[:, start : start + _AT_ONCE])
+                larger += int(np.count_nonzero(turned(drawn, alternative) >= observed))
+            most = max(most, larger)
         return min(1.0, (1 + most) * missed + missed)
 
 
