@@ -15,7 +15,8 @@ import pytest
 import privatest as pt
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.samples import encode_sample, encode_samples, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import encode_sample, encode_samples
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.laws.tulap import LatticeTulap
 from privatest.mechanisms.counts import CountNoise, noisy_counts, with_noise

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
-from privatest.core.validation import listed, reject
+from privatest.core.validation import listed
 from privatest.data.batches import BatchEncoder, fill_column, has_bounds_only
 from privatest.data.bounds import Bounds, numbered_names, schema_of
 from privatest.data.columns import (
@@ -28,6 +28,7 @@ from privatest.data.columns import (
     refuse_missing,
 )
 from privatest.data.domain import Box, Domain
+from privatest.data.limits import rows_of_a_person
 from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
 from privatest.data.stream import Held, Joined, Stream
@@ -42,13 +43,10 @@ __all__ = [
     "encode_sample",
     "encode_samples",
     "encode_table",
-    "refuse_wide_bounds",
-    "rows_of_a_person",
 ]
 
 
 _TURNED = 1 << 17
-_LARGEST_BOUND = 1e150
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -118,7 +116,7 @@ class Sample:
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has, as declared; see :func:`rows_of_a_person`."""
+        """The most rows that one person has, as declared."""
         return 1 if self.schema is None else self.schema.rows_per_person
 
     @property
@@ -156,26 +154,6 @@ class TwoSamples(NamedTuple):
         """Draw an order of each sample's rows, or one of pairs: a stored one may tell of values."""
         order = noise.permutation(len(self.x))
         return order, order if paired else noise.permutation(len(self.y))
-
-
-def refuse_wide_bounds(*samples: Sample) -> None:
-    """Refuse bounds whose squares or differences are not finite, for tests that compute them."""
-    ends = np.array([[sample.box.lower, sample.box.upper] for sample in samples])
-    if np.abs(ends).max() > _LARGEST_BOUND:
-        reject("bounds", f"at most {_LARGEST_BOUND:g} in size: squares have to be finite", ends)
-
-
-def rows_of_a_person(*samples: Sample) -> int:
-    """Return the most rows that one person has in these samples together.
-
-    Notes
-    -----
-    **Sensitivity** What is declared, and never more than there are rows: data sets that differ in
-    a person with k of N rows differ in min(k, N) replaced rows. N is public, also where the
-    groups' own sizes are not, so a statistic of several samples needs all of them here.
-    """
-    declared = max(sample.rows_per_person for sample in samples)
-    return min(declared, max(1, sum(map(len, samples))))
 
 
 def beside(*samples: Sample) -> Sample:

@@ -12,7 +12,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.samples import rows_of_a_person
+from privatest.data.limits import rows_of_a_person
 from privatest.goodness_of_fit.ks import encode_one_column
 from privatest.laws.families import law_table
 from privatest.laws.law import Law, simulated_law

@@ -15,7 +15,8 @@ from privatest.core.validation import Rng, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
 from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
-from privatest.data.samples import Sample, encode_sample, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample, encode_sample
 from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
 from privatest.laws.ks_one_sample import one_sample_law
 from privatest.laws.law import ALTERNATIVES, Alternative

@@ -11,7 +11,8 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
-from privatest.data.samples import TwoSamples, encode_pairs, refuse_wide_bounds
+from privatest.data.limits import refuse_wide_bounds
+from privatest.data.samples import TwoSamples, encode_pairs
 from privatest.laws.law import ALTERNATIVES, Alternative
 
 __all__ = ["Asked", "numeric_pairs"]

@@ -20,13 +20,8 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
-from privatest.data.samples import (
-    Sample,
-    encode_pairs,
-    encode_sample,
-    refuse_wide_bounds,
-    rows_of_a_person,
-)
+from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
+from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.stream import Joined
 from privatest.independence.residuals import Floats, Regressions, features, regress
 from privatest.means.bootstrap import Contrast, replicate, scenarios

@@ -15,15 +15,8 @@ from privatest.core.privacy import Adjacency, Budget
 from privatest.core.validation import integer_at_least, one_of, reject
 from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.domain import Box
-from privatest.data.samples import (
-    Sample,
-    TwoSamples,
-    encode_pairs,
-    encode_sample,
-    encode_samples,
-    refuse_wide_bounds,
-    rows_of_a_person,
-)
+from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
+from privatest.data.samples import Sample, TwoSamples, encode_pairs, encode_sample, encode_samples
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.stream import Joined
 from privatest.means.bootstrap import Contrast

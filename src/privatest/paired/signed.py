@@ -14,7 +14,8 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds, bounds_of_measurements
-from privatest.data.samples import Sample, encode_pairs, encode_sample, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.stream import Joined
 from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES, Alternative

@@ -16,7 +16,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Released, html_table, privacy_sentence
 from privatest.core.validation import number, printable
 from privatest.data.bounds import Bounds
-from privatest.data.samples import rows_of_a_person
+from privatest.data.limits import rows_of_a_person
 from privatest.laws.counts import binomial_law
 from privatest.mechanisms.cumulative import cumulative_scale, noisy_cumulative
 from privatest.quantiles.curve import Curve

@@ -15,7 +15,8 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
-from privatest.data.samples import encode_samples, refuse_wide_bounds
+from privatest.data.limits import refuse_wide_bounds
+from privatest.data.samples import encode_samples
 from privatest.laws.law import Law
 from privatest.laws.ranks import mann_whitney_law
 from privatest.mechanisms.cumulative import cumulative_scale, noisy_cumulative

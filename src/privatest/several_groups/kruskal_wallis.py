@@ -16,7 +16,8 @@ from privatest.core.validation import Rng, integer_at_least, number, public_gene
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
-from privatest.data.samples import Sample, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample
 from privatest.data.source import Source
 from privatest.laws.law import Law, simulated_law
 from privatest.laws.ranks import mann_whitney_law

@@ -25,7 +25,8 @@ from privatest.core.validation import (
 )
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
-from privatest.data.samples import Sample, encode_like, encode_sample, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.engines.shuffled import in_secret_order
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answering.estimates import Facts, Weighting

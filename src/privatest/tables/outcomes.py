@@ -14,7 +14,8 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.data.bounds import Bounds
 from privatest.data.categories import MISSING, UNKNOWN, Categories, Category, spelling
 from privatest.data.columns import category_blocks, one_column, refuse_missing
-from privatest.data.samples import Sample, encode_sample, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.source import Source
 from privatest.data.stream import Held, Stream

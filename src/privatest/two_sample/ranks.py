@@ -16,7 +16,8 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
-from privatest.data.samples import Sample, encode_samples, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample, encode_samples
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import mann_whitney_law

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
-from privatest.data.samples import Sample, rows_of_a_person
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic.answering.estimates import Weighting
 from privatest.synthetic.embedding.coefficients import Coefficients, of_features
