@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from privatest.laws.law import Alternative
 from privatest.laws.proportions import NO_NOISE, share_interval
 from privatest.mechanisms.counts import CountNoise
-from privatest.tables.public_shares import FEW, Shares, Uniforms, binomial_draws, share_grid, turned
+from privatest.tables.public_shares import (
+    FEW,
+    Shares,
+    Uniforms,
+    Wanted,
+    binomial_draws,
+    share_grid,
+    sides_of,
+    turned,
+)
 
 __all__ = ["PrivateShares", "SumOfTwo"]
 
@@ -88,10 +97,10 @@ class PrivateShares:
         sizes = table.sum(axis=1)
         return np.where(sizes >= 1, table[:, 0] / np.maximum(sizes, 1), 0.5)
 
-    def ends(self, side: float) -> Shares:
+    def ends(self, side: float, wanted: Wanted = "both") -> Shares:
         """Return shares with ends that are each missed with ``side``; they may be infinite."""
-        pairs = self.cells[:2], self.cells[2:]
-        low, high = np.transpose([self._ends(won, lost, side) for won, lost in pairs])
+        groups = zip((self.cells[:2], self.cells[2:]), *sides_of(wanted, 2), strict=True)
+        low, high = np.transpose([self._ends(*cells, side, *asked) for cells, *asked in groups])
         return self._raw(), low, high
 
     def within(self, side: float) -> Shares:
@@ -112,11 +121,13 @@ class PrivateShares:
     def _size(self, noisy: float) -> int:
         return round(min(max(noisy, 1.0), self.total))
 
-    def _ends(self, won: float, lost: float, side: float) -> tuple[float, float]:
+    def _ends(
+        self, won: float, lost: float, side: float, lower: bool, upper: bool
+    ) -> tuple[float, float]:
         """Return shares s at which won - s (won + lost), whose mean is 0, is not too far from 0.
 
-        The size of the group is known up to noise only. If it may as well be 0, so may be
-        every share.
+        An end that is not asked for is NaN. The size of the group is known up to noise only. If
+        it may as well be 0, so may be every share.
         """
         size = won + lost
         if size < 1 or float(SumOfTwo(self.noise).survival(size)) > side:
@@ -131,8 +142,10 @@ class PrivateShares:
             return float(np.count_nonzero(drawn >= won - share * size)) / _DRAWS
 
         middle = won / size
-        low = _crossing(lambda share: beyond(share) - side, middle, -_FAR)
-        high = _crossing(lambda share: 1 - beyond(share) - side, middle, _FAR)
+        low = _crossing(lambda share: beyond(share) - side, middle, -_FAR) if lower else math.nan
+        high = (
+            _crossing(lambda share: 1 - beyond(share) - side, middle, _FAR) if upper else math.nan
+        )
         return low, high
 
     def statistic(self, cells: Floats) -> Floats:

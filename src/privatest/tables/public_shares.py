@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.laws.counts import binomial_masses
 from privatest.laws.law import Alternative
-from privatest.laws.proportions import NO_NOISE, open_interval, share_interval, tulap_variance
+from privatest.laws.proportions import NO_NOISE, open_end, share_interval, tulap_variance
 from privatest.laws.tulap import LatticeTulap
 
 __all__ = [
@@ -21,8 +22,10 @@ __all__ = [
     "PublicShares",
     "Shares",
     "Uniforms",
+    "Wanted",
     "binomial_draws",
     "share_grid",
+    "sides_of",
     "turned",
 ]
 
@@ -31,6 +34,8 @@ FEW = 10  # successes or failures: with fewer, intervals of differences misjudge
 Floats = NDArray[np.float64]
 Shares = tuple[Floats, Floats, Floats]
 """Estimates of the groups' shares, and lower and upper ends."""
+Wanted = Literal["both", "least difference", "largest difference"]
+"""Which ends are computed: all, or those behind one end of the first share minus the second."""
 
 _POINTS = 33  # common shares that are tried
 _AT_ONCE = 2048  # simulated counts whose statistics are computed together: they stay in a cache
@@ -71,10 +76,17 @@ class PublicShares:
         """Shares in [0, 1]."""
         return np.clip(np.array(self.counts) / self.sizes, 0, 1)
 
-    def ends(self, side: float) -> Shares:
+    def ends(self, side: float, wanted: Wanted = "both") -> Shares:
         """Return shares as if those beyond 0 and 1 existed; each end is missed with ``side``."""
-        pairs = zip(self.sizes, self.counts, strict=True)
-        low, high = np.transpose([open_interval(n, z, self.noise, side) for n, z in pairs])
+        groups = zip(self.sizes, self.counts, *sides_of(wanted, len(self.sizes)), strict=True)
+        pairs = [
+            (
+                open_end(n, z, self.noise, side) if lower else math.nan,
+                open_end(n, z, self.noise, 1 - side) if upper else math.nan,
+            )
+            for n, z, lower, upper in groups
+        ]
+        low, high = np.transpose(pairs)
         return np.array(self.counts) / self.sizes, low, high
 
     def within(self, side: float) -> Shares:
@@ -141,6 +153,14 @@ class PublicShares:
                 larger += int(np.count_nonzero(turned(drawn, alternative) >= observed))
             most = max(most, larger)
         return min(1.0, (1 + most) * missed + missed)
+
+
+def sides_of(wanted: Wanted, groups: int) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """Return of which groups the lower ends are wanted, and of which the upper ends."""
+    if wanted == "both":
+        return (True,) * groups, (True,) * groups
+    first, second = (True, False), (False, True)
+    return (first, second) if wanted == "least difference" else (second, first)
 
 
 def turned(statistic: Floats, alternative: Alternative) -> Floats:
