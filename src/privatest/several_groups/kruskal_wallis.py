@@ -66,7 +66,8 @@ def kruskal(
         999) for more than 2,000 records if a group has less than 64. For two samples the law is
         exact.
     rng : None, int or Generator
-        Public randomness, for these simulations.
+        Public randomness, for these simulations. With None they are drawn once in a process, for
+        given sizes.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 
