@@ -150,21 +150,26 @@ def _steeper(shares: Floats, expected: Floats, varies: Floats, places: Floats) -
     low, high = np.ones(len(shares)), np.full(len(shares), _STEEPEST)
     for start in range(0, _HALVINGS, _AHEAD):
         # all powers that the next halvings may ask for, at once: tables are few and small
-        powers = _between(low, high, min(_AHEAD, _HALVINGS - start))
-        found = _with_margins(expected * np.exp(powers[..., None, None] * ratios), expected)
-        short = np.count_nonzero(_distances(found, expected, varies) < places, axis=0)
-        ends = np.stack([low, *powers, high])
-        low, high = (np.take_along_axis(ends, at[None], axis=0)[0] for at in (short, short + 1))
+        halvings = min(_AHEAD, _HALVINGS - start)
+        powers = _between(low, high, halvings)
+        found = _with_margins(expected * np.exp(powers[1:-1, :, None, None] * ratios), expected)
+        far = _distances(found, expected, varies) >= places
+        first, last = np.zeros(len(low), dtype=np.intp), np.full(len(low), 1 << halvings)
+        for _ in range(halvings):
+            middle = (first + last) // 2
+            beyond = np.take_along_axis(far, middle[None] - 1, axis=0)[0]
+            first, last = np.where(beyond, first, middle), np.where(beyond, middle, last)
+        low, high = (np.take_along_axis(powers, at[None], axis=0)[0] for at in (first, last))
     return _with_margins(expected * np.exp(high[:, None, None] * ratios), expected)
 
 
 def _between(low: Floats, high: Floats, halvings: int) -> Floats:
-    """Return the points at which halving, by the geometric mean, can arrive, in their order."""
+    """Return both ends, and all points at which halving by the geometric mean can arrive."""
     ends = [low, high]
     for _ in range(halvings):
         middles = [np.sqrt(a * b) for a, b in pairwise(ends)]
         ends = [end for pair in zip(ends, middles) for end in pair] + ends[-1:]  # noqa: B905
-    return np.stack(ends[1:-1])
+    return np.stack(ends)
 
 
 def _with_margins(tables: Floats, expected: Floats) -> Floats:
