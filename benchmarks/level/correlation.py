@@ -122,7 +122,8 @@ def covers(name: str, found: pt.Outcome, value: float) -> bool:
     steps = (-line._SAFETY, 0.0, line._SAFETY)
     moved = [interval.line.shifted(step) for step in steps]
     pairs = [(a[0], b[1]) for a in moved for b in moved]
-    return bool(min(interval._tails(value, drawn, pairs)) > 0.025)
+    redrawn = line._redrawn(drawn, pairs)
+    return all(interval._within(value, drawn, redrawn, 0.025, sign) for sign in (1, -1))
 
 
 def classical_width(name: str, data: Pair) -> float:

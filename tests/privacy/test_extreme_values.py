@@ -105,6 +105,37 @@ BOUNDED: dict[str, Run] = UNBOUNDED | {
     "mean": one(pt.private_mean),
     "covariance": one(pt.private_covariance, **APPROXIMATE),
     "family": one(pt.ks_family, "normal"),
+    "covariance of three": lambda x, y, common: pt.private_covariance(
+        np.stack([x, y, x], axis=1), **BUDGET | common
+    ),
+    "hotelling": lambda x, y, common: pt.hotelling_test(
+        np.stack([x, y], axis=1), np.stack([y, x], axis=1), **BUDGET | common
+    ),
+    "t of pairs": two(pt.ttest_rel),
+    "tost": two(pt.tost_ind, low=-0.1, high=0.1),
+    "anova": two(pt.f_oneway),
+    "kruskal": lambda x, y, common: pt.kruskal(x, y, x[::2], **BUDGET | common),
+    "kendall": sides(pt.kendalltau),
+    "spearman": sides(pt.spearmanr),
+    "pearson": sides(pt.pearsonr),
+    "line": sides(pt.linregress),
+    "quantile": one(pt.private_quantile),
+    "shift": two(pt.hodges_lehmann),
+    "share": one(pt.private_share, success=1),
+    "given": lambda x, y, common: pt.conditional_independence_test(
+        x,
+        y,
+        x[::-1],
+        bounds_x=common["bounds"],
+        bounds_y=common["bounds"],
+        bounds_z=common["bounds"],
+        rng=1,
+        noise=common["noise"],
+        **BUDGET,
+    ),
+    "release": one(pt.release, method="subspace", **APPROXIMATE),
+    "release tables": one(pt.release, method="tables", **APPROXIMATE),
+    "release features": one(pt.release, method="features", **APPROXIMATE),
     "sarrm": two(pt.sarrm_test, pvalue="mannwhitneyu"),
     "tests": two(pt.test_of_tests, pvalue="mannwhitneyu"),
 }
@@ -124,7 +155,7 @@ def run_quietly(run: Run, values: Any, bounds: Any) -> None:
         except TypeError as error:  # not every test has public randomness
             if "'rng'" not in str(error):
                 raise
-            common.pop("rng")
+            common = {"bounds": bounds, "noise": SimulatedNoise(1)}
             run(sample(values, 1), sample(values, 2), common)
 
 
@@ -142,3 +173,54 @@ def test_without_bounds_every_float_is_taken_without_a_word(name, kind):
         return
     with pytest.raises(pt.DataError, match="infinite value"):  # documented: the caller's error
         run_quietly(UNBOUNDED[name], VALUES[kind], None)
+
+
+NARROW_AND_WIDE = {
+    "narrowest": (0, 1e-150),
+    "narrowest, off 0": (-7e-151, 5e-151),
+    "narrow": (-1e-100, 0),
+    "wide": (-1e150, 1e150),
+    "wider": (0, 1e155),
+    "widest": (-8e307, 8e307),
+}
+
+
+@pytest.mark.parametrize("bounds", NARROW_AND_WIDE.values(), ids=NARROW_AND_WIDE)
+@pytest.mark.parametrize("name", BOUNDED)
+def test_what_bounds_do_is_public(name, bounds):
+    """Bounds are taken or refused, for all values alike, and no value makes a warning."""
+    low, high = bounds
+    inside = [low, high, low / 2, high / 3, (low + high) / 2]
+    kinds = VALUES | {"inside": inside, "lower": [low], "upper": [high]}
+    found = {kind: outcome(BOUNDED[name], values, bounds) for kind, values in kinds.items()}
+    assert len(set(found.values())) == 1, found
+
+
+@pytest.mark.parametrize("test", [pt.pearsonr, pt.linregress, pt.kendalltau, pt.hsic_test])
+@pytest.mark.parametrize("bounds", [((0, 1e-150), (-1e150, 1e150)), ((-1e150, 0), (0, 1e-150))])
+def test_sides_of_other_sizes(test, bounds):
+    def run(x, y, common):
+        options = BUDGET | FEW if test is pt.hsic_test else BUDGET
+        del common["bounds"]
+        return test(x, y, bounds_x=bounds[0], bounds_y=bounds[1], **options | common)
+
+    inside = [end for pair in bounds for end in pair]
+    found = {
+        kind: outcome(run, values, None) for kind, values in (VALUES | {"inside": inside}).items()
+    }
+    assert set(found.values()) == {"taken"}, found
+
+
+def outcome(run: Run, values: Any, bounds: Any) -> str:
+    try:
+        run_quietly(run, values, bounds)
+    except pt.ParameterError as error:
+        return f"refused: {error}"
+    return "taken"
+
+
+@pytest.mark.parametrize("bounds", [(0, 5e-324), (0, 1e-310), (-1e-300, 1e-300), (1.0, 1.0)])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_next_to_each_other_are_refused(name, bounds):
+    with pytest.raises(pt.ParameterError, match="bounds must be"):
+        run_quietly(BOUNDED[name], VALUES["equal"], bounds)

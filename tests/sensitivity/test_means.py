@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.special import ive
 
 from privatest.core.privacy import Budget
 from privatest.core.secret_order import secret_bins
 from privatest.data.samples import Sample
-from privatest.engines.summaries import summarise
+from privatest.engines.summaries import BLOCK_ROWS, summarise
 from privatest.means.release import (
     _mean_sensitivity,
     _moved,
@@ -22,10 +23,11 @@ from privatest.means.release import (
 )
 from privatest.mechanisms.bingham import orthogonal_axes
 from privatest.mechanisms.covariance import ed_scales
+from privatest.mechanisms.moments import moment_scale
 from privatest.mechanisms.signed_sums import signed_sums_norm
 from privatest.noise import SimulatedNoise
 from privatest.statistics.binned_moments import BinnedMoments, binned_rounding
-from privatest.statistics.moments import moments
+from privatest.statistics.moments import MomentSums, moments
 
 TOLERANCE = 1e-9
 
@@ -95,8 +97,8 @@ def test_means(n, dimension):
         return float(np.abs(rows.mean(axis=0) - other.mean(axis=0)).max())
 
     found = climb(movement, n, dimension)
-    assert 0.99 * 2 / n < found <= _mean_sensitivity(n, 1)
-    assert climb(movement, 5, dimension, replaced=3) <= _mean_sensitivity(5, 3)
+    assert 0.99 * 2 / n < found <= _mean_sensitivity(n, dimension, 1)
+    assert climb(movement, 5, dimension, replaced=3) <= _mean_sensitivity(5, dimension, 3)
 
 
 @pytest.mark.parametrize(("n", "dimension"), [(2, 2), (6, 2), (5, 3), (12, 10)])
@@ -235,7 +237,69 @@ def test_axes_in_three_dimensions(epsilon):
     assert climb(movement, 5, 3, restarts=3, steps=30) <= epsilon / 2 * (1 + TOLERANCE)
 
 
+def log_sphere(a: np.ndarray, c: float) -> float:
+    """log of the mean of exp(c v'Av) over the sphere, A = diag(a): an integral in one variable."""
+    u, weights = np.polynomial.legendre.leggauss(2000)
+    u, weights = (u + 1) / 2, weights / 2
+    middle, half = c * (a[1] + a[2]) / 2, c * abs(a[1] - a[2]) / 2
+    rest = 1 - u**2
+    return log_mean_exp(c * a[0] * u**2 + (middle + half) * rest, weights * ive(0, half * rest))
+
+
+def log_circle(a: float, b: float, c: float) -> float:
+    return c * max(a, b) + math.log(ive(0, c * abs(a - b) / 2))
+
+
+def test_rounded_axes_lose_no_more_than_their_share():
+    """Rounding adds up to 4 (d - 1) s: at the first axis and the second, at top and bottom.
+
+    Both matrices are computed with an error of at most s. The axis of e1 is far ahead, a row on e2
+    is replaced by one on e1, and the axes that are drawn are e3, e2, e1.
+    """
+    s, n = 1.0, 10
+    c = ed_scales(n, 3, epsilon=1.0, error=s).concentration
+    exact = np.array([1e5, 1.0, 0.0])
+    first = exact + s * np.array([-1, 1, 1])
+    second = exact + [1, -1, 0] + s * np.array([1, -1, -1])
+    loss = 0.0
+    for sign, a in ((1, second), (-1, first)):
+        loss += sign * (log_sphere(a, c) - c * a[2])  # e3 on the sphere
+        loss += sign * (log_circle(a[0], a[1], c) - c * a[1])  # e2 on the circle that is left
+    assert 0.99 * 0.5 < loss <= 0.5
+
+
 # --- rounding, and the published constants ---------------------------------------------------
+
+
+def test_fixed_point_of_many_rows():
+    """Ten billion rows in a hundred columns, every block half a step off: the mean's slack holds.
+
+    Columns are summed in steps for rows of norm 10, not 1.
+    """
+    n, dimension = 10**10, 100
+    blocks = -(-n // BLOCK_ROWS)
+    sums = MomentSums(np.abs, dimension, n, math.sqrt(dimension)).total
+    terms = (100.49 * sums.step, 100.51 * sums.step)  # of a block; in two data sets
+    moved = blocks * (round(100.51) - round(100.49)) * sums.step / n
+    for term in terms:
+        sums.units[:] = 0
+        sums.add(np.full(dimension, term))
+        assert sums.units[0] == round(term / sums.step)
+    assert moved - blocks * (terms[1] - terms[0]) / n <= _mean_sensitivity(n, dimension, 1) - 2 / n
+
+
+def test_rounding_is_paid_for_in_every_sample_of_a_person():
+    """Rows of a person in five samples are rounded five times: five times all of one row's."""
+    n, budget = 10**12, Budget(1, "1e-6")
+    for dimension in (1, 4):
+        one, five = (ed_scales(n, dimension, epsilon=1.0, rows_per_person=k) for k in (1, 5))
+        assert five.eigenvalues >= 5 * one.eigenvalues * (1 - 1e-9)
+        assert five.concentration <= one.concentration / 5 * (1 + 1e-9)
+        noisy = [
+            moment_scale(n, dimension, radius=1.0, budget=budget, rows_per_person=k)[0]
+            for k in (1, 5)
+        ]
+        assert noisy[1] >= 5 * noisy[0] * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("n", [3, 50, 20_000])
@@ -244,7 +308,7 @@ def test_rounding_is_within_its_bound(n):
     rows = rng.uniform(-1, 1, size=(n, 4))
     (found,) = moments(Sample(rows, None), psi=np.copy, dimension=4, radius=2.0)
     exact = rows.astype(np.longdouble)
-    slack = (_mean_sensitivity(n, 1) - 2 / n) / 2
+    slack = (_mean_sensitivity(n, 4, 1) - 2 / n) / 2
     assert np.abs(found.mean - exact.sum(axis=0) / n).max() <= slack
     error = found.second * n / 4 - exact.T @ exact / 4
     assert float(np.sqrt(np.square(error).sum())) <= _second_rounding(n, 4)

@@ -312,7 +312,7 @@ def numeric_columns(draw):
     integer = draw(st.booleans())
     values = st.integers(-(10**20), 10**20) if integer else numbers
     lower, middle, upper = sorted(draw(st.lists(values, min_size=3, max_size=3)))
-    if not float(lower) < float(upper):
+    if float(upper) - float(lower) < 1e-150:
         lower, middle, upper = -1, 0, 1
     return NumericColumn(lower, upper, integer, draw(st.sampled_from(["refuse", middle])))
 

@@ -148,6 +148,6 @@ def test_a_function_that_changes_its_rows_has_the_same_law_in_every_draw():
 
 def test_bounds_that_are_next_to_nothing_do_not_make_rows_vanish():
     x, y, z = drawn(50, 1)
-    tiny: dict[str, Any] = {"bounds_x": (0, 5e-324), "bounds_y": (-1, 1), "epsilon": 1}
+    tiny: dict[str, Any] = {"bounds_x": (0, 1e-150), "bounds_y": (-1, 1), "epsilon": 1}
     found = pt.conditional_randomisation_test(x, y, z, coin, **tiny, n_resamples=9)
     assert 0 < found.to_dict()["pvalue"] <= 1

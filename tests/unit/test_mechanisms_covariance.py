@@ -48,7 +48,7 @@ def test_rows_of_a_person_multiply():
 def test_rounding_errors_widen():
     exact, rounded = ed_scales(N, 3, epsilon=1.0), ed_scales(N, 3, epsilon=1.0, error=0.1)
     assert rounded.eigenvalues == pytest.approx((1 + 2 * 3 * 0.1) / 0.5)
-    assert rounded.concentration == pytest.approx(exact.concentration / 1.2)
+    assert rounded.concentration == pytest.approx(exact.concentration / (1 + 4 * 2 / 3 * 0.1))
 
 
 @pytest.mark.parametrize("noise", [SimulatedNoise(0), SecureNoise()])

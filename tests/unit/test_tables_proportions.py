@@ -227,7 +227,7 @@ def test_statistic_is_monotone(sizes, epsilon):
     """One-sided tests need it: shares in the order of the hypothesis are no worse than equal."""
     shares = PublicShares((0.0, 0.0), sizes, LatticeTulap(1, epsilon))
     axes = [np.linspace(-8, n + 8, 161) for n in sizes]
-    values = shares.statistic(np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1))
+    values = shares.statistic(np.stack(np.meshgrid(*axes, indexing="ij"), axis=0))
     assert np.diff(values, axis=0).min() >= -1e-12
     assert np.diff(values, axis=1).max() <= 1e-12
 

@@ -19,6 +19,8 @@ from privatest.core.errors import ParameterError
 
 _NOISE_BRANCH = 0x6E6F6973
 _WIDE = 2.0**40
+_WIDEST = 2.0**56  # of discrete Laplace noise: a draw of 64 scales still fits 64 bits
+_DRAWN_ON = 1 << 62  # OpenDP's integers saturate at 2^63: from here on the rest is drawn again
 
 __all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source", "secret_coins"]
 
@@ -40,7 +42,7 @@ class NoiseSource(Protocol):
         """Return an integer j with probability proportional to exp(-|j|/scale)."""
 
     def discrete_laplaces(self, scale: float, size: int) -> NDArray[np.int64]:
-        """Return ``size`` independent ones."""
+        """Return ``size`` independent ones, any beyond ±2^63 saturated there."""
 
     def below(self, limit: int) -> int:
         """Return a uniform integer in [0, limit)."""
@@ -76,12 +78,18 @@ class SecureNoise:
         return np.asarray(noisy, dtype=np.float64).reshape(values.shape)
 
     def discrete_laplace(self, scale: float) -> int:
-        """Return integer noise, drawn exactly."""
-        return int(_laplace_measurement("i64", scale)(0))
+        """Return integer noise, drawn exactly, however large it is."""
+        drawn = int(_laplace_measurement("i64", _checked(scale))(0))
+        if abs(drawn) < _DRAWN_ON:
+            return drawn
+        # what is left beyond a limit has the law of either half, which is geometric: memoryless
+        again = self.discrete_laplace(scale)
+        size = _DRAWN_ON + (again if again >= 0 else -again - 1)
+        return size if drawn > 0 else -size
 
     def discrete_laplaces(self, scale: float, size: int) -> NDArray[np.int64]:
         """Return integers, each drawn exactly: in one call, since calls take longer than draws."""
-        return np.array(_laplaces_measurement(scale)([0] * size), dtype=np.int64)
+        return np.array(_laplaces_measurement(_checked(scale))([0] * size), dtype=np.int64)
 
     def below(self, limit: int) -> int:
         """Return a uniform integer in [0, limit)."""
@@ -153,7 +161,7 @@ class SimulatedNoise:
 
     def discrete_laplace(self, scale: float) -> int:
         """Return the difference of two geometric draws; a rounded draw if the scale is large."""
-        if scale > _WIDE:  # the two laws agree to the precision of a float
+        if _checked(scale) > _WIDE:  # the two laws agree to the precision of a float
             return round(self._rng.laplace(scale=scale))
         success = -np.expm1(-1.0 / scale)
         first, second = self._rng.geometric(success, size=2)
@@ -192,6 +200,16 @@ def noise_source(noise: NoiseSource | None) -> NoiseSource:
     if type(noise) is SecureNoise:
         pay_for_noise()
     return noise
+
+
+def _checked(scale: float) -> float:
+    """Return a public scale of discrete Laplace noise, unless integers of 64 bits end too near."""
+    if scale > _WIDEST:
+        raise ParameterError(
+            "epsilon is too small: so many rows, or so many rows_per_person, need noise wider than "
+            "2^56, and integers end at 2^63. Pass a larger epsilon or fewer rows_per_person."
+        )
+    return scale
 
 
 def secret_coins(noise: NoiseSource, count: int) -> NDArray[np.bool_]:

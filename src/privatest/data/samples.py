@@ -28,6 +28,7 @@ from privatest.data.columns import (
     refuse_missing,
 )
 from privatest.data.domain import Box, Domain
+from privatest.data.limits import rows_of_a_person
 from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
 from privatest.data.stream import Held, Joined, Stream
@@ -115,7 +116,7 @@ class Sample:
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has."""
+        """The most rows that one person has, as declared."""
         return 1 if self.schema is None else self.schema.rows_per_person
 
     @property
@@ -144,8 +145,8 @@ class TwoSamples(NamedTuple):
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has in a sample."""
-        return self.x.rows_per_person
+        """The most rows that one person has in both samples together."""
+        return rows_of_a_person(*self)
 
     def secret_orders(
         self, noise: NoiseSource, *, paired: bool

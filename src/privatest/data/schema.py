@@ -25,6 +25,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.validation import integer_at_least, listed, number, one_of, reject
 from privatest.data.categories import Category, category_codes, spelling
 from privatest.data.domain import Box, Domain
+from privatest.data.limits import PAIR, check_bounds
 
 __all__ = [
     "CategoricalColumn",
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 Membership = Literal["private", "public"]
-_PAIR = "two finite numbers, the lower below the upper"
 _MOST_ATOMS = 64
 
 
@@ -67,8 +67,7 @@ class NumericColumn:
     def __post_init__(self) -> None:
         """Refuse what does not describe a range."""
         lower, upper = _finite("bounds", self.lower), _finite("bounds", self.upper)
-        if not lower < upper or not math.isfinite(upper - lower):
-            raise ParameterError(f"bounds must be {_PAIR}; got {lower:.15g} and {upper:.15g}.")
+        check_bounds(lower, upper)
         if not isinstance(self.integer, bool):
             reject("integer", "true or false", self.integer)
         if self.integer and not (lower.is_integer() and upper.is_integer()):
@@ -345,7 +344,7 @@ def _naming(column: str) -> Iterator[None]:
 
 def _pair(value: object) -> tuple[Any, Any]:
     if not isinstance(value, (Sequence, np.ndarray)) or isinstance(value, str) or len(value) != 2:
-        reject("bounds", _PAIR, value)
+        reject("bounds", PAIR, value)
     return value[0], value[1]
 
 

@@ -12,6 +12,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
+from privatest.data.limits import rows_of_a_person
 from privatest.goodness_of_fit.ks import encode_one_column
 from privatest.laws.families import law_table
 from privatest.laws.law import Law, simulated_law
@@ -126,7 +127,7 @@ def ks_family(
     return lattice_outcome(
         _distance(sample, chosen, statistic),
         _law(chosen, statistic, sample.size, n_simulations, generator),
-        width=_width(statistic, encoded.rows_per_person),
+        width=_width(statistic, rows_of_a_person(encoded)),
         mechanism=mechanism,
         unit=sample.size * _STEPS,
         budget=budget,

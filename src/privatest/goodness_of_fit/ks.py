@@ -15,6 +15,7 @@ from privatest.core.validation import Rng, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
 from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_sample
 from privatest.goodness_of_fit.reference_cdf import ReferenceCdf, read_cdf
 from privatest.laws.ks_one_sample import one_sample_law
@@ -152,7 +153,7 @@ def ks_1samp(
     return lattice_outcome(
         on_lattice(distance),
         one_sample_law(statistic, n, one_sided=alternative != "two-sided").scaled(LATTICE),
-        width=sample.rows_per_person * one_sample_width(n),
+        width=rows_of_a_person(sample) * one_sample_width(n),
         mechanism=mechanism,
         unit=n * LATTICE,
         budget=budget,

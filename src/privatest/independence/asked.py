@@ -11,6 +11,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
+from privatest.data.limits import refuse_wide_bounds
 from privatest.data.samples import TwoSamples, encode_pairs
 from privatest.laws.law import ALTERNATIVES, Alternative
 
@@ -71,6 +72,8 @@ def numeric_pairs(
     sides = encode_pairs(x, y, bounds_x, bounds_y, units=units)
     if any(side.domain.levels != (0,) for side in sides):
         raise DataError("x and y must each be one numeric column; hsic_test takes several.")
+    if units == "box":  # numbers are added, not only put in order
+        refuse_wide_bounds(*sides)
     if len(sides.x) < rows:
         raise DataError(f"x and y must have at least {rows} rows.")
     return sides

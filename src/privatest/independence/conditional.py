@@ -20,6 +20,7 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
+from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
 from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.stream import Joined
 from privatest.independence.residuals import Floats, Regressions, features, regress
@@ -158,9 +159,10 @@ def _read(
     for side, name in zip(pair, ("x", "y"), strict=True):
         if side.domain.levels != (0,):
             raise DataError(f"{name} must be one numeric column.")
+    refuse_wide_bounds(*pair)
     if len(given) != len(pair.x):
         raise DataError("z must have as many rows as x and y: row i of each is one record.")
-    if given.rows_per_person != pair.rows_per_person:
+    if given.rows_per_person != pair.x.rows_per_person:
         raise ParameterError("bounds_z must have the rows_per_person of bounds_x and bounds_y.")
     if len(given) < _LEAST_ROWS:
         raise DataError(f"there must be at least {_LEAST_ROWS} rows.")
@@ -171,7 +173,7 @@ def _release(
     sides: tuple[Sample, Sample], given: Sample, degree: int, each: Budget, source: NoiseSource
 ) -> Found:
     """Release the regressions, then the products of their residuals; ``each`` is spent twice."""
-    n, persons = len(given), given.rows_per_person
+    n, persons = len(given), rows_of_a_person(given)
     held = given.held, *(side.held for side in sides)
     map_rows = partial(_regressors, given.domain, degree)
     width = map_rows(np.zeros((1, given.width)), *np.zeros((2, 1, 1))).shape[1]

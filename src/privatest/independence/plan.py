@@ -126,7 +126,7 @@ def make_plan(sides: TwoSamples, kernels: Kernels, asked: Asked) -> Plan:
     names = chosen_names(domains, asked, exact=exact)
     if not asked.default_bandwidths:
         check_bandwidths(names)
-    strength = len(sides[0]) * (asked.epsilon / sides[0].rows_per_person) ** 2
+    strength = len(sides[0]) * (asked.epsilon / sides.rows_per_person) ** 2
     width = next(width for least, width in _TREND_WIDTHS.items() if strength >= least)
     swap = asked.shuffle == "swap"
     if asked.shuffle == "auto":

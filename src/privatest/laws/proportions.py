@@ -20,6 +20,7 @@ __all__ = [
     "NO_NOISE",
     "Survival",
     "noisy_tail",
+    "open_end",
     "open_interval",
     "share_interval",
     "tulap_variance",
@@ -76,21 +77,25 @@ def open_interval(n: int, noisy: float, noise: LatticeTulap, side: float) -> tup
     A count of n times such a share would be no random number, so that noise alone decides. Ends
     that stop at 0 or 1 would make a noisy count seem more certain than it is.
     """
-    ends = []
-    for tail in (side, 1 - side):
-        end = _share_at(n, noisy, noise, tail)
-        if end in (0.0, 1.0):
-            end = (noisy - float(noise.quantile(1 - tail))) / n
-        ends.append(end)
-    return ends[0], ends[1]
+    return open_end(n, noisy, noise, side), open_end(n, noisy, noise, 1 - side)
+
+
+def open_end(n: int, noisy: float, noise: LatticeTulap, tail: float) -> float:
+    """Return one of these ends: the share at which P(Z >= noisy) is ``tail``."""
+    end = _share_at(n, noisy, noise, tail)
+    return (noisy - float(noise.quantile(1 - tail))) / n if end in (0.0, 1.0) else end
 
 
 def _share_at(n: int, noisy: float, noise: Survival, tail: float) -> float:
     """Return the share at which P(Z >= noisy) is ``tail``."""
     from scipy.optimize import brentq  # noqa: PLC0415
 
+    known: dict[float, float] = {}  # the search asks for both ends again
+
     def excess(angle: float) -> float:  # shares near 0 or 1 need more digits
-        return noisy_tail(n, math.sin(angle) ** 2, noisy, noise) - tail
+        if angle not in known:
+            known[angle] = noisy_tail(n, math.sin(angle) ** 2, noisy, noise) - tail
+        return known[angle]
 
     if excess(0.0) >= 0:
         return 0.0

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
+from privatest.engines.sums import sum_rounding
 from privatest.mechanisms.additive import linf_mean, linf_scale
 from privatest.mechanisms.covariance import EdScales, covariance_ed, ed_scales
 from privatest.mechanisms.entries import entries_deviation, entries_scale, noisy_entries
@@ -161,7 +162,7 @@ def plan_release(
         scales = sigma, sigma**2
         return Plan(n, dimension, rows_per_person, budget, *scales, sigma_second=sigma_second)
     mean_epsilon, epsilon = _shares(budget, mean_share)
-    scale = linf_scale(_mean_sensitivity(n, rows_per_person), mean_epsilon)
+    scale = linf_scale(_mean_sensitivity(n, dimension, rows_per_person), mean_epsilon)
     scales = scale, (dimension + 1) * (dimension + 2) / 3 * scale**2
     plan = Plan(n, dimension, rows_per_person, budget, *scales, mean_share=mean_share)
     if 1 < dimension <= ENTRIES_UP_TO:
@@ -173,7 +174,7 @@ def plan_release(
         dimension,
         epsilon=epsilon,
         rows_per_person=rows_per_person,
-        error=rows_per_person * _second_rounding(n, dimension),
+        error=_second_rounding(n, dimension),
     )
     return replace(plan, ed=ed)
 
@@ -214,7 +215,7 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
     mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
     mean = linf_mean(
         sample.mean,
-        sensitivity=_mean_sensitivity(plan.n, plan.rows_per_person),
+        sensitivity=_mean_sensitivity(plan.n, plan.dimension, plan.rows_per_person),
         epsilon=mean_epsilon,
         noise=noise,
     )
@@ -237,7 +238,7 @@ def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
         epsilon=epsilon,
         noise=noise,
         rows_per_person=plan.rows_per_person,
-        error=plan.rows_per_person * _second_rounding(plan.n, plan.dimension),
+        error=_second_rounding(plan.n, plan.dimension),
     )
     covariance = plan.unbiased * centred(second, mean - about, plan.variance)
     return Released(plan, mean, covariance, about)
@@ -282,8 +283,10 @@ def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:
     return mean_share * epsilon, (1 - mean_share) * epsilon
 
 
-def _mean_sensitivity(n: int, rows_per_person: int) -> float:
-    slack = moments_rounding(n, 1.0, 1)[0]  # for each entry, which is at most 1
+def _mean_sensitivity(n: int, dimension: int, rows_per_person: int) -> float:
+    # an entry is at most 1, but its fixed point is that of rows of norm sqrt(d): cube_moments
+    relative, fixed = sum_rounding(n, math.sqrt(dimension))
+    slack = relative + fixed / n
     # the slack too for each row: a person's rows may lie in several samples, each with its own
     return (2 / n + 2 * slack) * rows_per_person * (1 + 1e-12)
 

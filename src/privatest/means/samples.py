@@ -15,13 +15,8 @@ from privatest.core.privacy import Adjacency, Budget
 from privatest.core.validation import one_of, reject
 from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.domain import Box
-from privatest.data.samples import (
-    Sample,
-    TwoSamples,
-    encode_pairs,
-    encode_sample,
-    encode_samples,
-)
+from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
+from privatest.data.samples import Sample, TwoSamples, encode_pairs, encode_sample, encode_samples
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.stream import Joined
 from privatest.means.bootstrap import Contrast
@@ -43,7 +38,6 @@ __all__ = [
 ]
 
 BY_SIZES = "the noise and the statistic need the group sizes"
-_LARGEST = 1e150  # of a bound: squares have to stay finite
 
 Floats = NDArray[np.float64]
 
@@ -110,9 +104,7 @@ def _check_columns(sample: Sample) -> None:
     if sample.domain.categorical:
         name = (sample.names or ())[sample.domain.categorical[0]]
         raise DataError(f"column {name!r} is categorical: means need numeric columns.")
-    ends = np.column_stack([sample.box.lower, sample.box.upper])
-    if np.abs(ends).max() > _LARGEST:
-        reject("bounds", f"at most {_LARGEST:g} in size: squares have to be finite", ends.tolist())
+    refuse_wide_bounds(sample)
 
 
 def in_units(box: Box, u: Floats) -> Floats:
@@ -171,9 +163,7 @@ def release_rows(
     samples: Sequence[Sample], budget: Budget, noise: NoiseSource, **share: float
 ) -> tuple[Released, ...]:
     """Release mean and covariance of each sample; ``budget`` is that of each."""
-    plans = [
-        plan_release(len(sample), sample.width, budget, sample.rows_per_person, **share)
-        for sample in samples
-    ]
+    person = rows_of_a_person(*samples)
+    plans = [plan_release(len(sample), sample.width, budget, person, **share) for sample in samples]
     found = cube_moments(*samples)  # all of it is read before noise is drawn
     return tuple(release_sample(own, plan, noise) for own, plan in zip(found, plans, strict=True))

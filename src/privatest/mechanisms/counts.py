@@ -19,7 +19,16 @@ from privatest.core.validation import one_of, reject
 from privatest.core.witness import meets, releases
 from privatest.mechanisms.additive import gaussian, gaussian_noise_scale
 
-__all__ = ["COUNT_MECHANISMS", "CountMechanism", "CountNoise", "count_noise", "noisy_counts"]
+__all__ = [
+    "COUNT_MECHANISMS",
+    "CountMechanism",
+    "CountNoise",
+    "count_noise",
+    "noisy_counts",
+    "with_noise",
+]
+
+_LARGEST_COUNT, _LARGEST_SUM, _LARGEST_DRAW = 1 << 60, 1 << 61, 1 << 62
 
 CountMechanism = Literal["auto", "laplace", "gaussian"]
 COUNT_MECHANISMS: tuple[str, ...] = get_args(CountMechanism)
@@ -118,7 +127,21 @@ def noisy_counts(
         return gaussian(values, sensitivity=_l2(rows_per_person), budget=budget, noise=noise)
     meets("discrete Laplace", counts, "l1", (2.0 * rows_per_person,), law.scale)
     drawn = noise.discrete_laplaces(law.scale, counts.size).reshape(counts.shape)
-    return releases((counts + drawn).astype(np.float64))  # whole numbers until they are summed
+    return releases(with_noise(counts, drawn))
+
+
+def with_noise(counts: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return counts + noise cut at ±2^61, added as integers of 64 bits that cannot overflow.
+
+    Notes
+    -----
+    **Privacy** A draw beyond ±2^62, saturated or not, puts the sum beyond ±2^61 whatever the count
+    is, so what comes out is a function of the exact sum: docs/proofs/noise.md.
+    """
+    near = np.clip(counts, -_LARGEST_COUNT, _LARGEST_COUNT)
+    total = near + np.clip(drawn, -_LARGEST_DRAW, _LARGEST_DRAW)
+    cut: NDArray[np.float64] = np.clip(total, -_LARGEST_SUM, _LARGEST_SUM).astype(np.float64)
+    return cut
 
 
 def _l2(rows_per_person: int) -> Sensitivity:

@@ -66,8 +66,10 @@ def ed_scales(
     -----
     **Sensitivity** A replaced row raises eigenvalues of Σ x x', |x| <= 1, by at most 1 together
     and lowers others by at most 1 together, and moves the logarithm of the density of the axes by
-    at most d times the concentration. ``rows_per_person`` multiplies both; ``error`` bounds the
-    rounding of the matrix in the spectral norm, and the eigenvalues' own rounding is added to it.
+    at most d times the concentration. ``error`` bounds the rounding of the matrix in the spectral
+    norm, and the eigenvalues' own rounding is added to it: up to 2 d of both for the eigenvalues,
+    and 4 (d - 1) for the axes. ``rows_per_person`` multiplies all of it, rounding too: a person's
+    rows may lie in several samples, each with its own.
     """
     slack = _slack(n, dimension, error)
     moved = _moved(dimension, rows_per_person, slack)
@@ -75,7 +77,8 @@ def ed_scales(
     deviation = scale * signed_sums_deviation(dimension)
     if dimension == 1:
         return EdScales(scale, deviation, 0.0)
-    concentration = _share(epsilon, dimension) / (dimension * (rows_per_person + 2 * slack))
+    turned = _turned(dimension, rows_per_person, slack)
+    concentration = _share(epsilon, dimension) / (dimension * turned)
     return EdScales(scale, deviation, concentration * (1 - 1e-12))
 
 
@@ -91,7 +94,12 @@ def _slack(n: int, dimension: int, error: float) -> float:
 
 def _moved(dimension: int, rows_per_person: int, slack: float) -> float:
     """Bound the movement of the eigenvalues, with the rounding of each for both neighbours."""
-    return _up(rows_per_person + 2 * dimension * slack)
+    return _up(rows_per_person * (1 + 2 * dimension * slack))
+
+
+def _turned(dimension: int, rows_per_person: int, slack: float) -> float:
+    """Bound what axes lose, over d times their concentration, with rounding for both neighbours."""
+    return _up(rows_per_person * (1 + 4 * (dimension - 1) / dimension * slack))
 
 
 def covariance_ed(
@@ -142,7 +150,7 @@ def covariance_ed(
     share = _share(epsilon, dimension)
     noisy = signed_sums(values[0], sensitivity=moved, epsilon=share, noise=noise)
     if dimension > 1:
-        bound = rows_per_person + 2 * _slack(n, dimension, error)
+        bound = _turned(dimension, rows_per_person, _slack(n, dimension, error))
         meets("axes", matrix, "spectral", (bound,), 1 / scales.concentration)
     axes = _axes(values, vectors, scales, *secret_draws(noise))
     released = assembled(_cut(noisy[None]), axes)[0]

@@ -14,6 +14,7 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.witness import meets, releases
 from privatest.laws.cumulative import cumulated
+from privatest.mechanisms.counts import with_noise
 from privatest.statistics.cumulative import Tree, tree_counts, tree_width
 
 __all__ = ["cumulative_scale", "noisy_cumulative"]
@@ -57,5 +58,5 @@ def noisy_cumulative(
     nodes = tree_counts(counts, tree)
     scale = cumulative_scale(tree, moved, budget)
     meets("discrete Laplace", nodes, "l1", (float(tree_width(tree, moved)),), scale)
-    drawn = nodes + noise.discrete_laplaces(scale, len(nodes))
-    return cumulated(releases(drawn.astype(np.float64)), tree, float(counts.sum()))
+    drawn = noise.discrete_laplaces(scale, len(nodes))
+    return cumulated(releases(with_noise(nodes, drawn)), tree, float(counts.sum()))

@@ -137,7 +137,8 @@ def _sensitivity(
 ) -> Sensitivity:
     moved = joint_sensitivity(1 / n, 1 / (n * ratio), radius=radius, spread=spread)
     slack = 2 * math.hypot(errors[0], errors[1] / ratio)  # of each neighbour
-    return Sensitivity((rows_per_person * moved + slack) * (1 + 1e-12), "l2")
+    # the slack too for each row: a person's rows may lie in several samples, each with its own
+    return Sensitivity(rows_per_person * (moved + slack) * (1 + 1e-12), "l2")
 
 
 def difference_sensitivity(

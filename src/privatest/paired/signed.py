@@ -14,6 +14,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds, bounds_of_measurements
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.stream import Joined
 from privatest.laws.counts import sign_law
@@ -107,7 +108,7 @@ def symmetry_test(
     return lattice_outcome(
         _symmetry(sample, statistic, source),
         symmetry_law(n, statistic),
-        width=symmetry_width() * sample.rows_per_person,
+        width=symmetry_width() * rows_of_a_person(sample),
         budget=budget,
         alpha=alpha,
         noise=source,
@@ -172,7 +173,7 @@ def sign_test(
     return lattice_outcome(
         sign_balance(sample, source.key()),
         sign_law(n),
-        width=sign_width() * sample.rows_per_person,
+        width=sign_width() * rows_of_a_person(sample),
         step=2,
         alternative=alternative,
         budget=budget,
@@ -236,7 +237,7 @@ def wilcoxon(
     return lattice_outcome(
         _signed_rank(sample, source),
         wilcoxon_law(n),
-        width=signed_rank_width(n) * sample.rows_per_person,
+        width=signed_rank_width(n) * rows_of_a_person(sample),
         step=4,
         alternative=alternative,
         budget=budget,

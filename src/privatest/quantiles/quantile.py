@@ -16,6 +16,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Released, html_table, privacy_sentence
 from privatest.core.validation import number, printable
 from privatest.data.bounds import Bounds
+from privatest.data.limits import rows_of_a_person
 from privatest.laws.counts import binomial_law
 from privatest.mechanisms.cumulative import cumulative_scale, noisy_cumulative
 from privatest.quantiles.curve import Curve
@@ -203,7 +204,7 @@ def private_quantile(
         raise DataError("x must have at least 2 rows.")
     grid = grid_of(sample, cells)
     tree = tree_of(grid.cells)
-    moved = sample.rows_per_person
+    moved = rows_of_a_person(sample)
     (found,) = cell_counts(sample, edges=grid.edges)
     counts = noisy_cumulative(found, tree, moved=moved, budget=budget, noise=source)
     whole = QuantileEstimate(

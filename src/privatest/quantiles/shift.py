@@ -15,6 +15,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
+from privatest.data.limits import refuse_wide_bounds
 from privatest.data.samples import encode_samples
 from privatest.laws.law import Law
 from privatest.laws.ranks import mann_whitney_law
@@ -109,6 +110,7 @@ def hodges_lehmann(
     require_bounds(bounds)
     samples = encode_samples(x, y, bounds, units="own")
     refuse_other_columns(samples.x, "x")
+    refuse_wide_bounds(samples.x)
     n, m = map(len, samples)
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from privatest.core.validation import Rng, integer_at_least, number, public_gene
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import read_samples
 from privatest.data.categories import Category
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample
 from privatest.data.source import Source
 from privatest.laws.law import Law, simulated_law
@@ -64,7 +66,8 @@ def kruskal(
         999) for more than 2,000 records if a group has less than 64. For two samples the law is
         exact.
     rng : None, int or Generator
-        Public randomness, for these simulations.
+        Public randomness, for these simulations. With None they are drawn once in a process, for
+        given sizes.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 
@@ -112,7 +115,8 @@ def kruskal(
         raise ParameterError("kruskal must have two samples or more.")
     if all(isinstance(each, Source) for each in data):  # sizes are known before anything is paid
         check_drawable([len(each) for each in data])
-    generator, source = public_generator(rng), noise_source(noise)
+    public_generator(rng)  # refused before anything is paid
+    source = noise_source(noise)
     ranked = read_groups(data, bounds, chosen)
     sizes = [len(sample) for sample in ranked]
     check_drawable(sizes)
@@ -121,8 +125,8 @@ def kruskal(
     count = n_resamples or (9_999 if fast else min(9_999, max(999, _SIMULATED_RANKS // total)))
     return lattice_outcome(
         _statistic(ranked, source),
-        _law(sizes, count, generator),
-        width=kruskal_wallis_width(sizes, chosen) * ranked[0].rows_per_person,
+        _law(sizes, count, rng),
+        width=kruskal_wallis_width(sizes, chosen) * rows_of_a_person(*ranked),
         step=2,
         alternative="two-sided",  # the sum is not negative; for two samples its law is that of |2U|
         budget=budget,
@@ -152,8 +156,25 @@ def _published(total: int) -> float:
     return 2 * (total - 1) / total**2 if total % 2 == 0 else 2 / (total + 1)
 
 
-def _law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> Law:
+def _law(sizes: Sequence[int], n_resamples: int, rng: Rng) -> Law:
     """Return a law whose absolute value is the Kruskal–Wallis sum: for two groups exact."""
     if len(sizes) == 2:
         return mann_whitney_law(sizes[0], sizes[1]).scaled(2)
+    if isinstance(rng, np.random.Generator):  # it goes on from where it is
+        return _drawn_law(sizes, n_resamples, rng)
+    return _kept_law(tuple(sizes), n_resamples, None if rng is None else int(rng))
+
+
+def _drawn_law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> Law:
     return simulated_law(np.abs(null_rank_sums(sizes, n_resamples, rng)).sum(axis=1))
+
+
+@lru_cache(maxsize=16)
+def _kept_law(sizes: tuple[int, ...], n_resamples: int, seed: int | None) -> Law:
+    """Draw the law of these public sizes once in a process; without a seed from fresh randomness.
+
+    A p-value is valid whatever else was compared with the same draws: they know of no data.
+    """
+    law = _drawn_law(sizes, n_resamples, np.random.default_rng(seed))
+    law.values.flags.writeable = law.masses.flags.writeable = False
+    return law

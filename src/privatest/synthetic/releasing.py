@@ -25,6 +25,7 @@ from privatest.core.validation import (
 )
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Domain
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.engines.shuffled import in_secret_order
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
@@ -313,7 +314,7 @@ def _subspace(
     """
     n = len(plan.sample)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
-    sensitivity = coefficient_sensitivity(space, n, plan.sample.rows_per_person)
+    sensitivity = coefficient_sensitivity(space, n, rows_of_a_person(plan.sample))
     ordered = in_secret_order(plan.sample, noise)
     exact = coefficients(space, kernel_sums(space, ordered.held), n)
     noisy, sigma = with_rest(

@@ -7,6 +7,7 @@ independence and beyond what was released are simulated with their noise, with p
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ _SIMULATIONS, _PLACES = 399, 16
 _BELOW, _ABOVE = 7.0, 6.0  # how far tables are looked for, in standard errors
 _SHORT = 0.1  # standard errors by which a table may be nearer to independence than it should be
 _STEEPEST, _HALVINGS, _FITS = 30.0, 20, 20
+_AHEAD = 3  # halvings that are done together
 _TINY = 1e-12  # shares of categories that noise has emptied
 
 
@@ -146,12 +148,28 @@ def _steeper(shares: Floats, expected: Floats, varies: Floats, places: Floats) -
     ratios = np.where(expected > _TINY, ratios, -np.inf)
     ratios -= np.maximum(ratios.max(axis=-1, keepdims=True), -1e3)  # rows are scaled below
     low, high = np.ones(len(shares)), np.full(len(shares), _STEEPEST)
-    for _ in range(_HALVINGS):
-        middle = np.sqrt(low * high)
-        found = _with_margins(expected * np.exp(middle[:, None, None] * ratios), expected)
+    for start in range(0, _HALVINGS, _AHEAD):
+        # all powers that the next halvings may ask for, at once: tables are few and small
+        halvings = min(_AHEAD, _HALVINGS - start)
+        powers = _between(low, high, halvings)
+        found = _with_margins(expected * np.exp(powers[1:-1, :, None, None] * ratios), expected)
         far = _distances(found, expected, varies) >= places
-        low, high = np.where(far, low, middle), np.where(far, middle, high)
+        first, last = np.zeros(len(low), dtype=np.intp), np.full(len(low), 1 << halvings)
+        for _ in range(halvings):
+            middle = (first + last) // 2
+            beyond = np.take_along_axis(far, middle[None] - 1, axis=0)[0]
+            first, last = np.where(beyond, first, middle), np.where(beyond, middle, last)
+        low, high = (np.take_along_axis(powers, at[None], axis=0)[0] for at in (first, last))
     return _with_margins(expected * np.exp(high[:, None, None] * ratios), expected)
+
+
+def _between(low: Floats, high: Floats, halvings: int) -> Floats:
+    """Return both ends, and all points at which halving by the geometric mean can arrive."""
+    ends = [low, high]
+    for _ in range(halvings):
+        middles = [np.sqrt(a * b) for a, b in pairwise(ends)]
+        ends = [end for pair in zip(ends, middles) for end in pair] + ends[-1:]  # noqa: B905
+    return np.stack(ends)
 
 
 def _with_margins(tables: Floats, expected: Floats) -> Floats:

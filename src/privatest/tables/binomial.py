@@ -22,7 +22,7 @@ from privatest.laws.tulap import LatticeTulap
 from privatest.means.estimates import MeanEstimate
 from privatest.mechanisms.lattice import noise_law, noisy_integer
 from privatest.statistics.outcomes import success_width
-from privatest.tables.outcomes import Outcomes, count_successes, read_outcomes
+from privatest.tables.outcomes import Outcomes, count_successes, person_of, read_outcomes
 
 __all__ = ["binom_test", "private_share"]
 
@@ -193,7 +193,7 @@ def _release(outcomes: Outcomes, budget: Budget, noise: NoiseSource) -> tuple[fl
     """Release the number of successes."""
     if len(outcomes) < 1:
         raise DataError("x must have at least 1 row.")
-    law = noise_law(success_width() * outcomes.rows_per_person, budget, "auto")
+    law = noise_law(success_width() * person_of([outcomes]), budget, "auto")
     (count,) = count_successes([outcomes])
     return noisy_integer(count, law=law, noise=noise), law
 

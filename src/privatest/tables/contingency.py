@@ -14,6 +14,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.categories import Category
+from privatest.data.limits import rows_of_a_person
 from privatest.mechanisms.counts import CountMechanism, count_noise, noisy_counts
 from privatest.tables.association import association_ends, association_interval
 from privatest.tables.cells import cell_intervals
@@ -114,7 +115,7 @@ def chi2_contingency(
     generator, source = public_generator(rng), noise_source(noise)
     left, names_x = read_category(x, categories_x, bounds_x, "x", "_x")
     right, names_y = read_category(y, categories_y, bounds_y, "y", "_y")
-    n, rows = len(left), max(left.rows_per_person, right.rows_per_person)
+    n, rows = len(left), max(map(rows_of_a_person, (left, right)))
     if len(right) != n:
         raise DataError("x and y must have the same number of rows: row i of x belongs to y's.")
     if n < 1:
@@ -143,7 +144,7 @@ def chi2_contingency(
             "mechanism": law.kind,
             "n_simulations": simulations,
         },
-        unit=left.unit if left.rows_per_person == rows else right.unit,
+        unit=left.unit if left.rows_per_person >= right.rows_per_person else right.unit,
         simulated=source.simulated,
         pvalue=pvalue,
         statistic=statistic,

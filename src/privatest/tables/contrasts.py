@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatest.core.intervals import Interval, side_alpha
 from privatest.laws.law import Alternative
-from privatest.tables.public_shares import Shares
+from privatest.tables.public_shares import Shares, Wanted
 
 __all__ = ["ReleasedShares", "difference_ends", "difference_interval", "equivalence", "ratio_ends"]
 
@@ -36,7 +36,7 @@ class ReleasedShares(Protocol):
     def scarce(self) -> bool:
         """Whether a group has few successes or few failures, by what was released."""
 
-    def ends(self, side: float) -> Shares:
+    def ends(self, side: float, wanted: Wanted = "both") -> Shares:
         """Return shares as if those beyond 0 and 1 existed; each end is missed with ``side``."""
 
     def within(self, side: float) -> Shares:
@@ -109,12 +109,15 @@ def equivalence(released: ReleasedShares, low: float, high: float) -> float:
 def _level_at(released: ReleasedShares, target: float, end: int) -> float:
     """Return the smallest level at which an end of the interval is inside of ``target``."""
     sign = -1.0 if end == 0 else 1.0
+    wanted: Wanted = "least difference" if end == 0 else "largest difference"
 
     def end_at(level: float) -> float:
+        side = level / 2 if released.scarce else level
+        shares = released.ends(side, wanted)
         if released.scarce:
-            _, (low1, low2), (high1, high2) = (part.tolist() for part in released.ends(level / 2))
+            _, (low1, low2), (high1, high2) = (part.tolist() for part in shares)
             return float(low1 - high2 if end == 0 else high1 - low2)
-        return difference_ends(released.ends(level))[end]
+        return difference_ends(shares)[end]
 
     middle = end_at(0.5)
     if sign * (target - middle) <= 0:

@@ -15,6 +15,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.categories import Category, spelling
+from privatest.data.limits import rows_of_a_person
 from privatest.mechanisms.counts import CountMechanism, CountNoise, count_noise, noisy_counts
 from privatest.tables.cells import cell_intervals
 from privatest.tables.counting import cell_counts, read_category, spelled
@@ -104,7 +105,7 @@ def chisquare(
     generator, source = public_generator(rng), noise_source(noise)
     sample, named = read_category(x, categories, bounds, "x")
     expected = expected_shares(f_exp, named)
-    n, rows = len(sample), sample.rows_per_person
+    n, rows = len(sample), rows_of_a_person(sample)
     if n < 1:
         raise DataError("x must have at least one row.")
     law = count_noise(len(named), budget, mechanism, rows_per_person=rows)

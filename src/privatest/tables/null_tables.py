@@ -27,7 +27,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _LEAST_VARIANCE = 1e-9  # of the noise: an empty row or column must not divide by 0
+_FEW = 8  # categories, up to which exchanging neighbours is the fastest way to sort
 _REACH = 2.0  # how many standard errors the margins of a scenario are from the released ones
+_AT_ONCE = 1 << 13  # cells of tables whose statistics are computed together: they stay in a cache
 _CLOSE = 1e-9  # statistics of equal tables differ by rounding
 
 
@@ -38,31 +40,48 @@ def with_total(tables: Floats, n: int) -> Floats:
     return spread
 
 
-def on_simplex(vectors: Floats) -> Floats:
-    """Return the nearest vectors that are not negative and sum to 1."""
-    ordered = -np.sort(-vectors, axis=-1)
-    excess = np.cumsum(ordered, axis=-1) - 1
-    places = np.arange(1, vectors.shape[-1] + 1)
-    kept = (ordered - excess / places > 0).sum(axis=-1, keepdims=True)
-    cut = np.take_along_axis(excess, kept - 1, axis=-1) / kept
+def on_simplex(vectors: Floats, axis: int = -1) -> Floats:
+    """Return the nearest vectors, along an axis, that are not negative and sum to 1."""
+    ordered = -_sorted(-vectors, axis)
+    excess = np.cumsum(ordered, axis=axis) - 1
+    along = [1] * vectors.ndim
+    along[axis] = vectors.shape[axis]
+    places = np.arange(1, vectors.shape[axis] + 1).reshape(along)
+    kept = (ordered - excess / places > 0).sum(axis=axis, keepdims=True)
+    cut = np.take_along_axis(excess, kept - 1, axis=axis) / kept
     found: Floats = np.maximum(vectors - cut, 0.0)
     return found
 
 
-def likely_margins(shares: Floats, variance: float) -> Floats:
+def _sorted(vectors: Floats, axis: int) -> Floats:
+    """Sort; many short vectors along the first axis by exchanging neighbours, all at once."""
+    if axis != 0 or len(vectors) > _FEW or vectors.ndim == 1:
+        return np.sort(vectors, axis=axis)
+    rows = vectors.copy()
+    for last in range(len(rows) - 1, 0, -1):
+        for first in range(last):
+            lower = np.minimum(rows[first], rows[first + 1])
+            np.maximum(rows[first], rows[first + 1], out=rows[first + 1])
+            rows[first] = lower
+    return rows
+
+
+def likely_margins(shares: Floats, variance: float, axis: int = -1) -> Floats:
     """Shrink noisy margins towards equal shares by as much as is noise (James and Stein).
 
     Parameters
     ----------
     shares : ndarray
-        Margins divided by n, along the last axis.
+        Margins divided by n, along the axis.
     variance : float
         Of the noise of a share.
+    axis : int
+        Where the categories are.
     """
-    k = shares.shape[-1]
+    k = shares.shape[axis]
     away = shares - 1 / k
-    far = np.maximum((away**2).sum(axis=-1, keepdims=True), 1e-300)
-    return on_simplex(1 / k + np.maximum(0.0, 1 - (k - 1) * variance / far) * away)
+    far = np.maximum((away**2).sum(axis=axis, keepdims=True), 1e-300)
+    return on_simplex(1 / k + np.maximum(0.0, 1 - (k - 1) * variance / far) * away, axis)
 
 
 def independence_statistic(tables: Floats, n: int, variance: float) -> Floats:
@@ -84,25 +103,44 @@ def independence_statistic(tables: Floats, n: int, variance: float) -> Floats:
     """
     if tables.shape[-2] < tables.shape[-1]:  # the system below has a row for each column
         tables = tables.swapaxes(-1, -2)
-    z = with_total(tables, n)
-    rows, columns = z.shape[-2:]
-    p = likely_margins(z.sum(axis=-1) / n, columns * variance / n**2)[..., :, None]
-    q = likely_margins(z.sum(axis=-2) / n, rows * variance / n**2)[..., None, :]
-    weight = 1 / (n * p * q + max(variance, _LEAST_VARIANCE))
-    residual = z - n * p * q
+    rows, columns = tables.shape[-2:]
+    parts = np.empty(tables.shape[:-2])
+    flat, found = tables.reshape(-1, rows, columns), parts.reshape(-1)
+    step = max(1, _AT_ONCE // (rows * columns))
+    for start in range(0, len(flat), step):
+        part = slice(start, start + step)
+        found[part] = _distances(flat[part], n, variance)
+    return parts
+
+
+def _distances(tables: Floats, n: int, variance: float) -> Floats:
+    """Return the statistic of some tables: rows at least as many as columns."""
+    rows, columns = tables.shape[-2:]
+    # rows and columns first, tables last: sums over a few cells are sums of long vectors
+    z = np.ascontiguousarray(np.moveaxis(with_total(tables, n), (-2, -1), (0, 1)))
+    p = likely_margins(z.sum(axis=1) / n, columns * variance / n**2, 0)[:, None]
+    q = likely_margins(z.sum(axis=0) / n, rows * variance / n**2, 0)[None]
+    product = n * p * q
+    weight = 1 / (product + max(variance, _LEAST_VARIANCE))
+    residual = z - product
     # normal equations of a and b; a is eliminated, and b is found up to a multiple of q
     share, weighted = p * q * weight, residual * weight
-    own_a = (q**2 * weight).sum(axis=-1)
-    own_b = (p**2 * weight).sum(axis=-2)
-    right_a, right_b = (weighted * q).sum(axis=-1), (weighted * p).sum(axis=-2)
-    system = -((share / own_a[..., None]).swapaxes(-1, -2) @ share)
-    system += own_b.sum(axis=-1)[..., None, None] * q.swapaxes(-1, -2) * q
-    system[..., np.arange(columns), np.arange(columns)] += own_b
-    right = right_b - ((right_a / own_a)[..., None] * share).sum(axis=-2)
-    b = np.linalg.solve(system, right[..., None])[..., 0]
-    taken = (right_a**2 / own_a).sum(axis=-1) + (right * b).sum(axis=-1)
-    found: Floats = np.maximum((residual * weighted).sum(axis=(-2, -1)) - taken, 0.0)
+    own_a, own_b = (q**2 * weight).sum(axis=1), (p**2 * weight).sum(axis=0)
+    right_a, right_b = (weighted * q).sum(axis=1), (weighted * p).sum(axis=0)
+    right = right_b - ((right_a / own_a)[:, None] * share).sum(axis=0)
+    left, same, line = (_cells_last(each) for each in (share / own_a[:, None], share, q))
+    system = -(left.swapaxes(-1, -2) @ same)
+    system += own_b.sum(axis=0)[..., None, None] * line.swapaxes(-1, -2) * line
+    system[..., np.arange(columns), np.arange(columns)] += np.moveaxis(own_b, 0, -1)
+    b = np.linalg.solve(system, np.moveaxis(right, 0, -1)[..., None])[..., 0]
+    taken = (right_a**2 / own_a).sum(axis=0) + (right * np.moveaxis(b, -1, 0)).sum(axis=0)
+    found: Floats = np.maximum(_cells_last(residual * weighted).sum(axis=(-2, -1)) - taken, 0.0)
     return found
+
+
+def _cells_last(tables: Floats) -> Floats:
+    """Return tables of shape (r, c, ...) as (..., r, c)."""
+    return np.ascontiguousarray(np.moveaxis(tables, (0, 1), (-2, -1)))
 
 
 def simulate(shares: Floats, n: int, noise: Floats, rng: np.random.Generator) -> Floats:

@@ -14,6 +14,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.data.bounds import Bounds
 from privatest.data.categories import MISSING, UNKNOWN, Categories, Category, spelling
 from privatest.data.columns import category_blocks, one_column, refuse_missing
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.source import Source
@@ -21,7 +22,7 @@ from privatest.data.stream import Held, Stream
 from privatest.data.tables import read_data
 from privatest.statistics.outcomes import Rule, success_counts
 
-__all__ = ["Outcomes", "check_success", "count_successes", "read_outcomes"]
+__all__ = ["Outcomes", "check_success", "count_successes", "person_of", "read_outcomes"]
 
 _WORDS = {"true": 1.0, "false": 0.0}
 _TRUE = ("1", "true")  # what a success is where nobody says
@@ -44,14 +45,14 @@ class Outcomes:
         return self.sample.unit
 
     @property
-    def rows_per_person(self) -> int:
-        """The most rows that one person has."""
-        return self.sample.rows_per_person
-
-    @property
     def names(self) -> tuple[str, ...] | None:
         """What the column is called."""
         return self.sample.names
+
+
+def person_of(groups: Sequence[Outcomes]) -> int:
+    """Return the most rows that one person has in all groups together."""
+    return rows_of_a_person(*(group.sample for group in groups))
 
 
 def count_successes(groups: Sequence[Outcomes]) -> list[int]:

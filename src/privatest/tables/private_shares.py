@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from privatest.laws.law import Alternative
 from privatest.laws.proportions import NO_NOISE, share_interval
 from privatest.mechanisms.counts import CountNoise
-from privatest.tables.public_shares import FEW, Shares, binomial_draws, share_grid, turned
+from privatest.tables.public_shares import (
+    FEW,
+    Shares,
+    Uniforms,
+    Wanted,
+    binomial_draws,
+    share_grid,
+    sides_of,
+    turned,
+)
 
 __all__ = ["PrivateShares", "SumOfTwo"]
 
@@ -88,10 +97,10 @@ class PrivateShares:
         sizes = table.sum(axis=1)
         return np.where(sizes >= 1, table[:, 0] / np.maximum(sizes, 1), 0.5)
 
-    def ends(self, side: float) -> Shares:
+    def ends(self, side: float, wanted: Wanted = "both") -> Shares:
         """Return shares with ends that are each missed with ``side``; they may be infinite."""
-        pairs = self.cells[:2], self.cells[2:]
-        low, high = np.transpose([self._ends(won, lost, side) for won, lost in pairs])
+        groups = zip((self.cells[:2], self.cells[2:]), *sides_of(wanted, 2), strict=True)
+        low, high = np.transpose([self._ends(*cells, side, *asked) for cells, *asked in groups])
         return self._raw(), low, high
 
     def within(self, side: float) -> Shares:
@@ -112,11 +121,13 @@ class PrivateShares:
     def _size(self, noisy: float) -> int:
         return round(min(max(noisy, 1.0), self.total))
 
-    def _ends(self, won: float, lost: float, side: float) -> tuple[float, float]:
+    def _ends(
+        self, won: float, lost: float, side: float, lower: bool, upper: bool
+    ) -> tuple[float, float]:
         """Return shares s at which won - s (won + lost), whose mean is 0, is not too far from 0.
 
-        The size of the group is known up to noise only. If it may as well be 0, so may be
-        every share.
+        An end that is not asked for is NaN. The size of the group is known up to noise only. If
+        it may as well be 0, so may be every share.
         """
         size = won + lost
         if size < 1 or float(SumOfTwo(self.noise).survival(size)) > side:
@@ -128,11 +139,13 @@ class PrivateShares:
             known = min(max(share, 0.0), 1.0)
             drawn = binomial_draws(n, known, uniforms) - n * known
             drawn += (1 - share) * noise[0] - share * noise[1]
-            return float(np.mean(drawn >= won - share * size))
+            return float(np.count_nonzero(drawn >= won - share * size)) / _DRAWS
 
         middle = won / size
-        low = _crossing(lambda share: beyond(share) - side, middle, -_FAR)
-        high = _crossing(lambda share: 1 - beyond(share) - side, middle, _FAR)
+        low = _crossing(lambda share: beyond(share) - side, middle, -_FAR) if lower else math.nan
+        high = (
+            _crossing(lambda share: 1 - beyond(share) - side, middle, _FAR) if upper else math.nan
+        )
         return low, high
 
     def statistic(self, cells: Floats) -> Floats:
@@ -159,22 +172,16 @@ class PrivateShares:
         firsts, wons = (self._margin(noisy, missed / 4) for noisy in (a + b, a + c))
         observed = turned(self.statistic(np.array(self.cells)), alternative)
         noise, seed = self.noise.draws((n_simulations, 4), rng), int(rng.integers(2**63))
-        most = 0
+        most, apart = 0, np.ascontiguousarray(noise.T)
         for first in firsts:
+            same = np.random.default_rng(seed)  # the same random numbers for every pair
+            sizes = same.binomial(self.total, first, size=n_simulations)
+            others, state = self.total - sizes, same.bit_generator.state
             for won in wons:
-                same = np.random.default_rng(seed)  # the same random numbers for every pair
-                sizes = same.binomial(self.total, first, size=n_simulations)
-                successes = same.binomial(sizes, won), same.binomial(self.total - sizes, won)
-                cells = np.stack(
-                    [
-                        successes[0],
-                        sizes - successes[0],
-                        successes[1],
-                        self.total - sizes - successes[1],
-                    ],
-                    axis=1,
-                )
-                drawn = turned(self.statistic(cells + noise), alternative)
+                same.bit_generator.state = state
+                here, there = same.binomial(sizes, won), same.binomial(others, won)
+                cells = np.stack([here, sizes - here, there, others - there]) + apart
+                drawn = turned(self.statistic(cells.T), alternative)
                 most = max(most, int(np.count_nonzero(drawn >= observed)))
         return min(1.0, (1 + most) * missed + missed)
 
@@ -187,7 +194,7 @@ class PrivateShares:
 
 
 @lru_cache(maxsize=8)
-def _draws(noise: CountNoise) -> tuple[Floats, Floats]:
+def _draws(noise: CountNoise) -> tuple[Floats, Uniforms]:
     """Return noise of two cells and uniform numbers, always the same, by the latter's size.
 
     Whoever searches for numbers in their order finds them several times as fast.
@@ -196,7 +203,7 @@ def _draws(noise: CountNoise) -> tuple[Floats, Floats]:
     cells = noise.draws((2, _DRAWS), rng) + rng.uniform(-0.5, 0.5, size=(2, _DRAWS))
     uniforms = rng.uniform(size=_DRAWS)
     order = np.argsort(uniforms)
-    return cells[:, order], uniforms[order]
+    return cells[:, order], Uniforms(uniforms[order])
 
 
 def _crossing(excess: Callable[[float], float], middle: float, far: float) -> float:

@@ -23,7 +23,7 @@ from privatest.mechanisms.counts import count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
 from privatest.statistics.outcomes import outcome_table, success_width
 from privatest.tables.contrasts import difference_interval, equivalence, ratio_ends
-from privatest.tables.outcomes import Outcomes, count_successes, read_outcomes
+from privatest.tables.outcomes import Outcomes, count_successes, person_of, read_outcomes
 from privatest.tables.private_shares import PrivateShares
 from privatest.tables.public_shares import PublicShares
 
@@ -252,7 +252,7 @@ class _Read:
 
     @property
     def rows_per_person(self) -> int:
-        return self.groups[0].rows_per_person
+        return person_of(self.groups)
 
 
 def _read(

@@ -7,24 +7,38 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.laws.counts import binomial_masses
 from privatest.laws.law import Alternative
-from privatest.laws.proportions import NO_NOISE, open_interval, share_interval, tulap_variance
+from privatest.laws.proportions import NO_NOISE, open_end, share_interval, tulap_variance
 from privatest.laws.tulap import LatticeTulap
 
-__all__ = ["FEW", "PublicShares", "Shares", "binomial_draws", "share_grid", "turned"]
+__all__ = [
+    "FEW",
+    "PublicShares",
+    "Shares",
+    "Uniforms",
+    "Wanted",
+    "binomial_draws",
+    "share_grid",
+    "sides_of",
+    "turned",
+]
 
 FEW = 10  # successes or failures: with fewer, intervals of differences misjudge a single one
 
 Floats = NDArray[np.float64]
 Shares = tuple[Floats, Floats, Floats]
 """Estimates of the groups' shares, and lower and upper ends."""
+Wanted = Literal["both", "least difference", "largest difference"]
+"""Which ends are computed: all, or those behind one end of the first share minus the second."""
 
 _POINTS = 33  # common shares that are tried
+_AT_ONCE = 2048  # simulated counts whose statistics are computed together: they stay in a cache
 _REACH = 1.65  # noise variances: up to there beyond 0 and n the statistic is monotone
 
 
@@ -62,10 +76,17 @@ class PublicShares:
         """Shares in [0, 1]."""
         return np.clip(np.array(self.counts) / self.sizes, 0, 1)
 
-    def ends(self, side: float) -> Shares:
+    def ends(self, side: float, wanted: Wanted = "both") -> Shares:
         """Return shares as if those beyond 0 and 1 existed; each end is missed with ``side``."""
-        pairs = zip(self.sizes, self.counts, strict=True)
-        low, high = np.transpose([open_interval(n, z, self.noise, side) for n, z in pairs])
+        groups = zip(self.sizes, self.counts, *sides_of(wanted, len(self.sizes)), strict=True)
+        pairs = [
+            (
+                open_end(n, z, self.noise, side) if lower else math.nan,
+                open_end(n, z, self.noise, 1 - side) if upper else math.nan,
+            )
+            for n, z, lower, upper in groups
+        ]
+        low, high = np.transpose(pairs)
         return np.array(self.counts) / self.sizes, low, high
 
     def within(self, side: float) -> Shares:
@@ -83,25 +104,25 @@ class PublicShares:
         return self.estimates, low, high
 
     def statistic(self, counts: Floats) -> Floats:
-        """Return how far noisy counts (groups last) are from one common share.
+        """Return how far noisy counts (groups first) are from one common share.
 
         Of two groups a signed z, which grows with the first count and falls with the second; of
         more a chi-squared. Its variance includes that of the noise.
         """
-        variance, sizes = tulap_variance(self.noise), np.array(self.sizes, dtype=np.float64)
+        variance = tulap_variance(self.noise)
+        sizes = np.array(self.sizes, dtype=np.float64).reshape(-1, *[1] * (counts.ndim - 1))
         reach = _REACH * variance
-        counts = np.clip(counts, -reach, sizes + reach)
-        pooled = np.clip(counts.sum(axis=-1, keepdims=True) / sizes.sum(), 0, 1)
+        counts = np.minimum(np.maximum(counts, -reach), sizes + reach)
+        pooled = np.clip(counts.sum(axis=0) / sizes.sum(), 0, 1)
         spread = pooled * (1 - pooled) / sizes + variance / sizes**2
         shares = counts / sizes
         if len(sizes) == 2:
-            difference = shares[..., 0] - shares[..., 1]
-            signed: Floats = difference / np.sqrt(spread.sum(axis=-1))
+            difference = shares[0] - shares[1]
+            signed: Floats = difference / np.sqrt(spread.sum(axis=0))
             return signed
         weights = 1 / spread
-        middle = (weights * shares).sum(axis=-1, keepdims=True)
-        middle /= weights.sum(axis=-1, keepdims=True)
-        total: Floats = (weights * (shares - middle) ** 2).sum(axis=-1)
+        middle = (weights * shares).sum(axis=0) / weights.sum(axis=0)
+        total: Floats = (weights * (shares - middle) ** 2).sum(axis=0)
         return total
 
     def pvalue(
@@ -122,13 +143,24 @@ class PublicShares:
         uniforms = rng.uniform(size=(2, len(self.sizes), n_simulations))
         noise = self.noise.quantile(np.clip(uniforms[0], 1e-300, None))
         most = 0
+        groups = list(zip(self.sizes, map(Uniforms.of, uniforms[1]), strict=True))
         for share in share_grid(low, high, _POINTS):
-            counts = np.stack(
-                [binomial_draws(n, share, drawn) for n, drawn in zip(self.sizes, uniforms[1])]  # noqa: B905
-            )
-            drawn = turned(self.statistic((counts + noise).T), alternative)
-            most = max(most, int(np.count_nonzero(drawn >= observed)))
+            counts = np.stack([binomial_draws(n, share, drawn) for n, drawn in groups])
+            counts += noise
+            larger = 0
+            for start in range(0, n_simulations, _AT_ONCE):
+                drawn = self.statistic(counts[:, start : start + _AT_ONCE])
+                larger += int(np.count_nonzero(turned(drawn, alternative) >= observed))
+            most = max(most, larger)
         return min(1.0, (1 + most) * missed + missed)
+
+
+def sides_of(wanted: Wanted, groups: int) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
+    """Return of which groups the lower ends are wanted, and of which the upper ends."""
+    if wanted == "both":
+        return (True,) * groups, (True,) * groups
+    first, second = (True, False), (False, True)
+    return (first, second) if wanted == "least difference" else (second, first)
 
 
 def turned(statistic: Floats, alternative: Alternative) -> Floats:
@@ -146,9 +178,27 @@ def share_grid(low: float, high: float, points: int) -> list[float]:
     return np.clip(grid, 0, 1).tolist()  # type: ignore[no-any-return]
 
 
-def binomial_draws(n: int, share: float, uniforms: Floats) -> Floats:
+@dataclass(frozen=True, slots=True, eq=False)
+class Uniforms:
+    """Random numbers in their order of size, and the place of each in the order they came in."""
+
+    ordered: Floats
+    places: NDArray[np.intp] | None = None
+
+    @classmethod
+    def of(cls, numbers: Floats) -> Uniforms:
+        """Sort them once: many laws are drawn from them."""
+        order = np.argsort(numbers, kind="stable")
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return cls(numbers[order], places)
+
+
+def binomial_draws(n: int, share: float, uniforms: Uniforms) -> Floats:
     """Return binomial numbers by inversion: the same random numbers for every share."""
     counts, masses = binomial_masses(n, share)
-    places = np.searchsorted(np.cumsum(masses[:-1]), uniforms, side="right")
-    result: Floats = counts[places]
-    return result
+    # of sorted numbers those of a count are neighbours: it is enough to look for the edges
+    edges = np.searchsorted(uniforms.ordered, np.cumsum(masses[:-1]), side="left")
+    ends = np.concatenate([[0], edges, [len(uniforms.ordered)]])
+    drawn: Floats = np.repeat(counts, np.diff(ends))
+    return drawn if uniforms.places is None else drawn[uniforms.places]

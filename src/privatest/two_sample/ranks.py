@@ -16,6 +16,7 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_samples
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
@@ -178,7 +179,7 @@ def mannwhitneyu(
     return lattice_outcome(
         _mann_whitney(samples, source),
         mann_whitney_law(n, m),
-        width=mann_whitney_width(n, m, adjacency) * samples[0].rows_per_person,
+        width=mann_whitney_width(n, m, adjacency) * rows_of_a_person(*samples),
         step=2,
         alternative=alternative,
         budget=budget,
@@ -320,7 +321,7 @@ def median_test(
     return lattice_outcome(
         _median_balance(samples, source),
         hypergeometric_law(n, m),
-        width=median_width(n, m, chosen) * samples[0].rows_per_person,
+        width=median_width(n, m, chosen) * rows_of_a_person(*samples),
         step=n + m,
         alternative=alternative,
         budget=budget,

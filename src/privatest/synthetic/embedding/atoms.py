@@ -73,7 +73,7 @@ def measure_atoms(
             coded(sample, cells),
             wanted,
             [*schema.columns],
-            rows_per_person=schema.rows_per_person,
+            rows_per_person=min(schema.rows_per_person, len(sample)),
             budget=budget,
             share=ATOM_SHARE,
             noise=noise,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
+from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic.answering.estimates import Weighting
@@ -63,7 +64,7 @@ def features_release(
         domain=sample.domain,
         n_frequencies=n_frequencies,
         budget=budget,
-        rows_per_person=sample.rows_per_person,
+        rows_per_person=rows_of_a_person(sample),
         share=share,
         rng=rng,
         noise=noise,

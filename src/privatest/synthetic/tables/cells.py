@@ -101,7 +101,8 @@ class Cells:
         leanings = np.zeros(len(self))
         if len(wide) < 2:
             return leanings
-        heights = shares[wide] / widths[wide]
+        # in a public unit, a power of two: shares over widths of any size stay within the floats
+        heights = shares[wide] / np.ldexp(widths[wide], -int(np.frexp(widths[wide].max())[1]))
         around = np.concatenate([[heights[0]], heights, [heights[-1]]])
         # from the middle of the cell below to that of the cell above; at the ends from its own
         steps = np.full(len(wide), 4.0)

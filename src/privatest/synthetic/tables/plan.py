@@ -122,7 +122,7 @@ class TablesPlan:
     @property
     def rows_per_person(self) -> int:
         """The most rows of a person."""
-        return self.schema.rows_per_person
+        return min(self.schema.rows_per_person, self.n)
 
     @property
     def shares(self) -> dict[str, float]:
@@ -280,7 +280,7 @@ def plan_tables(schema: Schema, n: int, budget: Budget, *, bins: Bins = "adaptiv
             "pair of them takes noise: release fewer."
         )
     cells = schema_cells(schema)
-    pairs, person = columns * (columns - 1) // 2, schema.rows_per_person
+    pairs, person = columns * (columns - 1) // 2, min(schema.rows_per_person, n)
     looks = bins == "adaptive" and are_seen(len(with_bins(cells)), n, person, budget)
     looked = LOOKS * LOOK if looks else Fraction(0)
     few = pairs <= _FEW_PAIRS

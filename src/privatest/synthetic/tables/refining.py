@@ -124,7 +124,7 @@ def _look(
         coded(sample, [cells.get(place) for place in range(len(schema.columns))]),
         [Wanted((place,), (np.arange(len(own)),)) for place, own in cells.items()],
         [*schema.columns],
-        rows_per_person=schema.rows_per_person,
+        rows_per_person=min(schema.rows_per_person, len(sample)),
         budget=budget,
         share=LOOK,
         noise=noise,
