@@ -43,8 +43,14 @@ from privatest.two_sample import ks_2samp
 Floats = NDArray[np.float64]
 Rows = Callable[[int], Floats]
 ALPHAS = (0.05, 0.01)
-NAME = "level-groups"
+NAME, NAMES = "level-groups", ("rejected", "classical")
 DRAWS = 1999  # of analysis of variance
+SUMMARY = [
+    "test",
+    "calibration",
+    "cells × runs",
+    *(f"{a}: rates, classical, excess" for a in ALPHAS),
+]
 
 # rows in [-1, 1], and their mean
 Law = tuple[Callable[[np.random.Generator, int], Floats], float]
@@ -264,10 +270,24 @@ def main() -> None:
             own = runs if not case["test"].startswith("f_oneway") else max(runs // 2, 1)
             rows.append(case | cell(**case, runs=own))
             save(NAME, {"runs": runs, "rows": rows})
-    shown = ["test", "law", "n", "side", "epsilon", "delta", "calibration"]
-    shown += [f"{name} {alpha}" for alpha in ALPHAS for name in ("rejected", "classical", "excess")]
-    worst = sorted(rows, key=lambda row: -max(row["excess 0.05"], row["excess 0.01"]))[:30]
-    print_table(f"level ({runs} runs)", shown, [[row[name] for name in shown] for row in worst])
+    print_table(f"level ({runs} runs)", SUMMARY, summary(rows))
+
+
+def summary(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Return the lines of the table of docs/figures.md: ranges of rates, and the largest excess."""
+    found = []
+    for test, calibration in dict.fromkeys((row["test"], row["calibration"]) for row in rows):
+        own = [row for row in rows if (row["test"], row["calibration"]) == (test, calibration)]
+        parts = [f"`{test}`", f"`{calibration}`", f"{len(own)} × {own[0]['runs']:,}"]
+        for alpha in ALPHAS:
+            ends = [
+                f"{min(values):.3f} to {max(values):.3f}".replace("0.", ".")
+                for values in ([row[f"{name} {alpha}"] for row in own] for name in NAMES)
+            ]
+            worst = max(row[f"excess {alpha}"] for row in own)
+            parts.append(f"{ends[0]} | {ends[1]} | {worst:+.1f}".replace("-", "−"))
+        found.append(parts)
+    return found
 
 
 if __name__ == "__main__":
