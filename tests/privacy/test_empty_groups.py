@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test
+from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test, proportions_test, scan
+from privatest.audit.coupling import coupled
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.witness import witnessing
+from privatest.data.samples import encode_several
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
 
@@ -30,12 +36,23 @@ TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "mann-whitney": (mannwhitneyu, {}),
     "mmd permuted": (mmd_test, {"relabel": "permute"}),
     "mmd swapped in pairs": (mmd_test, {"relabel": "swap"}),
+    "proportions": (proportions_test, {"n_simulations": 99}),
+    "proportions of labels": (
+        proportions_test,
+        {"n_simulations": 99, "bounds": None, "success": 1},
+    ),
 }
 NOTHING = {
     "list": [],
     "array": np.array([]),
     "series": pd.Series([], dtype=float),
     "arrow": pa.array([], pa.float64()),
+    "frame": pd.DataFrame(),
+    "polars": pl.DataFrame(),
+    "table": pa.table({}),
+    "mapping": {},
+    "matrix": np.empty((0, 0)),
+    "source": scan(np.empty(0)),
 }
 ONE_COLUMN = (
     "ks",
@@ -43,6 +60,8 @@ ONE_COLUMN = (
     "ks on a grid",
     "kuiper at ranks",
     "mann-whitney",
+    "proportions",
+    "proportions of labels",
     "ipm wasserstein",
     "ipm kolmogorov",
 )
@@ -67,3 +86,101 @@ def test_an_empty_group_runs_without_a_word(name, nothing, monkeypatch):
                 warnings.simplefilter("error")
                 result = test(*pair, noise=SimulatedNoise(3), **shared | options)
             assert result.sizes == {"N": 20}
+
+
+# --- three samples ---------------------------------------------------------------------------
+
+THREE: dict[str, dict[str, Any]] = {
+    "exact": {"method": "exact"},
+    "nystrom": {"method": "nystrom"},
+    "decision": {"release": "decision"},
+    "unbounded": {"bounds": None, "bandwidths": 1.0},
+}
+ORDERS = (["b", "c", "a"], ["a", "b", "c"], ["c", "a", "b"])
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("name", THREE)
+def test_three_samples_of_which_some_are_empty(name, nothing):
+    rows = np.random.default_rng(0).integers(2, size=(12, 2)).astype(float)
+    forms: list[Any] = [rows, rows.tolist(), pd.DataFrame(rows, columns=["b", "a"]), rows[:, 0]]
+    shared: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row", "rng": 1}
+    for data, full in itertools.product(forms, itertools.product([False, True], repeat=3)):
+        if not any(full):
+            continue
+        samples = [data if has_rows else nothing for has_rows in full]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = mmd_test(*samples, noise=SimulatedNoise(3), **shared | THREE[name])
+        assert result.sizes == {"N": 12 * sum(full)}
+
+
+def _met(samples: list[Any], records: np.ndarray, options: dict[str, Any], seed: int) -> Any:
+    """What meets noise, if every record has the same place in a secret order."""
+    sizes = np.cumsum([len(sample) for sample in samples])[:-1]
+    groups = tuple(np.split(records, sizes))
+    with coupled(records, groups, seed, "places"), witnessing() as witness:
+        shared = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row", "n_permutations": 9}
+        mmd_test(*samples, **shared | options, rng=seed, noise=SimulatedNoise(seed))
+    (met,) = witness.meetings
+    return met
+
+
+@pytest.mark.parametrize("nothing", [[], pd.DataFrame(), None], ids=["list", "frame", "columns"])
+@pytest.mark.parametrize("name", ["exact", "nystrom", "unbounded"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_last_row_of_a_sample_whose_columns_are_in_another_order(count, name, nothing):
+    """It moves to another sample, and nothing is left that says how its columns were ordered."""
+    rng = np.random.default_rng(5)
+    for seed, left in itertools.product(range(3), range(count)):
+        rows = rng.uniform([0, 0.4, 0.8], [0.2, 0.6, 1.0], size=(24, 3))
+        labels = np.array([(left + 1 + i % (count - 1)) % count for i in range(24)])
+        labels[0], moved = left, labels.copy()
+        moved[0] = (left + 1) % count
+        met = []
+        for own in (labels, moved):
+            samples: list[Any] = []
+            for k in range(count):
+                frame = pd.DataFrame(rows[own == k], columns=["a", "b", "c"])[ORDERS[k]]
+                samples.append(frame if len(frame) or nothing is None else nothing)
+            records = np.concatenate([np.flatnonzero(own == k) for k in range(count)])
+            options = THREE[name] | ({"relabel": "permute"} if count == 2 else {})
+            met.append(_met(samples, records, options, seed))
+        assert met[0].public == met[1].public
+        assert met[0].ratio(met[1]) <= 1
+
+
+def test_columns_are_found_by_name_whatever_comes_first():
+    rows = np.random.default_rng(1).uniform(size=(4, 3))
+    frames = [pd.DataFrame(rows, columns=["a", "b", "c"])[order] for order in ORDERS]
+    for private, data in itertools.product((False, True), itertools.permutations([*frames, []])):
+        encoded = encode_several(data, (0, 1), private_groups=private)
+        kept = [sample.rows for sample in encoded if len(sample)]
+        assert all(np.array_equal(own, kept[0]) for own in kept)
+        if private:
+            assert np.array_equal(kept[0], rows)
+
+
+def test_an_array_has_no_order_among_frames_in_other_orders():
+    rows = np.random.default_rng(1).uniform(size=(4, 2))
+    one, other = pd.DataFrame(rows, columns=["a", "b"]), pd.DataFrame(rows, columns=["b", "a"])
+    for adjacency in ("one", "row"):
+        for data in itertools.permutations([rows, one, other]):
+            with pytest.raises(DataError, match="names of columns"):
+                mmd_test(*data, bounds=(0, 1), epsilon=1, adjacency=adjacency)
+    with pytest.raises(DataError, match="must all have names"):  # whether or not it has rows
+        mmd_test(np.empty((0, 2)), one, one, bounds=(0, 1), epsilon=1, adjacency="row")
+    bounds = Schema.from_bounds({"a": (0, 1), "b": (0, 1)})
+    for data in itertools.permutations([rows, one, other]):
+        mmd_test(*data, bounds=bounds, epsilon=1, adjacency="row")
+
+
+def test_bounds_by_position_need_one_order():
+    rows = np.random.default_rng(1).uniform(size=(4, 2))
+    one, other = pd.DataFrame(rows, columns=["b", "a"]), pd.DataFrame(rows, columns=["a", "b"])
+    with pytest.raises(ParameterError, match="bounds must be by name"):
+        encode_several((one, other, []), [(0, 1), (0, 2)], private_groups=True)
+    found = encode_several(([], one, one), [(0, 1), (0, 2)], private_groups=True)
+    assert found[1].schema is not None
+    assert [(c.lower, c.upper) for c in found[1].schema.columns.values()] == [(0, 2), (0, 1)]
+    assert np.allclose(found[1].rows, rows[:, ::-1] / [2, 1])
