@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency
 from privatest.core.validation import listed
 from privatest.data.alignment import align, names_of_samples
 from privatest.data.batches import BatchEncoder, fill_column, has_bounds_only
@@ -30,6 +31,7 @@ from privatest.data.columns import (
 )
 from privatest.data.domain import Box, Domain
 from privatest.data.limits import rows_of_a_person
+from privatest.data.persons import check_persons
 from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
 from privatest.data.stream import Held, Joined, Stream
@@ -147,7 +149,7 @@ class TwoSamples(NamedTuple):
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has in both samples together."""
+        """The most rows that one person has, in each sample for "both", else in both together."""
         return rows_of_a_person(*self)
 
     def secret_orders(
@@ -169,10 +171,10 @@ def _beside(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def encode_samples(
-    x: object, y: object, bounds: Bounds, *, units: Units = "box", private_groups: bool = False
+    x: object, y: object, bounds: Bounds, *, units: Units = "box", adjacency: Adjacency = "one"
 ) -> TwoSamples:
     """Encode two samples of the same columns; see :func:`encode_several`."""
-    first, second = encode_several((x, y), bounds, units=units, private_groups=private_groups)
+    first, second = encode_several((x, y), bounds, units=units, adjacency=adjacency)
     return TwoSamples(first, second)
 
 
@@ -181,7 +183,7 @@ def encode_several(
     bounds: Bounds,
     *,
     units: Units = "box",
-    private_groups: bool = False,
+    adjacency: Adjacency = "one",
 ) -> tuple[Sample, ...]:
     """Encode samples of the same columns, all of them in one order of columns.
 
@@ -196,10 +198,11 @@ def encode_several(
         are taken as they are and must be finite.
     units : {"box", "own"}
         As in :func:`encode_sample`.
-    private_groups : bool
-        Whether it is private in which sample a row is. Messages then do not say so, and the
-        order of columns depends on their names only, so that it is the same whichever samples
-        have rows.
+    adjacency : {"one", "both", "row"}
+        What is hidden. With "row" it is private in which sample a row is: messages do not say so,
+        and the order of columns depends on their names only, so that it is the same whichever
+        samples have rows. With "both" a person may have as many rows as the schema says in each
+        sample, else in all of them.
 
     Returns
     -------
@@ -207,6 +210,8 @@ def encode_several(
         New arrays; with ``bounds=None`` read-only views where the data has the right form.
         There may be no rows.
     """
+    bounds = check_persons(bounds, samples, together=adjacency != "both")
+    private_groups = adjacency == "row"
     called = names_of_samples(len(samples), private_groups=private_groups)
     read = [read_data(data, name) for data, name in zip(samples, called, strict=True)]
     by_name = _by_name(bounds)
@@ -254,6 +259,7 @@ def encode_sample(data: object, bounds: Bounds, name: str = "x", *, units: Units
     With ``units="own"`` numbers are clipped to their bounds but not mapped to [0, 1]: equal
     values stay equal to the last bit, whatever their bounds, and different ones different.
     """
+    bounds = check_persons(bounds, [data])
     source, by_name = read_data(data, name), _by_name(bounds)
     schema = schema_of(bounds, source)
     names = tuple(schema.columns) if schema and by_name else source.labels

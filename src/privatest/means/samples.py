@@ -57,16 +57,16 @@ def numeric_sample(x: Any, bounds: Bounds) -> Sample:
     return sample
 
 
-def numeric_samples(x: Any, y: Any, bounds: Bounds) -> TwoSamples:
+def numeric_samples(x: Any, y: Any, bounds: Bounds, adjacency: Adjacency) -> TwoSamples:
     """Read two samples of numeric columns with public bounds."""
-    first, second = numeric_groups((x, y), bounds)
+    first, second = numeric_groups((x, y), bounds, adjacency)
     return TwoSamples(first, second)
 
 
-def numeric_groups(data: Sequence[Any], bounds: Bounds) -> tuple[Sample, ...]:
+def numeric_groups(data: Sequence[Any], bounds: Bounds, adjacency: Adjacency) -> tuple[Sample, ...]:
     """Read samples of the same numeric columns with public bounds."""
     _require_bounds(bounds)
-    samples = encode_several(data, bounds)
+    samples = encode_several(data, bounds, adjacency=adjacency)
     _check_columns(samples[0])
     return samples
 

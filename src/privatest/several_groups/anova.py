@@ -124,7 +124,7 @@ def f_oneway(
         raise ParameterError("f_oneway must have two samples or more.")
     each = sample_budget(budget, chosen, groups=len(data))
     source = noise_source(noise)
-    found_groups = numeric_groups(data, described)
+    found_groups = numeric_groups(data, described, chosen)
     check_one_column(found_groups[0], "each sample")
     sizes = [len(sample) for sample in found_groups]
     if min(sizes) < 2:

@@ -48,7 +48,7 @@ def several_samples(
     for name in _ONLY_TWO:
         if only_two[name] not in (None, "auto"):
             raise ParameterError(f"{name} is for two samples.")
-    groups = encode_several(samples, bounds, private_groups=adjacency == "row")
+    groups = encode_several(samples, bounds, adjacency=adjacency)
     sizes = list(map(len, groups))
     if adjacency == "one" and min(sizes) < 2:
         raise DataError("each sample must have at least 2 rows.")

@@ -226,7 +226,7 @@ def _private_groups(
     common: dict[str, Any],
 ) -> Decision:
     """Permute the labels: the law of U needs the group sizes, which are private."""
-    samples = encode_samples(data[0], data[1], bounds, units="own", private_groups=True)
+    samples = encode_samples(data[0], data[1], bounds, units="own", adjacency="row")
     if samples.domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     check_sizes(samples, "row")
@@ -339,7 +339,7 @@ def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> 
     """Read samples of one column in their own units: values that differ keep their ranks."""
     one_of("adjacency", adjacency, ADJACENCIES)
     mann_whitney_width(2, 2, adjacency)  # refuses private groups before data is read
-    samples = encode_several(data, bounds, units="own")
+    samples = encode_several(data, bounds, units="own", adjacency=adjacency)
     if samples[0].domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     if min(map(len, samples)) < 2:
