@@ -15,11 +15,13 @@ import pytest
 from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test, proportions_test, scan
 from privatest.audit.coupling import coupled
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Adjacency
 from privatest.core.witness import witnessing
 from privatest.data.samples import encode_several
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
 
+ADJACENCIES: tuple[Adjacency, ...] = ("one", "row")
 CATEGORIES = Schema({"a": CategoricalColumn((0, 1)), "b": CategoricalColumn((0, 1))})
 TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"mmd {method}": (mmd_test, {"method": method}) for method in ("exact", "nystrom")},
@@ -120,7 +122,8 @@ def _met(samples: list[Any], records: np.ndarray, options: dict[str, Any], seed:
     sizes = np.cumsum([len(sample) for sample in samples])[:-1]
     groups = tuple(np.split(records, sizes))
     with coupled(records, groups, seed, "places"), witnessing() as witness:
-        shared = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row", "n_permutations": 9}
+        shared: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row"}
+        shared |= {"n_permutations": 9}
         mmd_test(*samples, **shared | options, rng=seed, noise=SimulatedNoise(seed))
     (met,) = witness.meetings
     return met
@@ -153,18 +156,19 @@ def test_the_last_row_of_a_sample_whose_columns_are_in_another_order(count, name
 def test_columns_are_found_by_name_whatever_comes_first():
     rows = np.random.default_rng(1).uniform(size=(4, 3))
     frames = [pd.DataFrame(rows, columns=["a", "b", "c"])[order] for order in ORDERS]
-    for private, data in itertools.product((False, True), itertools.permutations([*frames, []])):
-        encoded = encode_several(data, (0, 1), private_groups=private)
+    orders = itertools.permutations([*frames, []])
+    for adjacency, data in itertools.product(ADJACENCIES, orders):
+        encoded = encode_several(data, (0, 1), adjacency=adjacency)
         kept = [sample.rows for sample in encoded if len(sample)]
         assert all(np.array_equal(own, kept[0]) for own in kept)
-        if private:
+        if adjacency == "row":
             assert np.array_equal(kept[0], rows)
 
 
 def test_an_array_has_no_order_among_frames_in_other_orders():
     rows = np.random.default_rng(1).uniform(size=(4, 2))
     one, other = pd.DataFrame(rows, columns=["a", "b"]), pd.DataFrame(rows, columns=["b", "a"])
-    for adjacency in ("one", "row"):
+    for adjacency in ADJACENCIES:
         for data in itertools.permutations([rows, one, other]):
             with pytest.raises(DataError, match="names of columns"):
                 mmd_test(*data, bounds=(0, 1), epsilon=1, adjacency=adjacency)
@@ -179,8 +183,8 @@ def test_bounds_by_position_need_one_order():
     rows = np.random.default_rng(1).uniform(size=(4, 2))
     one, other = pd.DataFrame(rows, columns=["b", "a"]), pd.DataFrame(rows, columns=["a", "b"])
     with pytest.raises(ParameterError, match="bounds must be by name"):
-        encode_several((one, other, []), [(0, 1), (0, 2)], private_groups=True)
-    found = encode_several(([], one, one), [(0, 1), (0, 2)], private_groups=True)
-    assert found[1].schema is not None
-    assert [(c.lower, c.upper) for c in found[1].schema.columns.values()] == [(0, 2), (0, 1)]
+        encode_several((one, other, []), [(0, 1), (0, 2)], adjacency="row")
+    found = encode_several(([], one, one), [(0, 1), (0, 2)], adjacency="row")
+    assert found[1].box.lower.tolist() == [0, 0]
+    assert found[1].box.upper.tolist() == [2, 1]
     assert np.allclose(found[1].rows, rows[:, ::-1] / [2, 1])

@@ -58,26 +58,35 @@ def _gap(x, y):
 
 
 def _tot(fault, test: Any = pt.test_of_tests, **options: Any):
-    options = {"epsilon": 40, "rng": 1, "noise": SimulatedNoise(1)} | options
-    return test(X, Y, pvalue=_spoiled(lambda x, y: 0.0, fault), **options)
+    shared: dict[str, Any] = {"epsilon": 40, "rng": 1, "noise": SimulatedNoise(1)}
+    shared |= options
+    return test(X, Y, pvalue=_spoiled(lambda x, y: 0.0, fault), **shared)
 
 
 def _custom(fault, **options: Any):
-    options = {"epsilon": 1, "rng": 1, "noise": SimulatedNoise(1), "n_permutations": 9} | options
+    shared: dict[str, Any] = {
+        "epsilon": 1,
+        "rng": 1,
+        "noise": SimulatedNoise(1),
+        "n_permutations": 9,
+    }
+    shared |= options
     statistic = _spoiled(_gap, fault)
-    return pt.permutation_test((X, Y), statistic, sensitivity=1 / 60, bounds=(0, 1), **options)
+    return pt.permutation_test((X, Y), statistic, sensitivity=1 / 60, bounds=(0, 1), **shared)
 
 
 def _crt(fault, **options: Any):
-    options = {"epsilon": 1, "rng": 1, "noise": SimulatedNoise(1), "n_resamples": 9} | options
+    shared: dict[str, Any] = {"epsilon": 1, "rng": 1, "noise": SimulatedNoise(1), "n_resamples": 9}
+    shared |= options
     quantile = _spoiled(lambda u, z: u, fault)
     bounds: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1)}
-    return pt.conditional_randomisation_test(Y, Y, X, quantile, **bounds, **options)
+    return pt.conditional_randomisation_test(Y, Y, X, quantile, **bounds, **shared)
 
 
 def _ks(fault, **options: Any):
-    options = {"epsilon": 1, "rng": 1, "noise": SimulatedNoise(1)} | options
-    return pt.ks_1samp(X, _spoiled(stats.norm.cdf, fault), bounds=(-5, 5), **options)
+    shared: dict[str, Any] = {"epsilon": 1, "rng": 1, "noise": SimulatedNoise(1)}
+    shared |= options
+    return pt.ks_1samp(X, _spoiled(stats.norm.cdf, fault), bounds=(-5, 5), **shared)
 
 
 @pytest.mark.parametrize("error", FAULTS)
@@ -169,7 +178,8 @@ def test_a_function_that_warns_of_made_up_rows_is_refused():
 def test_warnings_of_tests_that_are_called_by_name_do_not_count():
     """That of SciPy says that a p-value is smaller than it is given: far apart, it always warns."""
     far: dict[str, Any] = {"pvalue": "anderson_ksamp", "epsilon": 40, "n_subsets": 3, "rng": 1}
-    assert pt.test_of_tests(X, 10 + Y, noise=SimulatedNoise(1), **far).statistic > 2
+    found = pt.test_of_tests(X, 10 + Y, noise=SimulatedNoise(1), **far)
+    assert found.to_dict()["statistic"] > 2
 
 
 # --- signals ---------------------------------------------------------------------------------

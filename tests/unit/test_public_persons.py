@@ -82,7 +82,7 @@ def test_data_without_the_id_column_is_refused(name):
             run(name, rows, _schema(name))
 
 
-TWO = {
+TWO: dict[str, Any] = {
     "mmd_test": pt.mmd_test,
     "ks_2samp": pt.ks_2samp,
     "kruskal": pt.kruskal,
@@ -116,7 +116,8 @@ def test_with_both_rows_are_counted_in_each_sample(name):
 def test_private_groups_and_empty_ones():
     schema, data = _schema("mmd_test"), _table(IDS)
     options: dict[str, Any] = {"bounds": schema, "epsilon": 1, "adjacency": "row"}
-    for samples in (([], data), (data, {}), ([], data, pd.DataFrame())):
+    several: list[Any] = [([], data), (data, {}), ([], data, pd.DataFrame())]
+    for samples in several:
         pt.mmd_test(*samples, noise=SimulatedNoise(1), **options)
     with pytest.raises(DataError, match="more than 1 rows"):
         pt.mmd_test([], _table(MANY), [], **options)
