@@ -165,6 +165,43 @@ def test_columns_are_found_by_name_whatever_comes_first():
             assert np.array_equal(kept[0], rows)
 
 
+ROWS = np.random.default_rng(2).uniform(size=(3, 2))
+FORMS: dict[str, Any] = {
+    "array": lambda rows: rows,
+    "frame": lambda rows: pd.DataFrame(rows, columns=["a", "b"]),
+    "other order": lambda rows: pd.DataFrame(rows, columns=["b", "a"]),
+    "mapping": lambda rows: {"b": rows[:, 0], "a": rows[:, 1]},
+    "source": lambda rows: scan(pd.DataFrame(rows, columns=["b", "a"])),
+}
+BOUNDS: dict[str, Any] = {
+    "none": None,
+    "a pair": (0, 1),
+    "pairs": [(0, 1), (0, 2)],
+    "by name": {"b": (0, 2), "a": (0, 1)},
+    "schema": Schema.from_bounds({"b": (0, 2), "a": (0, 1)}),
+}
+
+
+@pytest.mark.parametrize("forms", [*itertools.product(FORMS, repeat=3)], ids="-".join)
+def test_a_row_is_encoded_by_a_public_function_of_that_row_alone(forms):
+    """The claim of the proof: whichever samples are passed as [], the others' rows are the same."""
+    full = [FORMS[form](ROWS + 0.01 * place) for place, form in enumerate(forms)]
+    for bounds in BOUNDS.values():
+        try:
+            expected = encode_several(full, bounds, adjacency="row")
+        except (DataError, ParameterError):
+            continue
+        for empty in itertools.product([False, True], repeat=3):
+            data = [[] if gone else own for own, gone in zip(full, empty, strict=True)]
+            if all(empty):
+                continue
+            for own, other, gone in zip(
+                encode_several(data, bounds, adjacency="row"), expected, empty, strict=True
+            ):
+                assert own.schema == other.schema
+                assert np.array_equal(own.rows, other.rows[:0] if gone else other.rows)
+
+
 def test_an_array_has_no_order_among_frames_in_other_orders():
     rows = np.random.default_rng(1).uniform(size=(4, 2))
     one, other = pd.DataFrame(rows, columns=["a", "b"]), pd.DataFrame(rows, columns=["b", "a"])
