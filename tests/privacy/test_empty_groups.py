@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test
+from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test, proportions_test, scan
+from privatest.audit.coupling import coupled
+from privatest.core.errors import DataError, ParameterError
+from privatest.core.privacy import Adjacency
+from privatest.core.witness import witnessing
+from privatest.data.samples import encode_several
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.noise import SimulatedNoise
 
+ADJACENCIES: tuple[Adjacency, ...] = ("one", "row")
 CATEGORIES = Schema({"a": CategoricalColumn((0, 1)), "b": CategoricalColumn((0, 1))})
 TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{f"mmd {method}": (mmd_test, {"method": method}) for method in ("exact", "nystrom")},
@@ -30,12 +38,23 @@ TESTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "mann-whitney": (mannwhitneyu, {}),
     "mmd permuted": (mmd_test, {"relabel": "permute"}),
     "mmd swapped in pairs": (mmd_test, {"relabel": "swap"}),
+    "proportions": (proportions_test, {"n_simulations": 99}),
+    "proportions of labels": (
+        proportions_test,
+        {"n_simulations": 99, "bounds": None, "success": 1},
+    ),
 }
 NOTHING = {
     "list": [],
     "array": np.array([]),
     "series": pd.Series([], dtype=float),
     "arrow": pa.array([], pa.float64()),
+    "frame": pd.DataFrame(),
+    "polars": pl.DataFrame(),
+    "table": pa.table({}),
+    "mapping": {},
+    "matrix": np.empty((0, 0)),
+    "source": scan(np.empty(0)),
 }
 ONE_COLUMN = (
     "ks",
@@ -43,6 +62,8 @@ ONE_COLUMN = (
     "ks on a grid",
     "kuiper at ranks",
     "mann-whitney",
+    "proportions",
+    "proportions of labels",
     "ipm wasserstein",
     "ipm kolmogorov",
 )
@@ -67,3 +88,140 @@ def test_an_empty_group_runs_without_a_word(name, nothing, monkeypatch):
                 warnings.simplefilter("error")
                 result = test(*pair, noise=SimulatedNoise(3), **shared | options)
             assert result.sizes == {"N": 20}
+
+
+# --- three samples ---------------------------------------------------------------------------
+
+THREE: dict[str, dict[str, Any]] = {
+    "exact": {"method": "exact"},
+    "nystrom": {"method": "nystrom"},
+    "decision": {"release": "decision"},
+    "unbounded": {"bounds": None, "bandwidths": 1.0},
+}
+ORDERS = (["b", "c", "a"], ["a", "b", "c"], ["c", "a", "b"])
+
+
+@pytest.mark.parametrize("nothing", NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("name", THREE)
+def test_three_samples_of_which_some_are_empty(name, nothing):
+    rows = np.random.default_rng(0).integers(2, size=(12, 2)).astype(float)
+    forms: list[Any] = [rows, rows.tolist(), pd.DataFrame(rows, columns=["b", "a"]), rows[:, 0]]
+    shared: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row", "rng": 1}
+    for data, full in itertools.product(forms, itertools.product([False, True], repeat=3)):
+        if not any(full):
+            continue
+        samples = [data if has_rows else nothing for has_rows in full]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = mmd_test(*samples, noise=SimulatedNoise(3), **shared | THREE[name])
+        assert result.sizes == {"N": 12 * sum(full)}
+
+
+def _met(samples: list[Any], records: np.ndarray, options: dict[str, Any], seed: int) -> Any:
+    """What meets noise, if every record has the same place in a secret order."""
+    sizes = np.cumsum([len(sample) for sample in samples])[:-1]
+    groups = tuple(np.split(records, sizes))
+    with coupled(records, groups, seed, "places"), witnessing() as witness:
+        shared: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row"}
+        shared |= {"n_permutations": 9}
+        mmd_test(*samples, **shared | options, rng=seed, noise=SimulatedNoise(seed))
+    (met,) = witness.meetings
+    return met
+
+
+@pytest.mark.parametrize("nothing", [[], pd.DataFrame(), None], ids=["list", "frame", "columns"])
+@pytest.mark.parametrize("name", ["exact", "nystrom", "unbounded"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_the_last_row_of_a_sample_whose_columns_are_in_another_order(count, name, nothing):
+    """It moves to another sample, and nothing is left that says how its columns were ordered."""
+    rng = np.random.default_rng(5)
+    for seed, left in itertools.product(range(3), range(count)):
+        rows = rng.uniform([0, 0.4, 0.8], [0.2, 0.6, 1.0], size=(24, 3))
+        labels = np.array([(left + 1 + i % (count - 1)) % count for i in range(24)])
+        labels[0], moved = left, labels.copy()
+        moved[0] = (left + 1) % count
+        met = []
+        for own in (labels, moved):
+            samples: list[Any] = []
+            for k in range(count):
+                frame = pd.DataFrame(rows[own == k], columns=["a", "b", "c"])[ORDERS[k]]
+                samples.append(frame if len(frame) or nothing is None else nothing)
+            records = np.concatenate([np.flatnonzero(own == k) for k in range(count)])
+            options = THREE[name] | ({"relabel": "permute"} if count == 2 else {})
+            met.append(_met(samples, records, options, seed))
+        assert met[0].public == met[1].public
+        assert met[0].ratio(met[1]) <= 1
+
+
+def test_columns_are_found_by_name_whatever_comes_first():
+    rows = np.random.default_rng(1).uniform(size=(4, 3))
+    frames = [pd.DataFrame(rows, columns=["a", "b", "c"])[order] for order in ORDERS]
+    orders = itertools.permutations([*frames, []])
+    for adjacency, data in itertools.product(ADJACENCIES, orders):
+        encoded = encode_several(data, (0, 1), adjacency=adjacency)
+        kept = [sample.rows for sample in encoded if len(sample)]
+        assert all(np.array_equal(own, kept[0]) for own in kept)
+        if adjacency == "row":
+            assert np.array_equal(kept[0], rows)
+
+
+ROWS = np.random.default_rng(2).uniform(size=(3, 2))
+FORMS: dict[str, Any] = {
+    "array": lambda rows: rows,
+    "frame": lambda rows: pd.DataFrame(rows, columns=["a", "b"]),
+    "other order": lambda rows: pd.DataFrame(rows, columns=["b", "a"]),
+    "mapping": lambda rows: {"b": rows[:, 0], "a": rows[:, 1]},
+    "source": lambda rows: scan(pd.DataFrame(rows, columns=["b", "a"])),
+}
+BOUNDS: dict[str, Any] = {
+    "none": None,
+    "a pair": (0, 1),
+    "pairs": [(0, 1), (0, 2)],
+    "by name": {"b": (0, 2), "a": (0, 1)},
+    "schema": Schema.from_bounds({"b": (0, 2), "a": (0, 1)}),
+}
+
+
+@pytest.mark.parametrize("forms", [*itertools.product(FORMS, repeat=3)], ids="-".join)
+def test_a_row_is_encoded_by_a_public_function_of_that_row_alone(forms):
+    """The claim of the proof: whichever samples are passed as [], the others' rows are the same."""
+    full = [FORMS[form](ROWS + 0.01 * place) for place, form in enumerate(forms)]
+    for bounds in BOUNDS.values():
+        try:
+            expected = encode_several(full, bounds, adjacency="row")
+        except (DataError, ParameterError):
+            continue
+        for empty in itertools.product([False, True], repeat=3):
+            data = [[] if gone else own for own, gone in zip(full, empty, strict=True)]
+            if all(empty):
+                continue
+            for own, other, gone in zip(
+                encode_several(data, bounds, adjacency="row"), expected, empty, strict=True
+            ):
+                assert own.schema == other.schema
+                assert np.array_equal(own.rows, other.rows[:0] if gone else other.rows)
+
+
+def test_an_array_has_no_order_among_frames_in_other_orders():
+    rows = np.random.default_rng(1).uniform(size=(4, 2))
+    one, other = pd.DataFrame(rows, columns=["a", "b"]), pd.DataFrame(rows, columns=["b", "a"])
+    for adjacency in ADJACENCIES:
+        for data in itertools.permutations([rows, one, other]):
+            with pytest.raises(DataError, match="names of columns"):
+                mmd_test(*data, bounds=(0, 1), epsilon=1, adjacency=adjacency)
+    with pytest.raises(DataError, match="must all have names"):  # whether or not it has rows
+        mmd_test(np.empty((0, 2)), one, one, bounds=(0, 1), epsilon=1, adjacency="row")
+    bounds = Schema.from_bounds({"a": (0, 1), "b": (0, 1)})
+    for data in itertools.permutations([rows, one, other]):
+        mmd_test(*data, bounds=bounds, epsilon=1, adjacency="row")
+
+
+def test_bounds_by_position_need_one_order():
+    rows = np.random.default_rng(1).uniform(size=(4, 2))
+    one, other = pd.DataFrame(rows, columns=["b", "a"]), pd.DataFrame(rows, columns=["a", "b"])
+    with pytest.raises(ParameterError, match="bounds must be by name"):
+        encode_several((one, other, []), [(0, 1), (0, 2)], adjacency="row")
+    found = encode_several(([], one, one), [(0, 1), (0, 2)], adjacency="row")
+    assert found[1].box.lower.tolist() == [0, 0]
+    assert found[1].box.upper.tolist() == [2, 1]
+    assert np.allclose(found[1].rows, rows[:, ::-1] / [2, 1])

@@ -16,10 +16,11 @@ import pytest
 from privatest.accounting import event_of
 from privatest.core.errors import BudgetError, DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.curator import Curator, answers, persons
+from privatest.curator import Curator, answers
 from privatest.curator import custody as module
 from privatest.curator.config_file import read_config
 from privatest.curator.periods import checked_renewal, period_start
+from privatest.data import persons
 from privatest.data.schema import NumericColumn, Schema
 from privatest.ledger import Ledger
 from tests.curators import CONFIG, SCHEMA, opened, request, table, write
@@ -348,14 +349,10 @@ def test_hashes_of_ids_are_counted_exactly(monkeypatch):
     ids = np.repeat(np.arange(500), np.arange(500) % 7 + 1)
     rows = pa.table({"who": np.random.default_rng(1).permutation(ids)})
 
-    class Held:
-        def read(self, names, text):
-            return rows
-
     schema = Schema({"x": NumericColumn(0, 1)}, 7, "who")
-    persons.check_persons(Held(), schema)  # type: ignore[arg-type]
+    assert persons.check_persons(schema, [rows]) == schema.select(schema.columns)
     with pytest.raises(DataError, match="has 7 rows"):
-        persons.check_persons(Held(), Schema(schema.columns, 6, "who"))  # type: ignore[arg-type]
+        persons.check_persons(Schema(schema.columns, 6, "who"), [rows], tell=True)
 
 
 # --- the log, and rights ----------------------------------------------------------------------

@@ -119,9 +119,9 @@ def test_bad_data_and_functions():
     x, y, z = drawn(20, 0)
     with pytest.raises(pt.DataError, match="z must be an array"):
         run((x, y, z[:-1]))
-    with pytest.raises(pt.ParameterError, match="one number for each row"):
+    with pytest.raises(pt.PrivatestError, match="one number for each row"):
         pt.conditional_randomisation_test(x, y, z, lambda u, z: 1.0, **BOUNDS, epsilon=1)
-    with pytest.raises(pt.ParameterError, match="one number for each row") as refused:
+    with pytest.raises(pt.PrivatestError, match="one number for each row") as refused:
         pt.conditional_randomisation_test(
             x, y, z, lambda u, z: np.full(len(u), "secret"), **BOUNDS, epsilon=1
         )

@@ -87,4 +87,5 @@ def read_sides(
         )
     if bounds_x is not None or bounds_y is not None:
         raise ParameterError("bounds_x and bounds_y are for independence; give bounds.")
-    return TwoSides(encode_samples(x, y, bounds, units=units), scheme, adjacency)
+    samples = encode_samples(x, y, bounds, units=units, adjacency=adjacency)
+    return TwoSides(samples, scheme, adjacency)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from privatest.any_test.sides import TwoSides, as_columns
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.user_code import UserCodeError, run_user_code
 from privatest.core.validation import number, one_of, public_generator, reject
 from privatest.custom.space import Rows, Scheme, typical
 from privatest.data.columns import Units
@@ -86,6 +87,9 @@ class SubTest:
         1/(number of permutations + 1).
     least_rows, most_rows : int
         How large a subset may be.
+    refuse_warnings : bool
+        Whether a warning counts as 1. Those of tests that are called by name are known: they do
+        not make a p-value wrong.
     """
 
     name: str
@@ -93,14 +97,16 @@ class SubTest:
     by_rank: bool = False
     least_rows: int = 2
     most_rows: int | None = None
+    refuse_warnings: bool = False
 
     def pvalue(self, x: Rows, y: Rows, n_permutations: int, rng: np.random.Generator) -> float:
         """Return the p-value, and 1 for whatever goes wrong: rows are private."""
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                value = _as_pvalue(self.function(x, y, n_permutations, rng))
-        except Exception:
+            value = run_user_code(
+                lambda: _as_pvalue(self.function(x, y, n_permutations, rng)),
+                refuse_warnings=self.refuse_warnings,
+            )
+        except UserCodeError:
             return 1.0
         return 1.0 if math.isnan(value) else value
 
@@ -133,7 +139,7 @@ def sub_test(pvalue: str | Callable[..., object], sides: TwoSides, bandwidth: Ba
         raise ParameterError("bandwidth is for pvalue='mmd' and 'hsic'.")
     if not isinstance(pvalue, str):
         name = getattr(pvalue, "__name__", type(pvalue).__name__).strip("<>")
-        return SubTest(name, lambda x, y, _, __: pvalue(x, y))
+        return SubTest(name, lambda x, y, _, __: pvalue(x, y), refuse_warnings=True)
     if any(side.domain.dimension != 1 for side in sides.samples):
         raise DataError(f"pvalue={pvalue!r} needs data of one column; 'mmd' and 'hsic' take more.")
     function = _scipy_test(pvalue)
@@ -152,8 +158,8 @@ def probe(test: SubTest, sides: TwoSides, n_subsets: int) -> None:
     )
     where = f"on public synthetic rows ({sizes[0]} and {sizes[1]})"
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(record=True) as shown, np.errstate(all="ignore"):
+            warnings.simplefilter("always")
             value = _as_pvalue(test.function(x, y, 0, rng))
     except Exception as error:
         raise ParameterError(
@@ -161,6 +167,11 @@ def probe(test: SubTest, sides: TwoSides, n_subsets: int) -> None:
         ) from error
     if math.isnan(value):
         raise ParameterError(f"pvalue must return a number in [0, 1]; {where} it did not.")
+    if test.refuse_warnings and shown:
+        raise ParameterError(
+            f"pvalue must not warn, as a warning counts as a p-value of 1; {where} it did "
+            f"({shown[0].category.__name__}). Let it suppress warnings that mean no harm."
+        )
 
 
 def _as_pvalue(result: object) -> float:

@@ -108,8 +108,8 @@ def test_of_tests(
 
     **Privacy** The noisy number is released at (epsilon, delta), and the p-value follows from
     it. A function must depend on nothing but its arguments. On private rows one that raises,
-    or returns no number in [0, 1], counts as a p-value of 1; such a fault is reported, before
-    noise is drawn, if it shows on public synthetic rows of the same sizes.
+    warns or returns no number in [0, 1] counts as a p-value of 1; such a fault is reported,
+    before noise is drawn, if it shows on public synthetic rows of the same sizes.
 
     The level is as good as the p-values of the subsets, whose rows have to be independent: exact
     for "mmd", "hsic" and "ks_2samp" (or smaller, with ties), approximate for the other names.

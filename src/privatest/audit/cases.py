@@ -50,6 +50,8 @@ PYTHON = (
     "binom_test",
     "conditional_randomisation_test",
     "hotelling_1samp",
+    "mmd_test, three private groups",
+    "mmd_test, three public groups",
     "permutation_test",
     "permutation_test, naive",
     "private_covariance",

@@ -30,16 +30,16 @@ _PUBLIC_ARGUMENTS = {"laplace": 1, "gaussian": 1, "discrete_laplace": 0, "below"
 
 @contextmanager
 def coupled(
-    stored: Ints, groups: tuple[Ints, Ints], seed: int, how: Coupling
+    stored: Ints, groups: tuple[Ints, ...], seed: int, how: Coupling
 ) -> Iterator[list[tuple[Any, ...]]]:
     """Let all secret orders of a block follow the records; return what is asked of the noise.
 
     Parameters
     ----------
     stored : ndarray of int
-        Which record lies at which place: the first group's, then the second's.
+        Which record lies at which place: one group after the other.
     groups : tuple of ndarray
-        The records of each group, in the order in which they lie; the second may be empty.
+        The records of each group, in the order in which they lie; there may be none.
     seed : int
         The same seed gives records the same order, wherever they lie.
     how : {"places", "ranks", "sorted ranks"}
@@ -96,7 +96,7 @@ def _listed(name: str, asked: list[tuple[Any, ...]]) -> Callable[..., Any]:
 
 
 def _orders(
-    stored: Ints, groups: tuple[Ints, Ints], seed: int
+    stored: Ints, groups: tuple[Ints, ...], seed: int
 ) -> Callable[[int, Coupling], Ints | None]:
     """Return orders of all records, of those of either group in turn, and of two for each."""
     rng, turn = np.random.default_rng(seed), [0]

@@ -15,6 +15,7 @@ import numpy as np
 from privatest.audit.cases import Case
 from privatest.audit.distinguishing import FALSE_ALARM
 from privatest.audit.findings import Finding
+from privatest.audit.neighbours import arm_of
 from privatest.audit.running import attempt
 from privatest.core.noise import SimulatedNoise
 
@@ -68,7 +69,11 @@ def hypothesis(case: Case) -> str:
         fits = "family" if method == "family" else "uniform"
         return fits if question == "fit" else "exchangeable"
     centred = {"binom_test": "coin", "hotelling_1samp": "centred", "ttest_1samp": "centred"}
-    made = {"permutation_test": "exchangeable", "conditional_randomisation_test": "given"}
+    made = {
+        "permutation_test": "exchangeable",
+        "mmd_test": "exchangeable",
+        "conditional_randomisation_test": "given",
+    }
     return (centred | made).get(method, "")
 
 
@@ -134,8 +139,10 @@ def _null_rows(case: Case, cell: Cell, rng: np.random.Generator) -> pa.Table:
     first = max(min(2, cell.rows // 2), round(cell.first * cell.rows))
     colours = rng.integers(3, size=n)
     x, y = _law(cell.law, n, rng), _law(cell.law, n, rng)
-    groups = np.where(rng.random(n) < cell.first, "a", "b")
-    arms = np.where(np.arange(n) < first, "a", "b")
+    count = len(case.schema.columns["arm"].categories)  # type: ignore[union-attr]
+    labels = np.array(["a", "b", "c"][:count])
+    groups = np.where(rng.random(n) < cell.first, "a", rng.choice(labels[1:], size=n))
+    arms = labels[[arm_of(place, n, count, first) for place in range(n)]]
     chances: Any = 0.5 if null == "coin" or cell.law != "skew" else 0.1
     if null == "given":
         x = rng.random(n) * (1 + colours) / 3

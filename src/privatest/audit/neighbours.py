@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from privatest.audit.cases import Case
 
-__all__ = ["Pair", "Row", "climbing", "in_arms", "kept", "random_pair", "sizes_of", "sorted_pair"]
-__all__ += ["strange_pairs", "structured_pairs", "values"]
+__all__ = ["Pair", "Row", "arm_of", "climbing", "in_arms", "kept", "random_pair", "sizes_of"]
+__all__ += ["sorted_pair", "strange_pairs", "structured_pairs", "values"]
 
 _FEW = 40  # with more rows a test cuts each group into parts: none may be tiny
 Row = dict[str, Any]
@@ -157,10 +157,18 @@ def _cut(size: int, rng: np.random.Generator) -> int:
 def in_arms(rows: Rows, schema: Schema, cut: int) -> Rows:
     """Give public groups their sizes, none of which is 0."""
     for name in _public(schema):
-        first, second = schema.columns[name].categories[:2]  # type: ignore[union-attr]
+        groups = schema.columns[name].categories  # type: ignore[union-attr]
         for place, row in enumerate(rows):
-            row[name] = first if place < cut else second
+            row[name] = groups[arm_of(place, len(rows), len(groups), cut)]
     return rows
+
+
+def arm_of(place: int, size: int, groups: int, cut: int) -> int:
+    """Return the group of a row: ``cut`` rows are in the first, the others share the rest."""
+    first = min(cut, size - 2 * (groups - 1)) if groups > 2 else cut
+    if place < first:
+        return 0
+    return 1 + (place - first) * (groups - 1) // (size - first)
 
 
 def _public(schema: Schema) -> list[str]:

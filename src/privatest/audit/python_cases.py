@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.audit.cases import Case
+from privatest.audit.schemas import with_three_groups
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.schema import NumericColumn, Schema
@@ -30,6 +31,8 @@ def python_case(name: str, epsilon: float, schema: Schema) -> Case:
         "binom_test": ("count",),
         "conditional_randomisation_test": ("x", "y", "colour"),
         "hotelling_1samp": ("x", "y"),
+        "mmd_test, three private groups": ("x", "y", "group"),
+        "mmd_test, three public groups": ("x", "y", "arm"),
         "permutation_test": ("x", "arm"),
         "permutation_test, naive": ("x", "arm"),
         "private_covariance": ("x", "y"),
@@ -37,6 +40,7 @@ def python_case(name: str, epsilon: float, schema: Schema) -> Case:
         "share": ("x", "y"),
         "ttest_1samp": ("x",),
     }[name]
+    schema = with_three_groups(schema) if "three" in name else schema
     call = partial(_CALLS[name], schema=schema, budget=(epsilon, delta))
     caution = (
         "the time to draw the axes of a covariance depends on values"
@@ -118,6 +122,35 @@ def _hotelling(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng:
     return hotelling_1samp(**read, mean=middle, **_spent(budget), rng=rng, noise=noise)
 
 
+def _three_samples(
+    table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any, group: str
+) -> Any:
+    """Compare three samples; private ones come in other orders of columns, and [] for none.
+
+    Without a schema nothing but the names of the columns says which is which.
+    """
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    from privatest.two_sample import mmd_test  # noqa: PLC0415
+
+    known = schema.columns[group].categories  # type: ignore[union-attr]
+    private, samples = group == "group", []
+    for place, label in enumerate(known):
+        rows = table.filter(pc.equal(table.column(group), label))
+        names = ["y", "x"] if private and place % 2 else ["x", "y"]
+        samples.append(rows.select(names) if len(rows) or not private else [])
+    described = schema.rows_per_person > 1 or schema.columns["x"].missing != "refuse"
+    return mmd_test(
+        *samples,
+        bounds=schema.select(["x", "y"]) if described or not private else _bounds(schema),
+        adjacency="row" if private else "one",
+        **_spent(budget),
+        n_permutations=9,
+        rng=rng,
+        noise=noise,
+    )
+
+
 def _mean_difference(x: Floats, y: Floats) -> float:
     return float(abs(np.mean(x) - np.mean(y)))
 
@@ -189,6 +222,8 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "binom_test": _binom,
     "conditional_randomisation_test": _crt,
     "hotelling_1samp": _hotelling,
+    "mmd_test, three private groups": partial(_three_samples, group="group"),
+    "mmd_test, three public groups": partial(_three_samples, group="arm"),
     "permutation_test": _custom,
     "permutation_test, naive": partial(_custom, how="naive"),
     "private_covariance": _covariance,

@@ -83,19 +83,20 @@ def seen(
 
 def _stored(
     case: Case, table: pa.Table, records: NDArray[np.intp], *, in_order: bool
-) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], NDArray[np.intp]]]:
+) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], ...]]:
     """Return records as a test has them: one group after the other, or sorted in each."""
-    second = np.zeros(len(records), dtype=bool)
+    parts: tuple[NDArray[np.intp], ...] = (np.arange(len(records)), np.empty(0, np.intp))
     if case.private_groups or case.public_groups:
         group = "group" if case.private_groups else "arm"
-        second = np.array(table.column(group).to_pylist()) == "b"
-    parts = np.flatnonzero(~second), np.flatnonzero(second)
+        labels = np.array(table.column(group).to_pylist())
+        known = case.schema.columns[group].categories  # type: ignore[union-attr]
+        parts = tuple(np.flatnonzero(labels == label) for label in known)
     if in_order:
         name = case.columns[0]
         codes = case.schema.select([name]).encode(table.select([name]))[:, 0]
         # of equal values the older record is first, in both neighbours
-        parts = tuple(part[np.lexsort((records[part], codes[part]))] for part in parts)  # type: ignore[assignment]
-    groups = records[parts[0]], records[parts[1]]
+        parts = tuple(part[np.lexsort((records[part], codes[part]))] for part in parts)
+    groups = tuple(records[part] for part in parts)
     return np.concatenate(groups), groups
 
 

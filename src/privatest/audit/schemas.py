@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 
-__all__ = ["SCHEMAS", "Bounds"]
+__all__ = ["SCHEMAS", "Bounds", "with_three_groups"]
 
 Bounds = Literal["unit", "offset", "wide", "missing"]
 
@@ -27,6 +28,15 @@ def _schema(low: float, high: float, missing: float | Literal["refuse"] = "refus
             "arm": CategoricalColumn(("a", "b"), membership="public"),
         }
     )
+
+
+def with_three_groups(schema: Schema) -> Schema:
+    """Return the schema with a third group, private and public."""
+    three = {
+        "group": CategoricalColumn(("a", "b", "c")),
+        "arm": CategoricalColumn(("a", "b", "c"), membership="public"),
+    }
+    return replace(schema, columns={**schema.columns, **three})
 
 
 SCHEMAS: Mapping[Bounds, Schema] = {

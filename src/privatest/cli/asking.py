@@ -70,8 +70,10 @@ def answer(
         check_report(report, files)
     for file in files:  # a mistyped name should not cost anything
         check(file, prepared.names, prepared.schema)
+    _check_ids(files, described)
 
     def rehearsal() -> None:
+        _count_persons(prepared, files, described)
         with working("Rehearsing on made-up rows ..."):
             sizes = _public_sizes(prepared, files)
             hint = "" if as_json else _hint(prepared, sizes)
@@ -110,6 +112,31 @@ def answer(
     if report is not None:
         said = {"compared": words} if prepared.label == "compared" else {}
         write_report(result, report, more | said | dict(about or {}))
+
+
+def _check_ids(files: Sequence[Place], described: Schema | None) -> None:
+    """Refuse files without the id column that the schema names."""
+    if described is not None and described.id_column is not None:
+        for file in files:
+            file.check([described.id_column])
+
+
+def _count_persons(prepared: Prepared, files: Sequence[Place], described: Schema | None) -> None:
+    """Refuse data in which a person has more rows than the schema says: nothing is spent yet."""
+    if described is None or (who := described.id_column) is None:
+        return
+    from privatest.data.by_group import persons_in_groups  # noqa: PLC0415
+    from privatest.data.persons import check_persons  # noqa: PLC0415
+
+    with working("Counting rows per person ..."):
+        apart, grouping = prepared.arguments.get("adjacency") == "both", prepared.grouping
+        if apart and grouping is not None:
+            names = [who, grouping.column]
+            persons_in_groups(files[0].read(names, names), grouping, described)
+        else:
+            check_persons(
+                described, [file.read([who], [who]) for file in files], together=not apart
+            )
 
 
 def _used(prepared: Prepared, described: Schema | None) -> Schema | None:

@@ -39,7 +39,8 @@ def check(
     """Check that data fits its description, at no cost.
 
     It finds what a test would stumble over after it was paid for: missing
-    values, text among numbers, categories that are not declared, a third group.
+    values, text among numbers, categories that are not declared, a third group,
+    more rows of a person than the schema says, if it names an id_column.
     What it says is not private: it is for those who may see the data anyway,
     and not to be published.
 
@@ -50,6 +51,7 @@ def check(
         --bounds visits=0:80
     """
     from privatest.data.grouping import Grouping  # noqa: PLC0415
+    from privatest.data.persons import check_persons  # noqa: PLC0415
     from privatest.questions.columns import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
@@ -60,6 +62,9 @@ def check(
     with working("Reading the data ..."):
         table = data.read([*chosen.columns, *([] if group is None else [group])], text)
         problems = _problems(table, chosen, split)
+        if described is not None and (who := described.id_column) is not None:
+            with _noting(problems, who):
+                check_persons(described, [data.read([who], [who])], tell=True)
     if as_json:
         rows = [{"name": name, "problem": problem} for name, problem in problems.items()]
         fits = not any(problems.values())

@@ -90,7 +90,8 @@ def fingerprint(dataset: DatasetConfig, place: Place, key: str) -> str:
         if place.is_database:
             from privatest.data.samples import encode_sample  # noqa: PLC0415
 
-            sample = encode_sample(place.source, dataset.schema, "", units="own")
+            plain = dataset.schema.select(dataset.schema.columns)  # ids are not counted here
+            sample = encode_sample(place.source, plain, "", units="own")
             for _, rows in sample.held.blocks(0, len(sample)):  # type: ignore[union-attr]
                 made.update(rows.tobytes())
         elif isinstance(dataset.source, Path) and dataset.source.is_file():

@@ -22,7 +22,7 @@ from privatest.core.errors import LedgerError, ParameterError
 from privatest.curator.admission import categories_of
 from privatest.curator.contents import fingerprinting, stamp
 from privatest.curator.overlaps import source_name
-from privatest.curator.persons import check_persons
+from privatest.data.persons import check_persons
 from privatest.data.place import MOST_HELD
 from privatest.data.samples import encode_sample
 from privatest.data.schema import CategoricalColumn, Schema
@@ -106,14 +106,15 @@ def register(dataset: DatasetConfig, key: str) -> Registration:
     place, schema, before = dataset.place, dataset.schema, stamp(dataset)
     with fingerprinting(dataset, place, key) as contents:
         table = place.read(list(schema.columns), schema.categorical_names)
-        check_persons(place, schema)
-        facts = (_streamed_facts if isinstance(table, Source) else _public_facts)(table, schema)
+        if (who := schema.id_column) is not None:
+            check_persons(schema, [place.read([who], [who])], tell=True)
+        validate = _streamed_facts if isinstance(table, Source) else _public_facts
+        facts = validate(table, schema.select(schema.columns))
         found = contents()
     if stamp(dataset) != before or not found:
         raise ParameterError(f"the file of {dataset.name} changed while it was read; try again.")
-    described = _described(schema)
     return Registration(
-        described, before, key, found, len(table), *facts, source=source_name(dataset)
+        _described(schema), before, key, found, len(table), *facts, source=source_name(dataset)
     )
 
 

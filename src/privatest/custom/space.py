@@ -61,7 +61,7 @@ def read_space(
         if len(samples.x) < 4:
             raise DataError("x and y must have at least 4 rows.")
     else:
-        samples = encode_samples(x, y, bounds, units="own")
+        samples = encode_samples(x, y, bounds, units="own", adjacency=adjacency)
         if min(map(len, samples)) < 2:
             raise DataError("each sample must have at least 2 rows.")
     left, right = samples

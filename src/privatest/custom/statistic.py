@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from privatest.core.errors import ParameterError, PrivatestError
+from privatest.core.errors import ParameterError
+from privatest.core.user_code import run_user_code
 from privatest.custom.space import Rows, Space, typical
 
 __all__ = [
@@ -42,14 +43,11 @@ class UserStatistic:
         return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def __call__(self, x: Rows, y: Rows) -> Rows:
-        """Return a number for each member; warnings would tell of the data, so none leave."""
+        """Return a number for each member."""
         x, y = (side[..., 0] if side.shape[2] == 1 else side for side in (x, y))
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if self.vectorized:
-                return _numbers(self.function(x, y), (len(x),))
-            values = [_numbers(self.function(*pair), ()) for pair in zip(x, y, strict=True)]
-        return np.array(values)
+        if self.vectorized:
+            return _numbers(self.function(x, y), (len(x),))
+        return np.array([_numbers(self.function(*pair), ()) for pair in zip(x, y, strict=True)])
 
     def settled(self, x: Rows, y: Rows) -> Rows:
         """Return the numbers with 0.0, a public value, for NaN and infinities."""
@@ -73,7 +71,9 @@ def _numbers(result: object, shape: tuple[int, ...]) -> Rows:
 def on_made_up_data(space: Space) -> Iterator[None]:
     """Explain what a statistic does wrong; the data is made up, so the cause may be shown."""
     try:
-        yield
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except _NotANumberError as error:
         raise ParameterError(f"statistic {error}") from None
     except Exception as error:
@@ -132,12 +132,8 @@ def permuted_statistics(
 
 
 def _on_private_data(statistic: UserStatistic, x: Rows, y: Rows) -> Rows:
-    try:
-        return statistic.settled(x, y)
-    except Exception as error:
-        failure = type(error).__name__
-    # outside of the handler, so that not even the context of this error holds data
-    raise PrivatestError(
-        f"statistic failed on the private data ({failure}); no noise was drawn. What it said is "
-        "withheld, as it may hold values. It must return a number for all data."
+    return run_user_code(
+        lambda: statistic.settled(x, y),
+        message="statistic failed on the private data; no noise was drawn. What it said is "
+        "withheld, as it may hold values. It must return a number for all data.",
     )

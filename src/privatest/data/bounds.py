@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.data.persons import check_persons
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.tables import Table, read_data
 
@@ -70,6 +71,7 @@ def bounds_of_sides(bounds: Any, x: object, y: object) -> tuple[Bounds, Bounds]:
     is parted by the names of the columns; a schema, or a pair for each column of both sides,
     also by their order.
     """
+    bounds = check_persons(bounds, [x, y], together=False)  # a pair is one row
     left, right = read_data(x, "x"), read_data(y, "y")
     both = left.width + right.width
     if isinstance(bounds, (Schema, Mapping)):

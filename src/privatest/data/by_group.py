@@ -13,12 +13,13 @@ from privatest.core.validation import listed, one_of, reject
 from privatest.data.categories import Category, spelling
 from privatest.data.columns import one_column
 from privatest.data.grouping import Grouping
+from privatest.data.persons import check_persons
 from privatest.data.schema import Membership, Schema
 from privatest.data.source import Source
 from privatest.data.source_groups import split_source
-from privatest.data.tables import Table, arranged, read_data
+from privatest.data.tables import Table, arranged, label_of, read_data
 
-__all__ = ["GroupOptions", "Samples", "group_names", "read_samples"]
+__all__ = ["GroupOptions", "Samples", "group_names", "persons_in_groups", "read_samples"]
 
 _PUBLIC = "pass adjacency='one', if everybody may know who is in which group"
 
@@ -127,6 +128,10 @@ def _label(value: Any) -> str:
 def _by_group(
     frame: Any, grouping: Grouping, columns: Any, bounds: Any, adjacency: Adjacency
 ) -> Samples:
+    if adjacency == "both":
+        bounds = persons_in_groups(frame, grouping, bounds)
+    else:
+        bounds = check_persons(bounds, [frame])
     source = read_data(frame, "x")
     if source.names is None:
         raise DataError("x must have named columns: a data frame, a table or a mapping.")
@@ -150,6 +155,20 @@ def _by_group(
         for place in range(len(grouping.labels))
     )
     return Samples(split, bounds, adjacency)
+
+
+def persons_in_groups(frame: Any, grouping: Grouping, bounds: Any) -> Any:
+    """Count rows per person in each group, for adjacency "both"; return bounds without ids."""
+    who = bounds.id_column if isinstance(bounds, Schema) else None
+    if who is None:
+        return bounds
+    if isinstance(frame, Source):
+        parts = split_source(frame.select([who, grouping.column]), grouping)
+        return check_persons(bounds, parts, together=False)
+    both = arranged(read_data(frame, "x"), (who, grouping.column), "x")
+    sides, ids = grouping.sides_of(both.column(1)), one_column(both.column(0), label_of(who, "x"))
+    split = [{who: _chosen(ids, sides == place)} for place in range(len(grouping.labels))]
+    return check_persons(bounds, split, together=False)
 
 
 def _bounds_of(bounds: Any, names: Sequence[str]) -> Any:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency
 from privatest.core.validation import listed
+from privatest.data.alignment import align, names_of_samples
 from privatest.data.batches import BatchEncoder, fill_column, has_bounds_only
 from privatest.data.bounds import Bounds, numbered_names, schema_of
 from privatest.data.columns import (
@@ -29,6 +31,7 @@ from privatest.data.columns import (
 )
 from privatest.data.domain import Box, Domain
 from privatest.data.limits import rows_of_a_person
+from privatest.data.persons import check_persons
 from privatest.data.schema import CategoricalColumn, Column, Schema
 from privatest.data.source import Source
 from privatest.data.stream import Held, Joined, Stream
@@ -42,6 +45,7 @@ __all__ = [
     "encode_pairs",
     "encode_sample",
     "encode_samples",
+    "encode_several",
     "encode_table",
 ]
 
@@ -145,7 +149,7 @@ class TwoSamples(NamedTuple):
 
     @property
     def rows_per_person(self) -> int:
-        """The most rows that one person has in both samples together."""
+        """The most rows that one person has, in each sample for "both", else in both together."""
         return rows_of_a_person(*self)
 
     def secret_orders(
@@ -167,13 +171,25 @@ def _beside(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def encode_samples(
-    x: object, y: object, bounds: Bounds, *, units: Units = "box", private_groups: bool = False
+    x: object, y: object, bounds: Bounds, *, units: Units = "box", adjacency: Adjacency = "one"
 ) -> TwoSamples:
-    """Encode two samples of the same columns.
+    """Encode two samples of the same columns; see :func:`encode_several`."""
+    first, second = encode_several((x, y), bounds, units=units, adjacency=adjacency)
+    return TwoSamples(first, second)
+
+
+def encode_several(
+    samples: Sequence[object],
+    bounds: Bounds,
+    *,
+    units: Units = "box",
+    adjacency: Adjacency = "one",
+) -> tuple[Sample, ...]:
+    """Encode samples of the same columns, all of them in one order of columns.
 
     Parameters
     ----------
-    x, y : array, data frame, series or Arrow table
+    samples : sequence of array, data frame, series or Arrow table
         One row per observation; one dimension is one column. NumPy, nested lists, pandas,
         Polars, Arrow, and mappings of names to columns.
     bounds : None, (lower, upper), (d, 2) array, mapping of names to (lower, upper), or Schema
@@ -182,27 +198,36 @@ def encode_samples(
         are taken as they are and must be finite.
     units : {"box", "own"}
         As in :func:`encode_sample`.
-    private_groups : bool
-        Whether it is private in which sample a row is: messages then do not say so.
+    adjacency : {"one", "both", "row"}
+        What is hidden. With "row" it is private in which sample a row is: messages do not say so,
+        and the order of columns depends on their names only, so that it is the same whichever
+        samples have rows. With "both" a person may have as many rows as the schema says in each
+        sample, else in all of them.
 
     Returns
     -------
-    TwoSamples
+    tuple of Sample
         New arrays; with ``bounds=None`` read-only views where the data has the right form.
         There may be no rows.
     """
-    called = ("x or y", "x or y") if private_groups else ("x", "y")
-    first, second = read_data(x, called[0]), read_data(y, called[1])
+    bounds = check_persons(bounds, samples, together=adjacency != "both")
+    private_groups = adjacency == "row"
+    called = names_of_samples(len(samples), private_groups=private_groups)
+    read = [read_data(data, name) for data, name in zip(samples, called, strict=True)]
     by_name = _by_name(bounds)
-    if not by_name:
-        first, second = _alike(first, second)
-    schema = schema_of(bounds, first, second)
-    names = tuple(schema.columns) if schema and by_name else first.labels or second.labels
-    left, right = (
+    if by_name:
+        tables, schema = read, schema_of(bounds, *read)
+    else:
+        tables, schema = align(read, bounds, called, private_groups=private_groups)
+    names = tuple(schema.columns) if schema and by_name else _first_labels(tables)
+    return tuple(
         Sample(_held(data, table, schema, name, units, by_name=by_name), schema, names, units)
-        for data, table, name in zip((x, y), (first, second), called, strict=True)
+        for data, table, name in zip(samples, tables, called, strict=True)
     )
-    return TwoSamples(left, right)
+
+
+def _first_labels(tables: Sequence[Table]) -> tuple[str, ...] | None:
+    return next((table.labels for table in tables if table.labels is not None), None)
 
 
 def encode_pairs(
@@ -234,6 +259,7 @@ def encode_sample(data: object, bounds: Bounds, name: str = "x", *, units: Units
     With ``units="own"`` numbers are clipped to their bounds but not mapped to [0, 1]: equal
     values stay equal to the last bit, whatever their bounds, and different ones different.
     """
+    bounds = check_persons(bounds, [data])
     source, by_name = read_data(data, name), _by_name(bounds)
     schema = schema_of(bounds, source)
     names = tuple(schema.columns) if schema and by_name else source.labels
@@ -271,26 +297,14 @@ def _by_name(bounds: Bounds) -> bool:
     return isinstance(bounds, (Schema, Mapping))
 
 
-def _alike(first: Table, second: Table) -> tuple[Table, Table]:
-    """Give y the columns of x in their order."""
-    first, second = first.with_columns(second.width), second.with_columns(first.width)
-    if first.width != second.width:
-        raise DataError(
-            f"x and y must have the same columns: x has {first.width}, y has {second.width}."
-        )
-    if first.names is not None and second.names is not None:
-        second = arranged(second, first.names, "y")
-    return first, second
-
-
 def _held(
     data: object, table: Table, schema: Schema | None, name: str, units: Units, *, by_name: bool
 ) -> NDArray[np.float64] | Stream:
     """Encode rows now, or say how they are encoded when they are read."""
-    if not isinstance(data, Source):
-        return _encoded(table, schema, name, units, by_name=by_name)
-    if schema is not None and by_name:
+    if isinstance(data, Source) and schema is not None and by_name:
         table = _chosen(table, tuple(schema.columns), name)
+    if not isinstance(data, Source) or table.array is not None:  # a source without rows
+        return _encoded(table, schema, name, units, by_name=by_name)
     names = data.names if table.names is None else table.names
     columns = tuple([None] * table.width if schema is None else schema.columns.values())
     labels = tuple(_labels(table, schema if by_name else None, name))

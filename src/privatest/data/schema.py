@@ -146,7 +146,7 @@ class Schema:
     rows_per_person : int
         The most rows that one person has; every sensitivity grows by this factor.
     id_column : str or None
-        Whose row it is: a curator counts rows by it; no test reads it.
+        Whose row it is. Data in which somebody has more rows than that is refused.
 
     Examples
     --------

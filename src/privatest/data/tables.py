@@ -28,7 +28,7 @@ class Table:
     column: Callable[[int], Any]
     array: NDArray[Any] | None = None  # all columns, where they are one NumPy array
     title: str | None = None  # of a series: shown, but nothing is looked up by it
-    rows: int | None = None  # where counting them would read them
+    rows: int | None = None  # where they are known without asking a column
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -58,18 +58,21 @@ def read_data(data: Any, name: str) -> Table:
         return Table(None, 1, lambda _: data, title=_title(data))
     if pandas is not None and isinstance(data, pandas.DataFrame):
         names = tuple(str(label) for label in data.columns)
-        table = Table(names, len(names), lambda index: data.iloc[:, index])
+        table = Table(names, len(names), lambda index: data.iloc[:, index], rows=len(data))
     elif isinstance(data, Source):
         own = data.names if data.named else None
         table = Table(own, len(data.names), partial(_source_column, data), rows=len(data))
     elif isinstance(data, Mapping):
-        table = Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__)
+        rows = 0 if not data else None
+        table = Table(tuple(map(str, data)), len(data), list(data.values()).__getitem__, rows=rows)
     elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         table = _read_arrow(data)
     else:
         table = _read_array(data, name)
     if table.width == 0:
-        raise DataError(f"{name} must have at least one column.")
+        if table.rows != 0:
+            raise DataError(f"{name} must have at least one column.")
+        return _read_array([], name)  # {}, DataFrame() and the like say no more than []
     return table
 
 
@@ -90,7 +93,8 @@ def _read_arrow(data: Any) -> Table:
         if not pa.types.is_struct(data.type):
             return Table(None, 1, lambda _: data, title=title)
         data = pa.Table.from_struct_array(data)
-    return Table(tuple(data.schema.names), len(data.schema.names), data.column)
+    names = tuple(data.schema.names)
+    return Table(names, len(names), data.column, rows=data.num_rows)
 
 
 def _title(data: Any) -> str | None:
@@ -108,7 +112,7 @@ def _read_array(data: Any, name: str) -> Table:
         raise DataError(f"{name} must be a data frame, or an array of one or two dimensions.")
     array = array.reshape(-1, 1) if array.ndim == 1 else array
     whole = None if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
-    return Table(None, array.shape[1], lambda index: array[:, index], whole)
+    return Table(None, array.shape[1], lambda index: array[:, index], whole, rows=len(array))
 
 
 def _has_masks(data: Any) -> bool:

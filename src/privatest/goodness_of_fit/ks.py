@@ -70,7 +70,8 @@ def ks_1samp(
     x : array, series or table of one column
         The sample.
     cdf : callable, frozen scipy distribution, str or (str, parameters)
-        The distribution function: of an array, value by value; ``scipy.stats.norm(0, 1)``;
+        The distribution function: of an array of any length, value by value, errors included
+        (a value on which it fails counts as 1/2); ``scipy.stats.norm(0, 1)``;
         ``"norm(0, 1)"``, ``"gamma(a=2, scale=3)"``; or ``("norm", (0, 1))``. It is checked on
         public numbers before the data is read. It may have jumps.
     epsilon, delta : float, int, str or Decimal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.user_code import UserCodeError, run_user_code
 from privatest.core.validation import reject
 from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS, closed_form
 
@@ -25,6 +27,8 @@ _CALL = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 _PARAMETER = re.compile(r"(?:([A-Za-z_]\w*)\s*=\s*)?(\S+)", re.ASCII)
 _TOLERANCE = 1e-9  # by which rounding may break an order
 _UNKNOWN = 0.5  # stands for a probability that is not a number, or that could not be computed
+_HARMLESS = 0.0  # a public number, on which the function was tried
+_EACH = 8  # of the numbers on which a function is tried, so many-th are tried alone too
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class ReferenceCdf:
     Parameters
     ----------
     function : callable
-        Of an array of floats, value by value.
+        Of an array of floats of any length, value by value.
     name : str
         For results.
     """
@@ -45,7 +49,7 @@ class ReferenceCdf:
     def limits(self, values: Floats) -> tuple[Floats, Floats]:
         """Return F(x-) and F(x) for private values; anything else is replaced by a probability.
 
-        Nothing is raised, whatever the function does: an error would reveal a value.
+        Nothing is raised, whatever the function raises: an error would reveal a value.
         """
         left = _call(self.function, np.nextafter(values, -np.inf))
         right = _call(self.function, values)
@@ -135,50 +139,64 @@ def _frozen_name(frozen: Any) -> str:
 def _call(function: Callable[[Floats], Any], values: Floats) -> Floats:
     """Return a probability for each value, also where the function fails.
 
-    A function that fails on an array may do so because of one record. Then each value is evaluated
-    on its own, so that the others keep theirs: one record moves one probability.
+    A function that fails on an array may do so because of one record. Then values are tried one
+    by one, and those that fail are left out: the others are evaluated in an array as before, so
+    that they keep their probabilities to the last bit, and one record moves one probability.
     """
     try:
         return _probabilities(function, values)
-    except Exception:
-        return np.array([_single(function, value) for value in values[:, None]])
+    except UserCodeError:
+        singles = np.array([_single(function, value) for value in values[:, None]])
+    failing = np.isnan(singles)
+    try:
+        found = _probabilities(function, np.where(failing, _HARMLESS, values))
+    except UserCodeError:
+        found = singles
+    return np.where(failing, _UNKNOWN, found)
 
 
 def _single(function: Callable[[Floats], Any], value: Floats) -> float:
+    """Return the probability of one value, NaN if the function fails."""
     try:
         return float(_probabilities(function, value)[0])
-    except Exception:
-        return _UNKNOWN
+    except UserCodeError:
+        return math.nan
 
 
 def _probabilities(function: Callable[[Floats], Any], values: Floats) -> Floats:
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning may quote a value
-        found = np.array(function(values.copy()), dtype=np.float64)
-    if found.shape != values.shape:
-        raise ValueError
+    found = run_user_code(lambda: _as_numbers(function(values.copy()), values.shape))
     found[~np.isfinite(found)] = _UNKNOWN
     return np.asarray(np.clip(found, 0.0, 1.0))
 
 
+def _as_numbers(result: object, shape: tuple[int, ...]) -> Floats:
+    """Return numbers in the shape of what the function was given: it may squeeze a single one."""
+    return np.array(result, dtype=np.float64).reshape(shape)
+
+
 def _probe(function: Callable[[Floats], Any]) -> None:
-    """Try the function on public numbers, near and far."""
+    """Try the function on public numbers, near and far: together, in two parts, and alone."""
     far = np.logspace(-6, 15, 127)
-    grid = np.unique(np.concatenate([-far, far, np.linspace(-20, 20, 401)]))
+    grid = np.unique(np.concatenate([-far, far, np.linspace(-20, 20, 401), [_HARMLESS]]))
+    pieces = [grid, *np.split(grid, [99]), *grid[::_EACH, None]]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            values = np.array(function(grid.copy()), dtype=np.float64)
-            parts = [np.array(function(part), dtype=np.float64) for part in np.split(grid, [99])]
+            found = [np.array(function(piece.copy()), dtype=np.float64) for piece in pieces]
     except Exception as error:
         raise ParameterError(
-            f"cdf must take an array of numbers; it failed with {type(error).__name__}."
+            f"cdf must take an array of numbers, also of one; it failed with "
+            f"{type(error).__name__}."
         ) from None
-    if values.shape != grid.shape or not np.isfinite(values).all():
+    if any(own.size != piece.size for own, piece in zip(found, pieces, strict=True)) or not (
+        np.isfinite(found[0]).all()
+    ):
         raise ParameterError("cdf must return a finite number for each number of an array.")
+    values, *others = (own.ravel() for own in found)
     if values.min() < -_TOLERANCE or values.max() > 1 + _TOLERANCE:
         raise ParameterError("cdf must lie between 0 and 1.")
     if np.diff(values).min() < -_TOLERANCE:
         raise ParameterError("cdf must not decrease anywhere.")
-    if not np.allclose(values, np.concatenate(parts), rtol=0, atol=_TOLERANCE):
+    expected = np.concatenate([values, values[::_EACH]])
+    if not np.allclose(np.concatenate(others), expected, rtol=0, atol=_TOLERANCE):
         raise ParameterError("cdf must evaluate each number on its own, not by its neighbours.")

@@ -15,6 +15,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision
+from privatest.core.user_code import run_user_code
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.samples import TwoSamples, encode_pairs
@@ -84,6 +85,11 @@ def conditional_randomisation_test(
     Outcome or Decision
         The p-value, or the decision.
 
+    Raises
+    ------
+    PrivatestError
+        ``quantile`` failed on the private data, or gave no number for each row.
+
     Notes
     -----
     The level is exact, whatever the law of y given z, if ``quantile`` is right: under the null
@@ -94,7 +100,8 @@ def conditional_randomisation_test(
     are put in a secret order first. Proof: docs/proofs/conditional.md.
 
     **Privacy** The p-value (a multiple of 1/10,000) or the decision of the smoothed permutation
-    test is released at (epsilon, delta), if ``quantile`` works row by row.
+    test is released at (epsilon, delta), if ``quantile`` works row by row and does not fail. That
+    it failed is told, and nothing of what it said.
 
     References
     ----------
@@ -184,7 +191,7 @@ def _products(
         part, weights = rows[start : start + _BLOCK], other[start : start + _BLOCK]
         for draw in range(1, n_resamples + 1):
             levels = rng.uniform(size=len(part))
-            drawn = _numbers(quantile(levels, part.copy()), len(part))  # it may change its own
+            drawn = _drawn(quantile, levels, part)
             with np.errstate(all="ignore"):
                 unit = np.clip((drawn - lower) / half - 1, -1.0, 1.0)
             # what is not a number becomes a public one: refusing it would tell of a row
@@ -193,15 +200,21 @@ def _products(
     return mean
 
 
-def _numbers(drawn: object, count: int) -> Floats:
-    """Return what a function gave as numbers; a message never quotes them."""
-    try:
-        numbers = np.asarray(drawn, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.empty(0)
-    if numbers.shape != (count,):
-        raise ParameterError("quantile must return one number for each row.")
-    return numbers
+def _drawn(quantile: Callable[[Floats, Floats], Any], levels: Floats, rows: NDArray[Any]) -> Floats:
+    """Return the quantiles of private rows, or an error that says nothing of them."""
+
+    def numbers() -> Floats:
+        # copies: it may change its arguments, and return them
+        found = np.array(quantile(levels.copy(), rows.copy()), dtype=np.float64)
+        if found.shape != (len(rows),):
+            raise ValueError
+        return found
+
+    return run_user_code(
+        numbers,
+        message="quantile failed on the private data, or did not return one number for each row; "
+        "no noise was drawn. What it said is withheld, as it may hold values.",
+    )
 
 
 def _rounding(n: int) -> float:

@@ -96,7 +96,7 @@ def tost_ind(
     ends = _limits(low, high)
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    samples = numeric_samples(x, y, bounds)
+    samples = numeric_samples(x, y, bounds, adjacency)
     check_one_column(samples.x, "x and y")
     contrast = compare_two(samples, each, source, equal_covariance=equal_var)
     facts = {

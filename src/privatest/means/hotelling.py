@@ -133,7 +133,7 @@ def hotelling_test(
     )
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    samples = numeric_samples(data[0], data[1], bounds)
+    samples = numeric_samples(data[0], data[1], bounds, adjacency)
     contrast = compare_two(samples, each, source, equal_covariance=equal_covariance)
     facts: dict[str, Any] = {
         "spent": budget,

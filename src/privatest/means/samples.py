@@ -16,7 +16,13 @@ from privatest.core.validation import one_of, reject
 from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.domain import Box
 from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
-from privatest.data.samples import Sample, TwoSamples, encode_pairs, encode_sample, encode_samples
+from privatest.data.samples import (
+    Sample,
+    TwoSamples,
+    encode_pairs,
+    encode_sample,
+    encode_several,
+)
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.stream import Joined
 from privatest.means.bootstrap import Contrast
@@ -30,6 +36,7 @@ __all__ = [
     "difference_sample",
     "in_units",
     "look_at_one",
+    "numeric_groups",
     "numeric_sample",
     "numeric_samples",
     "release_rows",
@@ -50,11 +57,17 @@ def numeric_sample(x: Any, bounds: Bounds) -> Sample:
     return sample
 
 
-def numeric_samples(x: Any, y: Any, bounds: Bounds) -> TwoSamples:
+def numeric_samples(x: Any, y: Any, bounds: Bounds, adjacency: Adjacency) -> TwoSamples:
     """Read two samples of numeric columns with public bounds."""
+    first, second = numeric_groups((x, y), bounds, adjacency)
+    return TwoSamples(first, second)
+
+
+def numeric_groups(data: Sequence[Any], bounds: Bounds, adjacency: Adjacency) -> tuple[Sample, ...]:
+    """Read samples of the same numeric columns with public bounds."""
     _require_bounds(bounds)
-    samples = encode_samples(x, y, bounds)
-    _check_columns(samples.x)
+    samples = encode_several(data, bounds, adjacency=adjacency)
+    _check_columns(samples[0])
     return samples
 
 

@@ -137,7 +137,7 @@ def ttest_ind(
     )
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
-    samples = numeric_samples(data[0], data[1], bounds)
+    samples = numeric_samples(data[0], data[1], bounds, adjacency)
     check_one_column(samples.x, "x and y")
     contrast = compare_two(samples, each, source, equal_covariance=equal_var)
     facts: dict[str, Any] = {

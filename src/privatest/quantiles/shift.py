@@ -108,7 +108,7 @@ def hodges_lehmann(
     half = max(2, checked_cells(cells) // 2)
     source = noise_source(noise)
     require_bounds(bounds)
-    samples = encode_samples(x, y, bounds, units="own")
+    samples = encode_samples(x, y, bounds, units="own", adjacency=adjacency)
     refuse_other_columns(samples.x, "x")
     refuse_wide_bounds(samples.x)
     n, m = map(len, samples)

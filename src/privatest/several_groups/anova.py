@@ -25,7 +25,7 @@ from privatest.means.samples import (
     BY_SIZES,
     check_one_column,
     in_units,
-    numeric_samples,
+    numeric_groups,
     release_rows,
     sample_budget,
 )
@@ -124,8 +124,7 @@ def f_oneway(
         raise ParameterError("f_oneway must have two samples or more.")
     each = sample_budget(budget, chosen, groups=len(data))
     source = noise_source(noise)
-    pairs = [numeric_samples(data[0], other, described) for other in data[1:]]
-    found_groups = (pairs[0].x, *(pair.y for pair in pairs))
+    found_groups = numeric_groups(data, described, chosen)
     check_one_column(found_groups[0], "each sample")
     sizes = [len(sample) for sample in found_groups]
     if min(sizes) < 2:

@@ -219,6 +219,7 @@ def plan_share(
     budget, schema = Budget(epsilon, delta), schema_of(bounds)
     if schema is None:
         raise ParameterError("bounds must be given: all shares are made with the same.")
+    schema = schema.select(schema.columns)  # without ids: each owner counts their own
     one_of("kernel", kernel, KERNEL_FAMILIES)
     scale = number("balance", balance, above=0)
     if frequencies is not None:

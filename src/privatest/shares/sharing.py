@@ -16,6 +16,7 @@ from privatest.core.privacy import Amount
 from privatest.core.results import privacy_sentence
 from privatest.core.validation import Rng, reject
 from privatest.data.bounds import schema_of
+from privatest.data.persons import check_persons
 from privatest.data.samples import encode_sample
 from privatest.data.tables import read_data
 from privatest.mechanisms.moments import NoisyMoments, release_moments
@@ -185,7 +186,7 @@ def share(
     >>> mine.n, mine.moments.mean.shape
     (500, (4,))
     """
-    source = noise_source(noise)
+    source, bounds = noise_source(noise), check_persons(bounds, [x])
     agreed = _agreed(
         plan,
         bounds=schema_of(bounds, read_data(x, "x")),

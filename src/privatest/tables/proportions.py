@@ -18,6 +18,7 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import group_names, read_samples
 from privatest.data.categories import Category
+from privatest.data.persons import check_persons
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.mechanisms.counts import count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
@@ -267,6 +268,7 @@ def _read(
             "adjacency='row' (private groups) is for two groups: one value and 'rest', or pass "
             "adjacency='one', if everybody may know who is in which group."
         ).with_flags("Pass --membership public for that.")
+    bounds = check_persons(bounds, samples, together=adjacency != "both")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
     if adjacency == "row":  # in which group a row is, is not to be told
         names = ["x or y"] * 2

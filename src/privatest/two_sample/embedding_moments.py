@@ -94,7 +94,8 @@ def read_inputs(
     if paired and adjacency == "both":
         raise ParameterError("paired=True already hides both rows of a pair; leave adjacency out.")
     source = noise_source(noise)
-    samples = encode_samples(x, y, bounds)
+    # rows of a pair are one person's
+    samples = encode_samples(x, y, bounds, adjacency="both" if paired else adjacency)
     check_sizes(samples, adjacency)
     if paired and len(samples.x) != len(samples.y):
         raise DataError("x and y must have the same number of rows: row i of each is one pair.")

@@ -17,6 +17,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.privacy import Amount, Budget, gaussian_scale
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.samples import TwoSamples, encode_samples
+from privatest.data.schema import Schema
 from privatest.kernels.embedding import RIDGE
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.two_sample.common import check_sizes
@@ -164,7 +165,8 @@ def optimise_frequencies(
 
 
 def _public_samples(name: str, public_x: Any, public_y: Any, bounds: Any) -> TwoSamples:
-    samples = encode_samples(public_x, public_y, bounds)
+    described = bounds.select(bounds.columns) if isinstance(bounds, Schema) else bounds
+    samples = encode_samples(public_x, public_y, described)
     check_sizes(samples, "one")
     if not samples.domain.bounded or samples.domain.categorical:
         raise ParameterError(f"{name} needs numeric columns with bounds.")

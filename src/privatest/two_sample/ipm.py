@@ -205,7 +205,7 @@ def ipm_test(
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     checked = read_grid(grid)
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(data[0], data[1], bounds, private_groups=adjacency == "row")
+    samples = encode_samples(data[0], data[1], bounds, adjacency=adjacency)
     check_sizes(samples, adjacency)
     chosen = _on_cells(metric(distance, samples.domain, norm), samples, checked)
     n, m = public_sizes(samples, adjacency)

@@ -166,9 +166,7 @@ def ks_2samp(
         raise ParameterError("mechanism must be 'auto' for adjacency='row', a permutation test.")
     checked = read_grid(grid)
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(
-        data[0], data[1], bounds, units="own", private_groups=adjacency == "row"
-    )
+    samples = encode_samples(data[0], data[1], bounds, units="own", adjacency=adjacency)
     if samples.domain.levels != (0,):
         raise DataError("x and y must have one numeric column: their values are ranked.")
     check_sizes(samples, adjacency)

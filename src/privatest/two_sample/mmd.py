@@ -260,7 +260,7 @@ def mmd_test(
             noise=noise,
         )
     generator, source = public_generator(rng), noise_source(noise)
-    samples = encode_samples(data[0], data[1], bounds, private_groups=adjacency == "row")
+    samples = encode_samples(data[0], data[1], bounds, adjacency=adjacency)
     check_sizes(samples, adjacency)
     kernel_only = bandwidths is not None or estimator == "u"
     family = chosen_statistics(statistics, samples.domain, kernel_only=kernel_only)

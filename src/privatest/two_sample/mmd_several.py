@@ -12,7 +12,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Adjacency
 from privatest.core.results import Decision
 from privatest.core.validation import one_of
-from privatest.data.samples import Sample, encode_samples
+from privatest.data.samples import Sample, encode_several
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from privatest.independence import hsic_test
 
@@ -48,11 +48,7 @@ def several_samples(
     for name in _ONLY_TWO:
         if only_two[name] not in (None, "auto"):
             raise ParameterError(f"{name} is for two samples.")
-    private = adjacency == "row"
-    pairs = [
-        encode_samples(samples[0], other, bounds, private_groups=private) for other in samples[1:]
-    ]
-    groups = (pairs[0].x, *(pair.y for pair in pairs))
+    groups = encode_several(samples, bounds, adjacency=adjacency)
     sizes = list(map(len, groups))
     if adjacency == "one" and min(sizes) < 2:
         raise DataError("each sample must have at least 2 rows.")

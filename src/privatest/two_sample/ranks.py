@@ -17,7 +17,7 @@ from privatest.data.bounds import Bounds
 from privatest.data.by_group import GroupOptions, read_samples
 from privatest.data.categories import Category
 from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample, encode_samples
+from privatest.data.samples import Sample, encode_samples, encode_several
 from privatest.laws.counts import hypergeometric_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import mann_whitney_law
@@ -226,7 +226,7 @@ def _private_groups(
     common: dict[str, Any],
 ) -> Decision:
     """Permute the labels: the law of U needs the group sizes, which are private."""
-    samples = encode_samples(data[0], data[1], bounds, units="own", private_groups=True)
+    samples = encode_samples(data[0], data[1], bounds, units="own", adjacency="row")
     if samples.domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     check_sizes(samples, "row")
@@ -339,8 +339,7 @@ def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> 
     """Read samples of one column in their own units: values that differ keep their ranks."""
     one_of("adjacency", adjacency, ADJACENCIES)
     mann_whitney_width(2, 2, adjacency)  # refuses private groups before data is read
-    pairs = [encode_samples(data[0], other, bounds, units="own") for other in data[1:]]
-    samples = (pairs[0].x, *(pair.y for pair in pairs))
+    samples = encode_several(data, bounds, units="own", adjacency=adjacency)
     if samples[0].domain.levels != (0,):
         raise DataError(_ONE_COLUMN)
     if min(map(len, samples)) < 2:
