@@ -13,7 +13,8 @@ from scipy.special import ive
 from privatest.core.privacy import Budget
 from privatest.core.secret_order import secret_bins
 from privatest.data.samples import Sample
-from privatest.engines.summaries import BLOCK_ROWS, summarise
+from privatest.data.stream import BLOCK_ROWS
+from privatest.engines.summaries import summarise
 from privatest.means.release import (
     _mean_sensitivity,
     _moved,

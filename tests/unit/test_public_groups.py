@@ -52,7 +52,7 @@ SIZES: dict[str, Test] = {
     "median_test": (pt.median_test, "age", {}),
     "kruskal": (pt.kruskal, "age", {}),
     "f_oneway": (pt.f_oneway, "age", {"n_bootstrap": 19}),
-    "ttest_ind": (pt.ttest_ind, "age", {"n_bootstrap": 19}),
+    "ttest_ind": (pt.ttest_ind, "age", {}),
     "hotelling_test": (pt.hotelling_test, "age", {"n_bootstrap": 19}),
 }
 ALL = PRIVATE | SIZES
@@ -238,7 +238,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
         *ROWS, pvalue="mmd", n_subsets=3, **FEW, **PLACES
     ),
     "sarrm_test": lambda: CALLED.sarrm_test(*ROWS, pvalue="mmd", **FEW, **PLACES | {"epsilon": 40}),
-    "tost_ind": lambda: CALLED.tost_ind(*ROWS, -5, 5, n_bootstrap=19, **PLACES),
+    "tost_ind": lambda: CALLED.tost_ind(*ROWS, -5, 5, **PLACES),
     "tost_proportions": lambda: CALLED.tost_proportions(*halves("won"), -0.5, 0.5, epsilon=1),
 }
 
