@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from privatest.core.levels import LEVELS
+
 Schema = dict[str, Any]
 
 
@@ -91,10 +93,19 @@ _OUTCOME = {
     "pvalue": _number("The private p-value; absent where only a decision was released."),
     "statistic": _of(["number", "null"], "The private statistic, or null if there is none."),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
+    "level": _text(
+        "How the level is known: proved for every sample size, or measured in simulations.",
+        *LEVELS,
+    ),
+    "interval_widening": _number(
+        "How many times as wide noise makes the interval; absent where unknown or without an end."
+    ),
+    "noise_note": _text("What noise does to the p-value and to the interval, in words."),
 }
 _NOISE = {
     "noise_to_chance": _number(
-        "Noise over sampling error, from public sizes and the budget alone; absent where unknown."
+        "Noise over sampling error in the p-value, from public sizes and the budget alone; absent "
+        "where unknown."
     )
 }
 _COMPARED = {"compared": _text("What was compared with what.")}

@@ -36,8 +36,8 @@ LANDMARKS = {
     "SecureNoise.gaussian": "noise",
     "Ledger.commit": "commit",
 }
-# JSON is written and parameters are checked everywhere: that is no step.
-TOO_COMMON = ("core.documents", "core.validation")
+# JSON is written, parameters are checked and results get their level everywhere: that is no step.
+TOO_COMMON = ("core.documents", "core.levels", "core.validation")
 _LEFT, _STEP, _ROW = 100, 16, 18  # of the picture
 
 PEOPLE = "visits,plan\n" + "".join(f"{i},{'basic' if i % 2 else 'plus'}\n" for i in range(60))

@@ -254,7 +254,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if "noise" in (getattr(value, "__kwdefaults__", None) or ()):  # it spends
+    own = getattr(value, "__wrapped__", value)
+    if "noise" in (getattr(own, "__kwdefaults__", None) or ()):  # it spends
         value = import_module(f"{__name__}.core.charging").charged(value)
     globals()[name] = value  # found at once from here on
     return value

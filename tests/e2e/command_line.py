@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 CANARY = 8675309246813
 KEYS = {
     *("reject", "alpha", "epsilon", "delta", "adjacency", "unit", "method", "null_hypothesis"),
-    *("sizes", "parameters", "simulated"),
+    *("sizes", "parameters", "simulated", "level"),
     # what a document says besides the result itself
     *("format", "verdict", "compared", "guarantee", "request", "files", "ledger"),
 }

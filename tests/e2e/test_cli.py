@@ -35,7 +35,12 @@ def test_private_groups_hide_their_sizes(cli, name):
     assert "40" not in run.out.replace("1000", "")
 
     document = released(cli("two-sample", name, *GROUP, *CLEAR, "--json"))
-    assert document.keys() - {"noise_to_chance", "schema"} == KEYS | {"pvalue", "statistic"}
+    assert document.keys() - {
+        "interval_widening",
+        "noise_note",
+        "noise_to_chance",
+        "schema",
+    } == KEYS | {"pvalue", "statistic"}
     assert (document["adjacency"], document["sizes"]) == ("row", {"N": 80})
     assert document["reject"] == (document["pvalue"] <= 0.05) is True
 
@@ -89,7 +94,9 @@ def test_decision_and_every_option(cli):
         *("--computation", "exact", "--estimator", "u", "--columns", "visits"),
     )
     document = released(run)
-    assert document.keys() - {"noise_to_chance", "schema"} == KEYS
+    assert (
+        document.keys() - {"interval_widening", "noise_note", "noise_to_chance", "schema"} == KEYS
+    )
     assert (document["epsilon"], document["delta"], document["alpha"]) == (0.1, 1e-6, 0.01)
     assert document["parameters"]["bandwidths"] == [1, 0.5]
     assert document["parameters"]["n_permutations"] == 99

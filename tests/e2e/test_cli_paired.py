@@ -32,7 +32,12 @@ def test_a_clear_change(cli, name, method):
     assert "n = 40" in run.out
     assert "one row replaced; the number of rows is public" in run.out
     document = released(cli("paired", path, *PAIRS, "--method", method, "--json"))
-    assert document.keys() - {"noise_to_chance", "schema"} == KEYS | {"pvalue", "statistic"}
+    assert document.keys() - {
+        "interval_widening",
+        "noise_note",
+        "noise_to_chance",
+        "schema",
+    } == KEYS | {"pvalue", "statistic"}
     assert document["sizes"] == {"n": 40}
     assert document["reject"] is True
 

@@ -41,8 +41,8 @@ htest_of <- function(document) {
 said <- function(document) {
   keys <- c(
     "reject", "alpha", "null_hypothesis", "verdict", "epsilon", "delta", "sizes", "unit",
-    "adjacency", "guarantee", "noise_to_chance", "simulated", "dataset", "id", "recorded",
-    "made_up_rows"
+    "adjacency", "guarantee", "level", "noise_to_chance", "noise_note", "interval_widening",
+    "simulated", "dataset", "id", "recorded", "made_up_rows"
   )
   document[intersect(keys, names(document))]
 }
@@ -146,22 +146,7 @@ privacy_lines <- function(x) {
     return("A rehearsal on made-up rows: it says nothing about the data, and cost nothing.")
   }
   record <- if (isTRUE(x$recorded)) "It was answered from the record, at no cost."
-  wrapped(c(x$guarantee, record, noise_line(x$noise_to_chance)))
-}
-
-noise_line <- function(ratio) {
-  if (is.null(ratio)) {
-    return(NULL)
-  }
-  meaning <- if (ratio < 0.5) {
-    "privacy costs little here."
-  } else if (ratio < 1.5) {
-    "both decide what can be seen."
-  } else {
-    "only large differences can be seen."
-  }
-  many <- format(ratio, digits = 2)
-  paste0("At this size and epsilon the noise is ", many, " times sampling error: ", meaning)
+  wrapped(c(x$guarantee, record, x$noise_note))
 }
 
 wrapped <- function(text) unlist(lapply(text, strwrap, width = 78))

@@ -80,4 +80,5 @@ def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
         "sizes": {"n": n} if sides.paired else {"n": n, "m": m},
         "parameters": parameters,
         "unit": sides.samples.unit,
+        "level": "valid" if plan.test.by_rank else "measured",
     }

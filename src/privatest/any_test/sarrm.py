@@ -12,6 +12,7 @@ from privatest.any_test.running import Plan, check_rows, facts, most_subsets, re
 from privatest.any_test.sides import TwoSides, read_sides
 from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test, units_of
 from privatest.core.errors import ParameterError, PrivacyError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision
@@ -28,6 +29,7 @@ from privatest.mechanisms.subsample import (
 __all__ = ["sarrm_test"]
 
 
+@declare_level("valid", measured="a sub-test other than 'mmd' and 'hsic'")
 def sarrm_test(
     x: Any,
     y: Any,

@@ -19,6 +19,7 @@ from privatest.any_test.running import (
 )
 from privatest.any_test.sides import TwoSides, read_sides
 from privatest.any_test.subtests import Bandwidth, SubTest, scheme_of, sub_test, units_of
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -31,6 +32,7 @@ from privatest.mechanisms.subsample import rejections_width
 __all__ = ["test_of_tests"]
 
 
+@declare_level("valid", measured="a sub-test other than 'mmd' and 'hsic'")
 def test_of_tests(
     x: Any,
     y: Any,

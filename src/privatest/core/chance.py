@@ -1,7 +1,7 @@
-"""Noise against chance: how large privacy noise is beside sampling error, from public numbers.
+"""Privacy noise compared with sampling error: in the p-value, and in the interval.
 
-Only the method, the public sizes and the budget are used, never a value of the result: the line
-says the same whatever the data was.
+What is said of the p-value uses the method, the public sizes and the budget alone, and is the same
+whatever the data was. What is said of the interval is read off the released interval.
 """
 
 from __future__ import annotations
@@ -11,8 +11,22 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
-__all__ = ["NOISE", "noise_line", "noise_ratio", "quiet", "reach"]
+import numpy as np
+
+from privatest.core.intervals import Ends, Interval
+
+__all__ = [
+    "NOISE",
+    "interval_line",
+    "limits_of",
+    "noise_line",
+    "noise_ratio",
+    "quiet",
+    "reach",
+    "widening_of",
+]
 
 # Noise over sampling error where epsilon times the root of n (in each group) is 1, by how the
 # method's words begin: with public groups or one sample, and with private groups. Measured by the
@@ -44,6 +58,21 @@ NOISE: Mapping[str, tuple[float, float | None]] = MappingProxyType(
     }
 )
 _GAUSSIAN = ("two-sample t-test", "paired t-test", "one-way analysis")  # with delta
+_BOUNDED = (  # their noise is that of the whole bounds
+    *("two-sample test by", "independence test by the largest of", "Pearson", "linear regression"),
+    *_GAUSSIAN,
+)
+# Estimates that lie in a known range; a difference of proportions is in ±1.
+_RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "correlation": (-1.0, 1.0),
+        "tau": (-1.0, 1.0),
+        "rho": (-1.0, 1.0),
+        "cramers_v": (0.0, 1.0),
+        "proportion": (0.0, 1.0),
+    }
+)
+_HARDLY, _ALL, _MOST = 1.1, 100, 1000.0  # times as wide; where noise hides the rest, it is _MOST
 _ROWS = re.compile(r"at most (\d+) rows")
 
 
@@ -87,14 +116,64 @@ def noise_ratio(
     return (int(rows[1]) if rows else 1) * constant / reach(people, epsilon)[1]
 
 
-def noise_line(ratio: float) -> str:
-    """Say what the ratio means, in one line."""
-    start = f"At this size and epsilon the noise is {ratio:.2g} times sampling error"
+def noise_line(ratio: float, method: str = "") -> str:
+    """Say what the ratio means for the p-value, in one sentence."""
+    bounds = " if the bounds are 8 standard deviations apart" * method.startswith(_BOUNDED)
+    start = f"For the p-value, the privacy noise is {ratio:.2g} times the sampling error{bounds}"
     if ratio < 0.5:
-        return f"{start}: privacy costs little here."
+        return f"{start}: privacy costs the test little power."
     if ratio < 1.5:
-        return f"{start}: both decide what can be seen."
+        return f"{start}: privacy costs the test some power."
     return (
         f"{start}: only large differences can be seen. `privatest plan` says how many rows would "
         "help."
     )
+
+
+def interval_line(widening: float, ends: tuple[Ends, Ends], limits: tuple[float, float]) -> str:
+    """Say what noise does to the interval that is shown, in one sentence.
+
+    Parameters
+    ----------
+    widening : float
+        How many times as wide noise makes it, as of :func:`widening_of`.
+    ends : pair of float or ndarray
+        Its ends.
+    limits : pair of float
+        The least and the largest value that there is.
+    """
+    covered = (np.asarray(ends[0]) <= limits[0]) & (np.asarray(ends[1]) >= limits[1])
+    if np.any(covered) or math.isinf(widening):
+        return "Noise hides the estimate: the interval holds every possible value."
+    if widening < _HARDLY:
+        return "Noise hardly widens the interval."
+    times = f"{widening:.2g}" if widening < _ALL else f"more than {_ALL}"
+    return f"Noise makes the interval {times} times as wide."
+
+
+def limits_of(estimates: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the least and the largest value of what an interval is about; public."""
+    if "proportions" in estimates:
+        return (-1.0, 1.0)
+    return next((_RANGES[name] for name in _RANGES if name in estimates), (-math.inf, math.inf))
+
+
+def widening_of(interval: Interval, alternative: str, estimate: Ends) -> float | None:
+    """Return how many times as wide noise makes an interval; None if its parts are unknown.
+
+    A one-sided interval ends at a public bound, so only what lies on the other side of the
+    estimate counts. Of several intervals the one that is widened most counts.
+    """
+    if interval.sampling is None or interval.privacy is None:
+        return None
+    low, high, middle, bare = (
+        np.atleast_1d(np.asarray(x, dtype=np.float64))
+        for x in (interval.low, interval.high, estimate, interval.sampling)
+    )
+    width = high - low
+    if alternative in ("greater", "less"):
+        open_part = high - middle if alternative == "greater" else middle - low
+        width, bare = width - open_part, bare - open_part
+    known = (width > 0) & np.isfinite(width)
+    times = width[known] / np.maximum(bare[known], width[known] / _MOST)
+    return float(times.max(initial=1.0)) if known.any() else None

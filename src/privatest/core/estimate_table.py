@@ -10,7 +10,14 @@ import numpy as np
 
 from privatest.core.validation import printable
 
-__all__ = ["EstimateTable", "estimate_table", "interval_level", "numbered", "places_of"]
+__all__ = [
+    "EstimateTable",
+    "estimate_table",
+    "estimated_name",
+    "interval_level",
+    "numbered",
+    "places_of",
+]
 
 _MOST_PLACES = 5
 
@@ -51,11 +58,18 @@ def estimate_table(
 
     Covariances and regions are for computing: they stay in ``estimates`` and are left out here.
     """
-    if "lower" in estimates and any(name in estimates for name in _ESTIMATED):
+    if estimated_name(estimates) is not None:
         return _intervals(estimates, parameters, alpha)
     if "difference" in estimates and "error" in estimates:
         return _places(estimates, parameters)
     return None
+
+
+def estimated_name(estimates: Mapping[str, Any]) -> str | None:
+    """Return the name of the estimate that the recorded interval is about, None without one."""
+    if "lower" not in estimates:
+        return None
+    return next((name for name in _ESTIMATED if name in estimates), None)
 
 
 def interval_level(parameters: Mapping[str, Any], alpha: float) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatest.core.validation import number
 
-__all__ = ["Interval", "confidence", "side_alpha"]
+__all__ = ["Ends", "Interval", "confidence", "side_alpha"]
 
 Ends = float | NDArray[np.float64]
 

@@ -17,10 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.chance import noise_line, noise_ratio, quiet
+from privatest.core.chance import (
+    interval_line,
+    limits_of,
+    noise_line,
+    noise_ratio,
+    quiet,
+    widening_of,
+)
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import EstimateTable, estimate_table, interval_level
+from privatest.core.estimate_table import (
+    EstimateTable,
+    estimate_table,
+    estimated_name,
+    interval_level,
+)
 from privatest.core.intervals import Interval, confidence
+from privatest.core.levels import LEVEL_WORDS, Level
 from privatest.core.privacy import Adjacency, Budget
 from privatest.core.showing import Shown
 
@@ -89,6 +102,10 @@ class Decision(Released):
         What the guarantee hides: a row, or a person with at most k rows.
     simulated : bool
         True if the noise came from a seeded generator: no privacy.
+    level : {"valid", "measured", "experimental"} or None
+        How it is known that a true hypothesis is rejected with probability ``alpha`` at most: by
+        proof for every sample size ("valid"), or by simulations ("measured"). None in documents of
+        older versions.
     """
 
     reject: bool
@@ -101,6 +118,7 @@ class Decision(Released):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     unit: str = "row"
     simulated: bool = False
+    level: Level | None = None
 
     @property
     def verdict(self) -> str:
@@ -116,7 +134,7 @@ class Decision(Released):
 
     @property
     def noise_to_chance(self) -> float | None:
-        """How many times sampling error the noise is, from public numbers; None if unknown."""
+        """Noise over sampling error in the p-value, from public numbers; None if unknown."""
         epsilon, delta = self.spent.as_floats
         private = self.adjacency == "row"
         return noise_ratio(
@@ -125,16 +143,20 @@ class Decision(Released):
 
     @property
     def noise_note(self) -> str:
-        """The line that says so, or nothing."""
+        """What noise does to the p-value, and to the interval if there is one; or nothing."""
+        return "" if quiet() else " ".join(self._noise_sentences())
+
+    def _noise_sentences(self) -> list[str]:
         ratio = self.noise_to_chance
-        return "" if ratio is None or quiet() else noise_line(ratio)
+        return [] if ratio is None else [noise_line(ratio, self.method)]
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table."""
-        return {
+        rows = {
             "method": self.method,
             "sizes": ", ".join(f"{name} = {size:,}" for name, size in self.sizes.items()),
         }
+        return rows if self.level is None else rows | {"level": LEVEL_WORDS[self.level]}
 
     def estimate_table(self) -> EstimateTable | None:
         """Return the released estimates for a reader; a decision has none."""
@@ -177,6 +199,7 @@ class Decision(Released):
             "sizes": dict(self.sizes),
             "parameters": {key: _plain(value) for key, value in self.parameters.items()},
             "simulated": self.simulated,
+            **({} if self.level is None else {"level": self.level}),
         }
 
 
@@ -196,12 +219,15 @@ class Outcome(Decision):
     intervals : callable or None
         From a level to the interval at that level, computed from released numbers alone. It is
         not part of the JSON document, which has the interval of level 1 - alpha.
+    recorded_widening : float or None
+        :attr:`interval_widening` of a result that was read from a document.
     """
 
     pvalue: float = 1.0
     statistic: float | None = None
     estimates: Mapping[str, Any] = field(default_factory=dict)
     intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
+    recorded_widening: float | None = field(default=None, repr=False, compare=False)
 
     def __iter__(self) -> Iterator[float | None]:
         """Unpack as ``statistic, pvalue``, like SciPy's results."""
@@ -236,6 +262,40 @@ class Outcome(Decision):
             -math.inf if low is None else low, math.inf if high is None else high, level
         )
 
+    @property
+    def interval_widening(self) -> float | None:
+        """How many times as wide noise makes the interval; None if unknown, or without one.
+
+        Infinite if noise leaves it without an end. Post-processing of what was released.
+        """
+        name = estimated_name(self.estimates)
+        if name is None:
+            return None
+        alternative = str(self.parameters.get("alternative", "two-sided"))
+        if alternative == "two-sided" and not np.all(np.isfinite(self._ends())):
+            return math.inf
+        if self.intervals is None:
+            return self.recorded_widening
+        found = self.intervals(interval_level(self.parameters, self.alpha))
+        return widening_of(found, alternative, self.estimates[name])
+
+    def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the ends of the recorded intervals; in a document infinite ones are None."""
+        low, high = (
+            np.array([infinite if end is None else end for end in np.atleast_1d(ends).tolist()])
+            for ends, infinite in (
+                (self.estimates["lower"], -math.inf),
+                (self.estimates["upper"], math.inf),
+            )
+        )
+        return low, high
+
+    def _noise_sentences(self) -> list[str]:
+        said, widening = Decision._noise_sentences(self), self.interval_widening
+        if widening is not None:
+            said.append(interval_line(widening, self._ends(), limits_of(self.estimates)))
+        return said
+
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
         rows = {"p-value": f"{self.pvalue:g}"}
@@ -253,6 +313,9 @@ class Outcome(Decision):
         released: dict[str, Any] = {"pvalue": self.pvalue, "statistic": self.statistic}
         if self.estimates:
             released["estimates"] = {key: _plain(value) for key, value in self.estimates.items()}
+            widening = self.interval_widening
+            if widening is not None and math.isfinite(widening):
+                released["interval_widening"] = widening
         return released | Decision.to_dict(self)
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
@@ -72,6 +73,7 @@ def permutation_test(
     release: Release,
     **options: Unpack[CustomOptions],
 ) -> Decision: ...
+@declare_level("valid")
 def permutation_test(
     data: tuple[Any, Any],
     statistic: Callable[[Any, Any], Any],

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -35,6 +36,7 @@ _SLACK = _STEPS // 100  # Kuiper's minimum is found up to .01/n
 _SIMULATIONS = 999  # where there is no table
 
 
+@declare_level("measured", valid="laws that are simulated, as with n_simulations")
 def ks_family(
     x: Any,
     family: str,

@@ -14,6 +14,7 @@ import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.intervals import Interval
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -35,6 +36,7 @@ _NULL = "x and y are independent given z"
 _LEAST_ROWS = 10
 
 
+@declare_level("measured")
 def conditional_independence_test(
     x: Any,
     y: Any,

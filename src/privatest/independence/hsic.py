@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from privatest.core.errors import DataError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Decision, Outcome
@@ -54,6 +55,7 @@ def hsic_test(
 def hsic_test(
     x: Any, y: Any, *, epsilon: Amount, release: Release, **options: Unpack[HsicOptions]
 ) -> Decision: ...
+@declare_level("valid")
 def hsic_test(
     x: Any,
     y: Any,

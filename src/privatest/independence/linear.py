@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount
 from privatest.core.results import Outcome
@@ -24,6 +25,7 @@ from privatest.laws.law import Alternative
 __all__ = ["linregress", "pearsonr"]
 
 
+@declare_level("measured")
 def pearsonr(
     x: Any,
     y: Any,
@@ -109,6 +111,7 @@ def pearsonr(
     return Outcome(statistic=line.correlation, estimates=estimates, intervals=interval, **facts)
 
 
+@declare_level("measured")
 def linregress(
     x: Any,
     y: Any,

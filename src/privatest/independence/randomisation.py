@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision
@@ -34,6 +35,7 @@ _NULLS = {
 }
 
 
+@declare_level("valid")
 def conditional_randomisation_test(
     x: Any,
     y: Any,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount
 from privatest.core.results import Outcome
@@ -25,6 +26,7 @@ from privatest.statistics.rank_correlation import (
 __all__ = ["kendalltau", "spearmanr"]
 
 
+@declare_level("valid")
 def kendalltau(
     x: Any,
     y: Any,
@@ -100,6 +102,7 @@ def kendalltau(
     )
 
 
+@declare_level("valid", measured="more than 12 rows")
 def spearmanr(
     x: Any,
     y: Any,

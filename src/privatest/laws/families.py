@@ -67,7 +67,7 @@ class QuantileTable:
             row = np.maximum(row, self.quantiles[last])
         values = np.minimum(row / np.sqrt(n), most)
         masses = -np.diff(np.concatenate([[1.0], SURVIVALS, [0.0]]))
-        return Law(np.concatenate([values, [most]]), masses)
+        return Law(np.concatenate([values, [most]]), masses, proved=False)
 
 
 def _between(first: Floats, second: Floats, share: float) -> Floats:

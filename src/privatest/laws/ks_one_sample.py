@@ -39,7 +39,8 @@ def one_sample_law(statistic: OneSampleStatistic, n: int, *, one_sided: bool = F
     points = np.linspace(0.0, min(_REACH, math.sqrt(n)), _CELLS + 1)  # of sqrt(n) T
     laws = {"ks": _ks, "kuiper": _kuiper, "cvm": _cvm, "wasserstein": _wasserstein}
     survival, error = (_ks_one_sided if one_sided else laws[statistic])(points, n)
-    return continuous_law(points * math.sqrt(n), survival, error)
+    proved = statistic == "ks" or (statistic == "kuiper" and n <= _EXACT_KUIPER)
+    return continuous_law(points * math.sqrt(n), survival, error, proved=proved)
 
 
 def _ks(x: Floats, n: int) -> tuple[Floats, float]:

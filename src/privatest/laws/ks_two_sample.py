@@ -215,4 +215,4 @@ def _large_sizes(statistic: TwoSampleStatistic | Literal["one-sided"], n: int, m
         survival = np.exp(-2 * np.square(x))  # Smirnov
     else:
         survival = kolmogorov(x) if statistic == "ks" else kuiper_limit(x)
-    return continuous_law(x * math.sqrt(n * m * (n + m)), survival, _LIMIT_ERROR / m)
+    return continuous_law(x * math.sqrt(n * m * (n + m)), survival, _LIMIT_ERROR / m, proved=False)

@@ -36,12 +36,15 @@ class Law:
     low : ndarray, optional
         Lower ends of the cells, for alternatives other than "greater"; by default each cell is
         one value.
+    proved : bool
+        Whether ``error`` is a proved bound, up to the arithmetic; otherwise it is measured.
     """
 
     values: Floats
     masses: Floats
     error: float = ROUNDING
     low: Floats = None  # type: ignore[assignment]
+    proved: bool = True
 
     def __post_init__(self) -> None:
         """Cells are single values unless said otherwise."""
@@ -51,7 +54,7 @@ class Law:
     def scaled(self, factor: float, shift: float = 0.0) -> Law:
         """Return the law of ``factor`` (above 0) times the statistic, plus ``shift``."""
         low, high = (factor * ends + shift for ends in (self.low, self.values))
-        return Law(high, self.masses, self.error, low)
+        return Law(high, self.masses, self.error, low, self.proved)
 
     def pvalue(
         self, noisy: float, noise: LatticeTulap, alternative: Alternative = "greater"
@@ -69,22 +72,23 @@ class Law:
         return min(1.0, tail + max(self.error, ROUNDING))
 
 
-def continuous_law(points: Floats, survival: Floats, error: float) -> Law:
+def continuous_law(points: Floats, survival: Floats, error: float, *, proved: bool = True) -> Law:
     """Build a law from its survival function at close points: the mass between two is halved."""
     survival = np.minimum.accumulate(np.clip(survival, 0.0, 1.0))
     cells = -np.diff(survival)
     masses = np.concatenate([[1 - survival[0]], cells / 2]) + np.concatenate(
         [cells / 2, survival[-1:]]
     )
-    return Law(points, masses, error)
+    return Law(points, masses, error, proved=proved)
 
 
-def simulated_law(draws: Floats) -> Law:
+def simulated_law(draws: Floats, *, proved: bool = True) -> Law:
     """Build a law from B independent draws: p-values are (1 + sum of P(draw + noise >= z))/(B + 1).
 
     They are valid for every B. Given all B + 1 statistics and not which one is that of the data, z
     has the survival function G(z), the mean of P(statistic + noise >= z) over them. So G(z) is
-    uniform, and the p-value is at least G(z).
+    uniform, and the p-value is at least G(z). ``proved`` says whether the draws have the law of the
+    statistic.
     """
     share = 1 / (draws.size + 1)
-    return Law(draws, np.full(draws.size, share), share + ROUNDING)
+    return Law(draws, np.full(draws.size, share), share + ROUNDING, proved=proved)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -33,6 +34,7 @@ from privatest.means.ttest import one_column_estimates
 __all__ = ["tost_ind", "tost_rel"]
 
 
+@declare_level("measured")
 def tost_ind(
     x: Any,
     y: Any,
@@ -110,6 +112,7 @@ def tost_ind(
     return _outcome(contrast, ends, 0.0, samples.x, options, facts)
 
 
+@declare_level("measured")
 def tost_rel(
     x: Any,
     y: Any,

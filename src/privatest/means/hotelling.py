@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -38,6 +39,7 @@ from privatest.means.samples import (
 __all__ = ["hotelling_1samp", "hotelling_test"]
 
 
+@declare_level("measured")
 def hotelling_test(
     x: Any,
     y: Any = None,
@@ -148,6 +150,7 @@ def hotelling_test(
     return _outcome(contrast, found, samples.x, options, facts, equal_covariance=equal_covariance)
 
 
+@declare_level("measured")
 def hotelling_1samp(
     x: Any,
     mean: ArrayLike,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -47,6 +48,7 @@ _SHOWN = ("mean_x", "mean_y", "mean", "difference", "lower", "upper")
 _ONE_MEAN = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
 
+@declare_level("measured")
 def ttest_ind(
     x: Any,
     y: Any = None,
@@ -152,6 +154,7 @@ def ttest_ind(
     return _outcome(contrast, 0.0, samples.x, alternative, options, facts)
 
 
+@declare_level("measured")
 def ttest_1samp(
     x: Any,
     popmean: float,
@@ -217,6 +220,7 @@ def ttest_1samp(
     return _outcome(contrast, hypothesis, sample, alternative, options, facts)
 
 
+@declare_level("measured")
 def ttest_rel(
     x: Any,
     y: Any,

@@ -169,5 +169,5 @@ def lattice_outcome(
         simulated=noise.simulated,
         pvalue=pvalue,
         statistic=noisy / unit if absolute else (sign * noisy + offset) / unit,
-        **facts,
+        **{"level": "valid" if law.proved else "measured"} | facts,
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source, secret_coins
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -35,6 +36,7 @@ from privatest.statistics.ranks import (
 __all__ = ["sign_test", "symmetry_test", "wilcoxon"]
 
 
+@declare_level("valid")
 def symmetry_test(
     x: Any,
     y: Any = None,
@@ -117,6 +119,7 @@ def symmetry_test(
     )
 
 
+@declare_level("valid")
 def sign_test(
     x: Any,
     y: Any = None,
@@ -185,6 +188,7 @@ def sign_test(
     )
 
 
+@declare_level("valid")
 def wilcoxon(
     x: Any,
     y: Any = None,

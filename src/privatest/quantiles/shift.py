@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
 from privatest.core.intervals import Interval
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -42,6 +43,7 @@ __all__ = ["hodges_lehmann"]
 Floats = NDArray[np.float64]
 
 
+@declare_level("valid")
 def hodges_lehmann(
     x: Any,
     y: Any,

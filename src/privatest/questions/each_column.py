@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from privatest.core.adjusting import Adjustment, adjust
 from privatest.core.errors import ParameterError
@@ -13,6 +13,7 @@ from privatest.core.privacy import Budget
 from privatest.core.results import Outcome, Released, html_table
 from privatest.core.validation import printable
 from privatest.questions.request import Prepared, Request
+from privatest.questions.results import result_from_dict
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,13 +96,10 @@ class ColumnResults(Released):
         share = spent.divided(len(values["columns"]))
         found = values["columns"]
         columns = {
-            name: Outcome(**{k: v for k, v in found[name].items() if k not in _COST}, spent=share)
+            name: cast("Outcome", result_from_dict(found[name], share))
             for name in values.get("order", found)
         }
         return cls(columns, values["adjustment"], spent)
-
-
-_COST = ("epsilon", "delta")
 
 
 def one_for_each(request: Request, names: Sequence[str]) -> dict[str, Request]:

@@ -11,7 +11,7 @@ from privatest.core.results import Decision, Outcome
 __all__ = ["Result", "result_document", "result_from_dict"]
 
 # What a document says beside a result: what follows from it, and whose answer it is.
-_SAID = {"compared", "guarantee", "noise_to_chance", "verdict"}
+_SAID = {"compared", "guarantee", "noise_note", "noise_to_chance", "verdict"}
 _ABOUT = {
     *("dataset", "files", "format", "id", "label", "ledger", "recorded", "request", "schema"),
     *("shares", "title", "words"),
@@ -58,6 +58,8 @@ def result_document(result: Result, compared: str, label: str) -> dict[str, Any]
         said |= {"verdict": result.verdict}
         if result.noise_to_chance is not None:
             said |= {"noise_to_chance": result.noise_to_chance}
+        if result.noise_note:
+            said |= {"noise_note": result.noise_note}
     if label == "compared" or isinstance(result, Decision):
         said |= {"compared": compared}
     return result.to_dict() | said
@@ -69,6 +71,8 @@ def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | Non
     values = {name: value for name, value in document.items() if name not in others}
     if {"reject", "null_hypothesis"} <= values.keys():
         kind = Outcome if "pvalue" in values else Decision
+        if "interval_widening" in values:
+            values["recorded_widening"] = values.pop("interval_widening")
         return kind(**values, spent=spent)
     if {"columns", "adjustment"} <= values.keys():
         from privatest.questions.each_column import ColumnResults  # noqa: PLC0415

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -35,6 +36,7 @@ from privatest.two_sample.ranks import PublicGroups, group_facts
 __all__ = ["f_oneway"]
 
 
+@declare_level("measured")
 def f_oneway(
     *samples: Any,
     group: str | None = None,

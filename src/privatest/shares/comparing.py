@@ -12,6 +12,7 @@ import numpy as np
 
 from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.shares.document import names_that_differ
@@ -25,6 +26,7 @@ __all__ = ["compare", "compare_all"]
 NOTE = "comparing costs nothing more: shares may be compared any number of times"
 
 
+@declare_level("measured")
 def compare(
     a: Share, b: Share, *, alpha: float = 0.05, n_bootstrap: int = 999, rng: Rng = None
 ) -> Outcome:
@@ -103,6 +105,7 @@ def compare(
     )
 
 
+@declare_level("measured")
 def compare_all(
     shares: Mapping[str, Share],
     *,

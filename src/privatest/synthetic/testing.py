@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.synthetic.answering.asking import flat
@@ -40,6 +41,7 @@ _NO_TABLES = (
 )
 
 
+@declare_level("measured")
 def value_outcome(
     release: SyntheticData,
     what: Words,
@@ -100,6 +102,7 @@ def _estimated(release: SyntheticData, what: Words, share: bool) -> tuple[float,
     return float(found.values[0]), float(found.noise[0]), float(found.unseen[0])
 
 
+@declare_level("measured")
 def independence_outcome(
     release: SyntheticData, a: str, b: str, alpha: float, n_bootstrap: int, rng: Rng
 ) -> Outcome:
@@ -133,6 +136,7 @@ def independence_outcome(
     )
 
 
+@declare_level("measured")
 def compare_releases(
     a: SyntheticData,
     b: SyntheticData,

@@ -9,6 +9,7 @@ import numpy as np
 
 from privatest.core.errors import DataError
 from privatest.core.intervals import Interval, side_alpha
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -29,6 +30,7 @@ __all__ = ["binom_test", "private_share"]
 _NULLS = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
 
+@declare_level("valid")
 def binom_test(
     x: Any,
     p: float = 0.5,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -24,6 +25,7 @@ from privatest.tables.null_tables import independence_pvalue, on_simplex, with_t
 __all__ = ["chi2_contingency"]
 
 
+@declare_level("measured")
 def chi2_contingency(
     x: Any,
     y: Any,

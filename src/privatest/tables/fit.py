@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
@@ -26,6 +27,7 @@ __all__ = ["chisquare", "expected_shares", "fit_pvalue"]
 Floats = NDArray[np.float64]
 
 
+@declare_level("valid")
 def chisquare(
     x: Any,
     f_exp: Sequence[float] | Mapping[Any, float] | None = None,

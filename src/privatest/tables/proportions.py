@@ -11,6 +11,7 @@ import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.intervals import Interval, side_alpha
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -38,6 +39,7 @@ _NULLS = {
 }
 
 
+@declare_level("measured")
 def proportions_test(
     *samples: Any,
     group: str | None = None,
@@ -164,6 +166,7 @@ def proportions_test(
     )
 
 
+@declare_level("measured")
 def tost_proportions(
     x: Any,
     y: Any,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Amount
 from privatest.core.results import Outcome
@@ -75,6 +76,7 @@ class StatisticRelease:
 Release = Literal["moments", "statistic"] | MomentsRelease | StatisticRelease
 
 
+@declare_level("measured")
 def me_test(
     x: Any,
     y: Any,
@@ -180,6 +182,7 @@ def me_test(
     return _outcome(inputs, embeddings[chosen], "mean embedding test", release, rng)
 
 
+@declare_level("measured")
 def scf_test(
     x: Any,
     y: Any,

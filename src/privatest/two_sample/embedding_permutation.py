@@ -12,6 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Amount, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
@@ -85,6 +86,7 @@ def me_permutation_test(
     release: Release,
     **options: Unpack[EmbeddingOptions],
 ) -> Decision: ...
+@declare_level("valid")
 def me_permutation_test(
     x: Any,
     y: Any,
@@ -185,6 +187,7 @@ def scf_permutation_test(
     release: Release,
     **options: Unpack[EmbeddingOptions],
 ) -> Decision: ...
+@declare_level("valid")
 def scf_permutation_test(
     x: Any,
     y: Any,

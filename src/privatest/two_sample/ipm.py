@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
@@ -104,6 +105,7 @@ def ipm_test(
     release: Release,
     **options: Unpack[IpmOptions],
 ) -> Decision: ...
+@declare_level("valid")
 def ipm_test(
     x: Any,
     y: Any = None,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
@@ -49,6 +50,7 @@ _NULLS = {
 }
 
 
+@declare_level("valid", measured="n m > 4,000,000 with n ≠ m")
 def ks_2samp(
     x: Any,
     y: Any = None,

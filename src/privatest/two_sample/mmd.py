@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
@@ -101,6 +102,7 @@ def mmd_test(
     release: Release,
     **options: Unpack[MmdOptions],
 ) -> Decision: ...
+@declare_level("valid")
 def mmd_test(
     x: Any,
     y: Any = None,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
@@ -77,6 +78,7 @@ def mannwhitneyu(
     release: Release,
     **options: Unpack[MannWhitneyOptions],
 ) -> Decision: ...
+@declare_level("valid")
 def mannwhitneyu(
     x: Any,
     y: Any = None,
@@ -251,6 +253,7 @@ def _private_groups(
     )
 
 
+@declare_level("valid")
 def median_test(
     x: Any,
     y: Any = None,
