@@ -19,6 +19,8 @@ KEYS = {
     # what a document says besides the result itself
     *("format", "verdict", "compared", "guarantee", "request", "files", "ledger"),
 }
+# what it says only where that is known
+SOMETIMES = {"interval_widening", "noise_note", "noise_to_chance", "schema"}
 GROUP = ["--group", "plan", "--groups", "basic", "plus", "--bounds", "visits=0:80"]
 CLEAR = ["--epsilon", "1000", "--permutations", "199"]  # so little noise that answers are sure
 

@@ -67,7 +67,7 @@ def test_a_far_better_test_is_named_before_the_charge(cli, monkeypatch):
     assert run.err.startswith("note: to see a shift of 1.6 at these sizes")
     assert "--method mann-whitney" in run.err
     assert run.err.count("note:") == 1
-    assert "times sampling error" in run.out
+    assert "times the sampling error" in run.out
     monkeypatch.setenv("PRIVATEST_QUIET", "1")
     quiet = cli(*words)
     assert "note:" not in quiet.err
