@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,24 @@ def test_a_permuted_statistic_has_a_bound_of_its_own():
             np.array([3.0, 1.0]), sensitivity=sensitivity, budget=Budget(1), noise=SimulatedNoise(1)
         )
     assert [meeting.bounds for meeting in seen.meetings] == [(1.0, 2.0)]
+
+
+@pytest.mark.parametrize("name", ["two-sample/tot", "independence/sarrm"])
+def test_votes_of_subsets_are_moved(name):
+    """A vote changes only where a p-value is near alpha: the search goes on until one does."""
+    for case in cases(name, 1.0):
+        worst = search(case, pairs=6, seed=1)
+        assert worst.holds
+        assert worst.moved.ratio > 0, case.name
+
+
+def test_an_audit_that_moves_nothing_fails():
+    (case,) = (c for c in cases("paired/sign", 1.0) if c.replaces == "a row" and c.plain)
+    rows = next(structured_pairs(SCHEMA, case.rows, 1)).tables(SCHEMA)[0]
+    still = replace(case, name="still", call=lambda _, noise, rng: case.call(rows, noise, rng))
+    found = attacked(still, Plan(pairs=3, draws=0, runs=0, attacks=["sensitivity"]))
+    assert found.caught_by == ("sensitivity",)
+    assert "nothing was attacked" in found.findings[0].told
 
 
 def test_norms():

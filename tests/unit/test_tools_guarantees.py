@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from privatest import __version__
 from privatest.audit import NAMES
 from privatest.audit.auditing import attacks_of
 from privatest.audit.cases import cases
+from privatest.audit.levels import ALLOWED
+from privatest.core.levels import declared_level
 from tools.audit import as_planned, defaults, missing, planned, settings, stored
-from tools.guarantees import PAGE, ROOT, audited, render, rows
+from tools.guarantees import PAGE, ROOT, audited, levels, render, rows
 
 
 def spending() -> set[str]:
@@ -23,6 +26,28 @@ def spending() -> set[str]:
     public = {n: getattr(privatest, n) for n in privatest.__all__}
     functions = {n: f for n, f in public.items() if inspect.isfunction(f)}
     return {n for n, f in functions.items() if "noise" in inspect.signature(f).parameters}
+
+
+def hypothesis_tests() -> dict[str, Any]:
+    """Public functions that return a result of a test."""
+    public = {n: getattr(privatest, n) for n in privatest.__all__}
+    functions = {n: f for n, f in public.items() if inspect.isfunction(f) and n != "adjust"}
+    return {
+        name: function
+        for name, function in functions.items()
+        if re.search(r"Outcome|Decision", str(inspect.signature(function).return_annotation))
+    }
+
+
+def proof_levels() -> dict[str, dict[str, str]]:
+    """The levels that proof pages state, by function and page."""
+    found: dict[str, dict[str, str]] = {}
+    for page in (ROOT / "docs" / "proofs").glob("*.md"):
+        for line in re.findall(r"^\*\*Level\.\*\* (`.*)$", page.read_text(encoding="utf-8"), re.M):
+            for names, level in re.findall(r"((?:`\w+`(?:, )?)+): (.*?)\.(?= `|$)", line):
+                for name in re.findall(r"`(\w+)`", names):
+                    found.setdefault(name, {})[f"proofs/{page.name}"] = level
+    return found
 
 
 def test_the_page_is_up_to_date():
@@ -38,13 +63,86 @@ def test_every_public_test_has_a_proof_page():
     assert spending() <= {name for row in rows() for name in row["functions"]}
 
 
+def test_every_public_test_declares_its_level():
+    declared = {name: declared_level(function) for name, function in hypothesis_tests().items()}
+    assert len(declared) > 30
+    assert not [name for name, level in declared.items() if level is None]
+    others = spending() - {*declared}
+    assert not [name for name in others if declared_level(getattr(privatest, name)) is not None]
+    listed = {name for row in rows() for name in row["functions"]}
+    assert {*declared} <= listed
+
+
+def test_proof_pages_state_the_level_that_is_declared():
+    stated = proof_levels()
+    assert {*stated} == {*hypothesis_tests()}
+    for name, function in hypothesis_tests().items():
+        pages = {
+            page
+            for row in rows()
+            if name in row["functions"]
+            for page in re.findall(r"\((proofs/[a-z-]+\.md)", row["proof"])
+        }
+        assert pages & {*stated[name]}, f"no proof page of {name} states its level"
+        for page, level in stated[name].items():
+            assert level == str(declared_level(function)), (name, page)
+
+
+def test_a_row_about_an_option_names_a_level_that_is_declared():
+    for row in rows():
+        words = {word for level in levels(row).values() for word in level.words}
+        assert row.get("level") is None or row["level"] in words, row["call"]
+
+
+def test_rates_are_allowed_for_measured_levels_only():
+    for name, rate in ALLOWED.items():
+        level = declared_level(getattr(privatest, name))
+        assert level is not None
+        assert level.usual != "valid", name
+        assert 0.05 < rate <= 0.08
+
+
+@pytest.mark.parametrize("function", ["proportions_test", "tost_proportions", "spearmanr"])
+def test_what_its_own_proof_page_calls_measured_is_not_called_valid(function):
+    (row,) = [row for row in rows() if function in row["functions"]]
+    assert "measured" in str(levels(row)[function])
+    line = next(line for line in render("").splitlines() if line.startswith(f"| {row['call']} |"))
+    assert "measured" in line
+
+
 def test_every_public_test_has_an_attack_and_an_audit():
+    functions = {case["function"] for case in stored().values()}
     for function in spending():
-        found = audited([function])
-        assert found, f"run python -m tools.audit {function}"
-        for case in found:
-            assert case["worst_ratio"] >= 0
-            assert {"date", "version", "settings", "pairs"} <= set(case)
+        assert function in functions, f"run python -m tools.audit {function}"
+    for case in stored().values():
+        assert {"date", "version", "settings", "pairs"} <= set(case)
+
+
+def test_an_audit_that_moved_nothing_is_none():
+    """A search that changes no number has attacked nothing, whatever it reports."""
+    still = [name for name, case in stored().items() if case["worst_ratio"] <= 0]
+    assert not still
+
+
+def test_every_case_is_in_the_row_that_it_is_about():
+    for name, case in stored().items():
+        if name.startswith("mechanism/"):
+            continue
+        own = [row for row in rows() if name in audited(row)]
+        assert [row["call"] for row in own if case["function"] in row["functions"]], name
+        assert len(own) == 1, name
+
+
+def test_rows_have_the_figures_of_their_own_cases():
+    lines = {
+        line.split(" | ")[0].strip("| "): line.split(" | ") for line in render("").splitlines()
+    }
+    private = stored()["two-sample/mann-whitney, private groups"]
+    shown = lines['`mannwhitneyu(adjacency="row")`']
+    assert shown[6:9] == [f"{private['worst_ratio']:.3f}", f"{private['exact_loss']:.3f}", "—"]
+    without = [row["call"] for row in rows() if not audited(row)]
+    assert all(lines[call][6:9] == ["—"] * 3 for call in without)
+    assert '`mmd_test(release="decision")`' in without
 
 
 def test_no_audit_found_anything():
@@ -108,5 +206,5 @@ def test_make_audit_takes_up_what_is_missing(monkeypatch):
 @pytest.mark.parametrize("function", ["mmd_test", "ks_2samp", "sign_test", "hsic_test"])
 def test_draws_of_the_real_noise_come_near(function):
     """Lower bounds reach .6 of epsilon where theorems are tight: one that sees nothing is none."""
-    found = [case for case in audited([function]) if case["epsilon"] == 1.0]
+    found = [c for c in stored().values() if c["function"] == function and c["epsilon"] == 1.0]
     assert max(case.get("epsilon_at_least", 0.0) for case in found) >= 0.6

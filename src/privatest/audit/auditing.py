@@ -143,10 +143,12 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
     moved, lost, claimed = worst.moved, worst.lost, case.budget.as_floats[0]
     pair = None if moved.pair is None else moved.pair.to_dict(case.columns)
     words = f"ratio {max(moved.ratio, 0.0):.4f}{_drawn_by(moved)}"
+    if moved.ratio <= 0:
+        words = "no pair moved any number: nothing was attacked"
     ratio = {"ratio": max(moved.ratio, 0.0), "pairs": worst.pairs, "bounds": moved.bounds}
     sensitivity = Finding(
         "sensitivity",
-        moved.ratio <= 1 + TOLERANCE,
+        0 < moved.ratio <= 1 + TOLERANCE,
         words,
         {**ratio, "mechanism": moved.mechanism, "pair": pair},
     )

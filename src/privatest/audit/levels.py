@@ -22,11 +22,11 @@ from privatest.core.noise import SimulatedNoise
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MEASURED", "attack_level", "hypothesis"]
+__all__ = ["ALLOWED", "attack_level", "hypothesis"]
 
 ALPHA = 0.05
-# Tests whose level rests on an approximation, and the rate that their pages allow at level .05.
-MEASURED: Mapping[str, float] = {
+# Rates that the proof pages of tests with a measured level allow at level .05; for others .05.
+ALLOWED: Mapping[str, float] = {
     "chi2_contingency": 0.06,
     "conditional_independence_test": 0.08,
     "f_oneway": 0.06,
@@ -82,7 +82,7 @@ def attack_level(case: Case, nulls: int, seed: int) -> Finding:
     null = hypothesis(case)
     if not null or not nulls:
         return Finding("level", True, "tests no hypothesis", {"cells": []})
-    allowed, cells = MEASURED.get(case.function, ALPHA), list(_cells(case, null))
+    allowed, cells = ALLOWED.get(case.function, ALPHA), list(_cells(case, null))
     counted: list[dict[str, Any]] = []
     worst, alarm = "", FALSE_ALARM / (len(cells) + 1)
     for number, cell in enumerate(cells):

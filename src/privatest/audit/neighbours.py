@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privatest.audit.cases import Case
 
 __all__ = ["Pair", "Row", "arm_of", "climbing", "in_arms", "kept", "random_pair", "sizes_of"]
-__all__ += ["sorted_pair", "strange_pairs", "structured_pairs", "values"]
+__all__ += ["sorted_pair", "spread_pair", "strange_pairs", "structured_pairs", "values"]
 
 _FEW = 40  # with more rows a test cuts each group into parts: none may be tiny
 Row = dict[str, Any]
@@ -139,6 +139,15 @@ def random_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
     place = int(rng.integers(size))
     other = _row(schema, rng, style=str(rng.choice(["corners", style])))
     return Pair(rows, place, other | kept(rows[place], schema), style, (), int(rng.integers(999)))
+
+
+def spread_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
+    """Return independent rows anywhere within the bounds, one of them replaced by a corner."""
+    rows = [_row(schema, rng, style="anything") for _ in range(size)]
+    rows = in_arms(rows, schema, _cut(size, rng))
+    place = int(rng.integers(size))
+    other = _row(schema, rng, style="corners") | kept(rows[place], schema)
+    return Pair(rows, place, other, "spread", (), int(rng.integers(999)))
 
 
 def sizes_of(case: Case) -> list[int]:

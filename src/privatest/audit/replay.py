@@ -21,6 +21,7 @@ from privatest.audit.neighbours import (
     random_pair,
     sizes_of,
     sorted_pair,
+    spread_pair,
     structured_pairs,
 )
 from privatest.audit.persons import with_more
@@ -34,6 +35,7 @@ __all__ = ["Replayed", "Worst", "replay", "search"]
 TOLERANCE = 1e-9  # of a ratio: the audit's own rounding
 _STRAINING: tuple[Bounds, ...] = ("offset", "wide")
 _TELLING_SHARE = 4  # a permutation test gets so many times the pairs, at corners
+_STILL_SHARE, _STILL_PAIRS = 20, 200  # pairs more, times and at least, where nothing moved
 _WIDE_SHARE = 8  # of the pairs, one in so many goes to each of the strange bounds
 
 
@@ -181,6 +183,8 @@ def search(case: Case, *, pairs: int, seed: int) -> Worst:
     met = worst.told.meetings[0]
     if worst.differs is None and [m.mechanism for m in met] == ["smoothed permutation"]:
         worst = _uphill_by_corners(case, worst, _TELLING_SHARE * pairs, seed, how)
+    if worst.differs is None and worst.moved.ratio <= 0:
+        worst = _until_it_moves(case, worst, max(_STILL_SHARE * pairs, _STILL_PAIRS), seed, how)
     if case.asked and worst.differs is None:
         worst = _strange_bounds(case, worst, max(pairs // _WIDE_SHARE, 2), seed, how)
     return worst
@@ -223,6 +227,24 @@ def _uphill_by_corners(case: Case, worst: Worst, pairs: int, seed: int, how: Cou
             break
         if found.shown >= best.shown:  # equal ones too: there are plains to cross
             best = found
+    return worst
+
+
+def _until_it_moves(case: Case, worst: Worst, pairs: int, seed: int, how: Coupling) -> Worst:
+    """Look on where no number moved: votes of subsets change only where a p-value is near alpha.
+
+    Rows are independent, so p-values are anywhere, and an extreme row replaces one of them; then
+    uphill from a pair that moved something.
+    """
+    rng, sizes = np.random.default_rng(seed), sizes_of(case)
+    for number in range(pairs):
+        if worst.differs is not None or worst.moved.ratio >= 1 - TOLERANCE:
+            break
+        if number % 2 and worst.moved.ratio > 0 and worst.moved.pair is not None:
+            pair = climbing(worst.moved.pair, case.schema, case.columns, rng)
+        else:
+            pair = spread_pair(case.schema, int(rng.choice(sizes)), rng)
+        worst = worst.with_pair(replay(case, pair, how))
     return worst
 
 

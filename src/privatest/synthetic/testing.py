@@ -41,7 +41,6 @@ _NO_TABLES = (
 )
 
 
-@declare_level("measured")
 def value_outcome(
     release: SyntheticData,
     what: Words,
@@ -102,7 +101,6 @@ def _estimated(release: SyntheticData, what: Words, share: bool) -> tuple[float,
     return float(found.values[0]), float(found.noise[0]), float(found.unseen[0])
 
 
-@declare_level("measured")
 def independence_outcome(
     release: SyntheticData, a: str, b: str, alpha: float, n_bootstrap: int, rng: Rng
 ) -> Outcome:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from privatest.core.errors import ParameterError
+from privatest.core.levels import declare_level
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng
 from privatest.synthetic import testing
@@ -99,6 +100,7 @@ class Questions:
         """
         return answers.regression(_own(self), target, predictors, where)
 
+    @declare_level("measured")
     def test(
         self,
         what: Words,
@@ -110,7 +112,7 @@ class Questions:
         n_bootstrap: int = 999,
         rng: Rng = None,
     ) -> Outcome:
-        """Test a hypothesis about the population: valid, unlike tests on synthetic rows.
+        """Test a hypothesis about the population, by what was measured and not by synthetic rows.
 
         Parameters
         ----------
