@@ -77,6 +77,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/python -m tools.cli_reference
 	$(BIN)/python -m tools.json_reference
 	$(BIN)/python -m tools.guarantees
+	$(BIN)/python -m tools.limits
 	$(BIN)/python -m tools.notebooks
 	$(BIN)/python -m tools.walks
 	$(BIN)/python -m tools.gallery --text
