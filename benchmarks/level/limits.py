@@ -37,7 +37,7 @@ NAME, EPSILON, TOLERANCE = "level-limits", 10_000.0, 0.05
 SIZES, TARGETS, SEEDS = (30, 100, 400), (0.05, 0.01, 0.001), (0, 1, 2)
 DRAWS = 49_999  # where a p-value is simulated by default
 SIDES = ("two-sided", "greater", "less")
-_DRAWN: Mapping[str, Any] = {"n_simulations": DRAWS, "rng": 0}
+_DRAWN: dict[str, Any] = {"n_simulations": DRAWS, "rng": 0}
 Floats = NDArray[np.float64]
 Data = tuple[Any, ...]
 
@@ -335,7 +335,7 @@ def mann_whitney(side: str, *, ties: bool) -> Callable[[Floats, Floats], float]:
 
 def twice(k: int, n: int) -> float:
     """Return twice the smaller side of a binomial test of one half."""
-    return min(1.0, 2 * min(stats.binom.cdf(k, n, 0.5), stats.binom.sf(k - 1, n, 0.5)))
+    return min(1.0, 2 * float(min(stats.binom.cdf(k, n, 0.5), stats.binom.sf(k - 1, n, 0.5))))
 
 
 def z_test(side: str) -> Callable[[Any, Any], float]:
@@ -722,7 +722,7 @@ def _counted(x: Any, y: Any, shape: tuple[int, int]) -> Floats:
 
 def worst(cell: Mapping[str, Any]) -> float:
     """Return the private p-value that is furthest from the classical one, over it."""
-    ratios = [max(p, 1e-300) / cell["classical"] for p in cell["private"]]
+    ratios: list[float] = [max(p, 1e-300) / cell["classical"] for p in cell["private"]]
     return max(ratios, key=lambda ratio: abs(math.log(ratio)))
 
 

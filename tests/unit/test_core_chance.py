@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,11 +94,11 @@ def interval_results():
     rng = np.random.default_rng(1)
     x, y = rng.uniform(size=300), rng.uniform(size=300)
     bits = [(side > 0.5).astype(int) for side in (x, y)]
-    pairs = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
-    tables = {"categories_x": [0, 1], "categories_y": [0, 1], "rng": 0}
+    pairs: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
+    tables: dict[str, Any] = {"categories_x": [0, 1], "categories_y": [0, 1], "rng": 0}
     calls = {
         "binom_test": lambda more: pt.binom_test(bits[0], **more),
-        "chi2_contingency": lambda more: pt.chi2_contingency(*bits, **tables, **more),
+        "chi2_contingency": lambda more: pt.chi2_contingency(bits[0], bits[1], **tables, **more),
         "f_oneway": lambda more: pt.f_oneway(x, y, bounds=(0, 1), rng=0, **more),
         "hodges_lehmann": lambda more: pt.hodges_lehmann(x, y, bounds=(0, 1), **more),
         "kendalltau": lambda more: pt.kendalltau(x, y, **more),
@@ -123,7 +124,7 @@ def test_every_interval_says_how_much_of_it_is_noise(call):
     assert loud.interval_widening > 1.1
     assert "Noise h" in loud.noise_note or "Noise makes the interval" in loud.noise_note
     for result in (quiet, loud):
-        read = result_from_dict(json.loads(result.to_json()), result.spent)
+        read: Any = result_from_dict(json.loads(result.to_json()), result.spent)
         assert read.noise_note == result.noise_note
         if np.isfinite(result.interval_widening):
             assert read.interval_widening == pytest.approx(result.interval_widening)

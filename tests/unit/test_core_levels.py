@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.core.levels import LEVEL_WORDS, LEVELS, declare_level, declared_level
+from privatest.core.levels import LEVEL_WORDS, LEVELS, Level, declare_level, declared_level
 from privatest.laws.ks_one_sample import one_sample_law
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.laws.rank_correlation import spearman_law
@@ -19,7 +20,7 @@ from privatest.questions import result_from_dict
 X = np.random.default_rng(0).uniform(size=60)
 Y = np.random.default_rng(1).uniform(size=60)
 BITS = (X > 0.5).astype(int), (Y > 0.5).astype(int)
-PAIRS = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
+PAIRS: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,10 @@ def test_a_result_carries_the_level_of_its_law(level, call):
     assert f"  level     {LEVEL_WORDS[level]}" in str(result)
     document = json.loads(result.to_json())
     assert document["level"] == level
-    assert result_from_dict(document, result.spent).level == level
+    again: Any = result_from_dict(document, result.spent)
+    assert again.level == level
     older = {name: value for name, value in document.items() if name != "level"}
-    read = result_from_dict(older, result.spent)
+    read: Any = result_from_dict(older, result.spent)
     assert read.level is None
     assert "level     " not in str(read)
 
@@ -100,7 +102,7 @@ def test_a_level_that_is_not_declared_is_a_mistake():
         wrong()
 
     @declare_level("measured", valid="of ranks")
-    def right(level: str | None) -> pt.Outcome:
+    def right(level: Level | None) -> pt.Outcome:
         return dataclasses.replace(outcome, level=level)
 
     assert right("valid").level == "valid"

@@ -61,7 +61,7 @@ def _about(subject: Subject) -> list[Markup]:
 
 def _numbers(result: Any) -> list[Markup]:
     if isinstance(result, Decision):
-        found = [table("The test", [*result.facts().items(), ("level", f"{result.alpha:g}")])]
+        found = [table("The test", [*result.facts().items(), ("alpha", f"{result.alpha:g}")])]
         estimates = result.estimate_table()
         if estimates is not None:
             found.append(table(f"Estimates: {estimates.caption}", estimates.rows))
