@@ -24,7 +24,7 @@ def name_of(test: str | Callable[..., Any], question: str) -> str:
     function, given = _plain(test)
     function = inspect.unwrap(function)  # what a budget wraps is the same test
     for name, entry in METHODS[question].items():
-        if entry.load() is function and _same(function, given, entry.preset):
+        if inspect.unwrap(entry.load()) is function and _same(function, given, entry.preset):
             return name
     module = getattr(function, "__module__", "")
     name = getattr(function, "__qualname__", "")
