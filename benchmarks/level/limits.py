@@ -67,14 +67,11 @@ WITHOUT: Mapping[str, str] = {
 
 # Cases, by pattern, that are further than 5% from their counterpart, and why. A test fails if one
 # of them agrees, or if another one does not.
-_RARE = "allows for rare rows within the bounds; simulated with 999 draws"
 _OUTLIERS = "allows for rows that stand out in both columns"
 _COINS = "ties and zeros are broken by secret coins"
 _SPREAD = "p-values of a discrete statistic are spread at random within a step of it"
 _MARGIN = "a bound on the error of the law is added"
 DEVIATIONS: Mapping[str, str] = {
-    **dict.fromkeys(("ttest_*", "f_oneway: *", "tost_ind: *", "tost_rel: *"), _RARE),
-    "hotelling_*": _RARE,
     **dict.fromkeys(("pearsonr: *", "linregress: *"), _OUTLIERS),
     **dict.fromkeys(("kendalltau: *, ties", "spearmanr: *, ties", "mannwhitneyu: *, ties"), _COINS),
     **dict.fromkeys(("ks_2samp: *, ties", "wilcoxon: *, ties and zeros"), _COINS),
@@ -402,7 +399,9 @@ def cases() -> list[Case]:
 def _means() -> Iterator[Case]:
     for bound in (4, 16):
         own = {"bounds": (-bound, bound), "rng": 0}
-        wide = {"bounds": [(-bound, bound)] * 2, "rng": 0}
+        half = {"bounds": (-bound / 2, bound / 2), "rng": 0}  # of each column of a pair
+        drawn = own | {"n_bootstrap": DRAWS}
+        wide = {"bounds": [(-bound, bound)] * 2, "rng": 0, "n_bootstrap": DRAWS}
         words = f"bounds ±{bound} sd"
         for side in SIDES:
             yield Case(
@@ -419,7 +418,7 @@ def _means() -> Iterator[Case]:
                 "ttest_rel",
                 f"{side}, {words}",
                 _halved(one_sample(side)),
-                lambda x, y, side=side, own=own, **o: pt.ttest_rel(
+                lambda x, y, side=side, own=half, **o: pt.ttest_rel(
                     x, y, alternative=side, **own, **o
                 ),
                 lambda x, y, side=side: stats.ttest_rel(x, y, alternative=side).pvalue,
@@ -443,9 +442,12 @@ def _means() -> Iterator[Case]:
                 "f_oneway",
                 f"{'' if equal else 'Welch, '}{words}",
                 several_samples,
-                lambda *x, equal=equal, own=own, **o: pt.f_oneway(*x, equal_var=equal, **own, **o),
+                lambda *x, equal=equal, own=drawn, **o: pt.f_oneway(
+                    *x, equal_var=equal, **own, **o
+                ),
                 lambda *x, equal=equal: stats.f_oneway(*x, equal_var=equal).pvalue,
                 "`scipy.stats.f_oneway`",
+                DRAWS,
             )
         yield Case(
             "tost_ind",
@@ -462,7 +464,7 @@ def _means() -> Iterator[Case]:
             "tost_rel",
             words,
             _halved(_within(one_sample("two-sided"), 10)),
-            lambda x, y, own=own, **o: pt.tost_rel(x, y, -1.0, 1.0, **own, **o),
+            lambda x, y, own=half, **o: pt.tost_rel(x, y, -1.0, 1.0, **own, **o),
             lambda x, y: tost(
                 stats.ttest_1samp(x - y, -1, alternative="greater"),
                 stats.ttest_1samp(x - y, 1, alternative="less"),
@@ -476,6 +478,7 @@ def _means() -> Iterator[Case]:
             lambda x, y, wide=wide, **o: pt.hotelling_test(x, y, **wide, **o),
             hotelling_two,
             "Hotelling's T², F law",
+            DRAWS,
         )
         yield Case(
             "hotelling_1samp",
@@ -484,6 +487,7 @@ def _means() -> Iterator[Case]:
             lambda x, wide=wide, **o: pt.hotelling_1samp(x, [0.0, 0.0], **wide, **o),
             hotelling_one,
             "Hotelling's T², F law",
+            DRAWS,
         )
 
 

@@ -48,6 +48,7 @@ FIELDS = {
     "parameters",
     "unit",
     "simulated",
+    "level",  # from public sizes and parameters
 }
 PARAMETERS = {
     "statistics",
@@ -151,6 +152,7 @@ def test_results_have_the_declared_fields_and_no_others():
         "statistic",
         "estimates",
         "intervals",  # of released numbers: tests/unit/test_public_intervals.py
+        "recorded_widening",  # of released intervals: tests/unit/test_core_chance.py
     }
     outcome = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9)
     decision = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9, release="decision")

@@ -56,6 +56,9 @@ PAIRS: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
         ),
         ("measured", lambda more: pt.test_of_tests(X, Y, pvalue="ttest_ind", **more)),
         ("measured", lambda more: pt.ttest_1samp(X, 0.5, bounds=(0, 1), rng=0, **more)),
+        ("valid", lambda more: pt.ttest_1samp(X, 0.5, bounds=(0, 1), calibration="any", **more)),
+        ("valid", lambda more: pt.f_oneway(X, Y, X, bounds=(0, 1), calibration="any", **more)),
+        ("valid", lambda more: pt.tost_ind(X, Y, -1, 1, bounds=(0, 1), calibration="any", **more)),
     ],
 )
 def test_a_result_carries_the_level_of_its_law(level, call):

@@ -34,7 +34,7 @@ from privatest.means.ttest import one_column_estimates
 __all__ = ["tost_ind", "tost_rel"]
 
 
-@declare_level("measured")
+@declare_level("measured", valid="calibration='any'")
 def tost_ind(
     x: Any,
     y: Any,
@@ -112,7 +112,7 @@ def tost_ind(
     return _outcome(contrast, ends, 0.0, samples.x, options, facts)
 
 
-@declare_level("measured")
+@declare_level("measured", valid="calibration='any'")
 def tost_rel(
     x: Any,
     y: Any,

@@ -206,9 +206,11 @@ def checked_bootstrap(alpha: float, n_bootstrap: int, rng: Rng) -> dict[str, Any
     return {"alpha": level, "n_bootstrap": n_bootstrap, "seed": seed}
 
 
-def calibrated(method: str, calibration: Calibration) -> str:
-    """Return the name of a method with that of its calibration, if it is not the usual one."""
-    return method if calibration == "classical" else f"{method}, valid for any law"
+def calibrated(method: str, calibration: Calibration) -> dict[str, str]:
+    """Return a method's name, with its calibration where that is not the usual one, and level."""
+    if calibration == "classical":
+        return {"method": method, "level": "measured"}
+    return {"method": f"{method}, valid for any law", "level": "valid"}
 
 
 def outcome(
@@ -223,7 +225,7 @@ def outcome(
     """Return the result of a test of means."""
     public = ("calibration", "n_bootstrap")
     shown |= {name: options[name] for name in public if name in options} | shown_columns(sample)
-    facts["method"] = calibrated(facts["method"], options.get("calibration", "classical"))
+    facts |= calibrated(facts["method"], options.get("calibration", "classical"))
     return Outcome(
         reject=found.pvalue <= options["alpha"],
         alpha=options["alpha"],

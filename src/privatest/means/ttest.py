@@ -48,7 +48,7 @@ _SHOWN = ("mean_x", "mean_y", "mean", "difference", "lower", "upper")
 _ONE_MEAN = {"two-sided": "", "greater": "at most ", "less": "at least "}
 
 
-@declare_level("measured")
+@declare_level("measured", valid="calibration='any'")
 def ttest_ind(
     x: Any,
     y: Any = None,
@@ -154,7 +154,7 @@ def ttest_ind(
     return _outcome(contrast, 0.0, samples.x, alternative, options, facts)
 
 
-@declare_level("measured")
+@declare_level("measured", valid="calibration='any'")
 def ttest_1samp(
     x: Any,
     popmean: float,
@@ -220,7 +220,7 @@ def ttest_1samp(
     return _outcome(contrast, hypothesis, sample, alternative, options, facts)
 
 
-@declare_level("measured")
+@declare_level("measured", valid="calibration='any'")
 def ttest_rel(
     x: Any,
     y: Any,

@@ -36,7 +36,7 @@ from privatest.two_sample.ranks import PublicGroups, group_facts
 __all__ = ["f_oneway"]
 
 
-@declare_level("measured")
+@declare_level("measured", valid="calibration='any'")
 def f_oneway(
     *samples: Any,
     group: str | None = None,
@@ -147,7 +147,7 @@ def f_oneway(
     if options["calibration"] == "classical":
         shown["n_bootstrap"] = n_bootstrap
     null = "all groups have the same mean"
-    method = calibrated("one-way analysis of variance", options["calibration"])
+    named = calibrated("one-way analysis of variance", options["calibration"])
     return Outcome(
         reject=found.pvalue <= options["alpha"],
         alpha=options["alpha"],
@@ -161,5 +161,5 @@ def f_oneway(
             "upper": high,
         },
         intervals=intervals,
-        **group_facts(found_groups, chosen, method, null, shown),
+        **group_facts(found_groups, chosen, named["method"], null, shown) | named,
     )
