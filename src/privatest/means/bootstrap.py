@@ -166,8 +166,8 @@ class NullDraws:
     The p-value of t is (1 + #{T* >= t})/(B + 1) + c (P(t) - #{T0* >= t}/(B + 1)), where T0* is the
     statistic of the same simulated sample without noise, P the survival function of its classical
     law, and c the correlation of the two statistics' roots: 1 where there is hardly any noise, and
-    taken as 0 below one half, where noise decides. It is evaluated at the draw next to t from
-    above, and made monotone; without a classical law it is the usual rank.
+    taken as 0 below one half, where noise decides. It is made monotone; without a classical law it
+    is the usual rank.
 
     Attributes
     ----------
@@ -183,18 +183,16 @@ class NullDraws:
     classical: Floats | None = None
     law: Callable[[Floats], Floats] | None = None
 
-    def _levels(self) -> tuple[Floats, Floats]:
-        """Return the draws in ascending order, and the p-value of each."""
-        count, ordered = len(self.values), np.sort(self.values)
-        above = count - np.searchsorted(ordered, ordered, side="left")
+    def _levels(self, values: Floats) -> Floats:
+        """Return the p-values of ascending values: a larger one never has a larger p-value."""
+        count = len(self.values)
+        above = count - np.searchsorted(np.sort(self.values), values, side="left")
         levels = (1.0 + above) / (count + 1)
         if self.classical is not None and self.law is not None:
-            without = np.sort(self.classical)
-            matched = count - np.searchsorted(without, ordered, side="left")
-            levels = levels + self._shared * (self.law(ordered) - matched / (count + 1))
-        # the largest from here on: a larger statistic never has a larger p-value
+            matched = count - np.searchsorted(np.sort(self.classical), values, side="left")
+            levels = levels + self._shared * (self.law(values) - matched / (count + 1))
         monotone = np.maximum.accumulate(levels[::-1])[::-1]
-        return ordered, np.clip(monotone, 1 / (count + 1), 1.0)
+        return np.clip(monotone, 1 / (count + 1), 1.0)
 
     @property
     def _shared(self) -> float:
@@ -206,14 +204,13 @@ class NullDraws:
 
     def pvalue(self, observed: float) -> float:
         """Return the p-value of a statistic; never below 1/(B + 1)."""
-        ordered, levels = self._levels()
-        place = int(np.searchsorted(ordered, observed, side="left"))
-        return float(levels[place]) if place < len(levels) else 1 / (len(levels) + 1)
+        larger = np.sort(self.values[self.values > observed])
+        return float(self._levels(np.append(observed, larger))[0])
 
     def critical(self, alpha: float) -> float:
-        """Return the critical value: exceeding it means a p-value of at most alpha."""
-        ordered, levels = self._levels()
-        place = int(np.sum(levels > alpha))
+        """Return the largest draw whose p-value is above alpha: what is rejected exceeds it."""
+        ordered = np.sort(self.values)
+        place = int(np.sum(self._levels(ordered) > alpha))
         return float(ordered[place - 1]) if place else -math.inf
 
 

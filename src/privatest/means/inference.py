@@ -103,6 +103,8 @@ def infer(
         largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
         p, radius = max(p, null.pvalue(observed)), max(radius, null.critical(alpha))
         point = max(point, upper_point(largest, alpha))
+    if p > alpha:  # the region holds what is not rejected, also between two draws
+        radius = max(radius, observed)
     return Finding(observed, p, radius, *_within_bounds(contrast, point * errors, point * errors))
 
 
