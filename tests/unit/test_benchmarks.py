@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import measure
+from benchmarks.level import groups
 
 FOLDER = Path(measure.__file__).parent
 PROGRAMS = [
@@ -42,3 +44,12 @@ def test_a_benchmark_that_is_not_there(monkeypatch, capsys):
         runpy.run_module("benchmarks", run_name="__main__")
     assert stop.value.code == 2
     assert "there are mmd, hsic" in capsys.readouterr().err
+
+
+def test_no_cell_of_the_levels_of_means_exceeds_what_is_promised():
+    """What docs/figures.md shows: the worst of 146 cells is within 3 standard errors."""
+    rows = json.loads((measure.RESULTS / "level-groups.json").read_text(encoding="utf-8"))["rows"]
+    assert len(rows) == len(groups.cases())
+    assert max(row[f"excess {alpha}"] for row in rows for alpha in groups.ALPHAS) < 3
+    page = (FOLDER.parent / "docs" / "figures.md").read_text(encoding="utf-8")
+    assert all(" | ".join(line) in page for line in groups.summary(rows))
