@@ -38,10 +38,12 @@ def config(tmp_path: Path) -> Path:
 
 def test_a_forgotten_connection_is_found(tmp_path):
     with closing(sqlite3.connect(tmp_path / "a.db")):
-        assert [place.startswith("tests/unit/test_conn") for place in unclosed(__file__)] == [True]
+        assert [
+            place.startswith("tests/unit/test_service_conn") for place in unclosed(__file__)
+        ] == [True]
     assert unclosed(__file__) == []
     forgotten = sqlite3.connect(tmp_path / "b.db")
-    with pytest.warns(ResourceWarning, match="not closed: tests/unit/test_connections"):
+    with pytest.warns(ResourceWarning, match="not closed: tests/unit/test_service_connections"):
         forgotten.__del__()  # type: ignore[attr-defined]
 
 
