@@ -56,7 +56,7 @@ def unclosed(file: str) -> list[str]:
 def watch_connections() -> None:
     """Make every connection a watched one."""
 
-    def connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
+    def connect(*arguments: Any, **options: Any) -> Any:
         return _connect(*arguments, **{"factory": WatchedConnection} | options)
 
-    sqlite3.connect = sqlite3.dbapi2.connect = connect  # type: ignore[attr-defined]
+    sqlite3.connect = sqlite3.dbapi2.connect = connect

@@ -38,9 +38,8 @@ def config(tmp_path: Path) -> Path:
 
 def test_a_forgotten_connection_is_found(tmp_path):
     with closing(sqlite3.connect(tmp_path / "a.db")):
-        assert [
-            place.startswith("tests/unit/test_service_conn") for place in unclosed(__file__)
-        ] == [True]
+        (place,) = unclosed(__file__)
+        assert place.startswith("tests/unit/test_service_connections.py:")
     assert unclosed(__file__) == []
     forgotten = sqlite3.connect(tmp_path / "b.db")
     with pytest.warns(ResourceWarning, match="not closed: tests/unit/test_service_connections"):
