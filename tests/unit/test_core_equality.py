@@ -109,11 +109,14 @@ def test_all_results_compare_this_way():
     """What ``dataclass`` writes compares NaN in another way from Python 3.13 on."""
     results = {pt.Outcome, pt.MeanEstimate, pt.CovarianceEstimate, pt.QuantileEstimate}
     results |= {planning.Plan, simulation.Power, ColumnResults}
-    kinds = _below(Released)
+    kinds: set[Any] = _below(Released)
     assert results <= kinds
     for kind in kinds | {pt.Estimate, pt.Interval, DistinguishingFeature}:
         assert kind.__eq__ is EqualByValue.__eq__, kind
 
 
-def _below(kind: type) -> set[type]:
-    return {kind}.union(*(_below(each) for each in kind.__subclasses__()))
+def _below(kind: Any) -> set[Any]:
+    found = {kind}
+    for each in kind.__subclasses__():
+        found |= _below(each)
+    return found
