@@ -2,10 +2,9 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage oldest mutate audit bench bench-scale docs clean help postgresql chromium r
+.PHONY: demo test quick check fix coverage matrix mutate audit bench bench-scale docs clean help postgresql chromium r
 
 VENV := .venv
-OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 # Without it each build of the docs prints a banner about the theme's future.
 export NO_MKDOCS_2_WARNING := 1
@@ -37,29 +36,18 @@ quick: $(VENV)/.installed ## style, types and unit tests, in about a minute
 	$(BIN)/mypy
 	$(BIN)/pytest $(PARALLEL) $(QUICK) tests/test_architecture.py
 
-# The tests start a PostgreSQL of their own; without one its tests are skipped (in CI they fail).
+# Programs that tests use. Where one can neither be found nor installed its tests are skipped (in CI they fail).
+INSTALL := sh scripts/install_packages.sh
+R_PACKAGES := generics httr2 jsonlite testthat
 postgresql:
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y postgresql >/dev/null; \
-	else echo "PostgreSQL is not installed: its tests will be skipped." >&2; fi
-
-# The tests drive a real browser; without one its tests are skipped (in CI they fail).
+	$(INSTALL) PostgreSQL postgresql
 chromium:
-	@command -v chromedriver >/dev/null || \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium chromium-driver >/dev/null; \
-	else echo "Chromium is not installed: tests of the page will be skipped." >&2; fi
-
-# The tests check the R package in clients/r; without R they are skipped (in CI they fail).
-R_PACKAGES := generics httr2 jsonlite testthat
+	@command -v chromedriver >/dev/null || $(INSTALL) Chromium chromium chromium-driver
 r:
 	@Rscript -e 'quit(status = !all(sapply(commandArgs(TRUE), requireNamespace, quietly = TRUE)))' \
 	$(R_PACKAGES) >/dev/null 2>&1 || \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-	r-base-core $(addprefix r-cran-,$(R_PACKAGES)) >/dev/null; \
-	else echo "R or one of its packages is not installed: tests of the R client will be skipped." >&2; fi
+	$(INSTALL) R --no-install-recommends r-base-core $(addprefix r-cran-,$(R_PACKAGES))
 
 # Types are checked beside the docs: each alone would leave a processor idle. What they say comes last.
 # No --quiet for mkdocs: it hides warnings before --strict can count them.
@@ -71,27 +59,33 @@ check: $(VENV)/.installed ## style, types, architecture, and whether the docs bu
 	$(BIN)/mkdocs build --strict --site-dir site; \
 	rest=$$?; wait $$types; types=$$?; cat .mypy_cache/said; exit $$((rest + types))
 
+PAGES = for page in cli_reference json_reference guarantees limits notebooks walks; do $(BIN)/python -m tools.$$page || exit; done
 fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
-	$(BIN)/python -m tools.cli_reference
-	$(BIN)/python -m tools.json_reference
-	$(BIN)/python -m tools.guarantees
-	$(BIN)/python -m tools.limits
-	$(BIN)/python -m tools.notebooks
-	$(BIN)/python -m tools.walks
+	$(PAGES)
 	$(BIN)/python -m tools.gallery --text
 
 # Without the slow ones: most of them watch other processes, which it does not see.
 coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
 	$(BIN)/pytest -q $(PARALLEL) -m "not slow" --cov --cov-report=term --cov-report=html
 
-oldest: ## the quick tests with the oldest dependencies that pyproject.toml allows
-	@test -n "$(PYTHON)" || { echo "privatest needs Python 3.11 or newer; none was found." >&2; exit 1; }
-	rm -rf $(OLDEST) && $(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install -qq --disable-pip-version-check uv
-	$(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[dev]"
-	$(OLDEST)/bin/pytest $(PARALLEL) $(QUICK)
+# The interpreters that are claimed, each with the newest dependencies and with the oldest ones that
+# pyproject.toml allows and the interpreter has wheels of. `make matrix-3.12-oldest` runs one of them.
+MATRIX := $(foreach python,3.11 3.12 3.13,$(python)-newest $(python)-oldest)
+matrix: $(addprefix matrix-,$(MATRIX)) ## the quick tests on Python 3.11 to 3.13, with the newest and the oldest dependencies
+	@for each in $(MATRIX); do \
+	if [ -d .venv-$$each ]; then echo "$$each: passed"; else echo "$$each: not run, there is no such Python"; fi; done
+
+# uv takes an interpreter that is here, or downloads one. Old packages use what newer ones deprecate.
+matrix-%: $(VENV)/.created
+	@$(PIP) uv && rm -rf .venv-$*
+	@if $(BIN)/uv venv -q --python $(firstword $(subst -, ,$*)) .venv-$*; then \
+	$(BIN)/uv pip install -q --python .venv-$* --only-binary :all: -r pyproject.toml --extra dev \
+	--resolution $(if $(findstring oldest,$*),lowest-direct,highest) && \
+	$(BIN)/uv pip install -q --python .venv-$* --no-deps -e . && \
+	.venv-$*/bin/pytest $(PARALLEL) $(QUICK) $(if $(findstring oldest,$*),-W ignore::DeprecationWarning); \
+	else echo "$*: there is no such Python, and it could not be downloaded." >&2; test -z "$$CI"; fi
 
 mutate: $(VENV)/.installed ## plant mistakes one at a time: does a test fail for each? (an hour)
 	$(BIN)/python scripts/mutate.py
@@ -107,17 +101,13 @@ bench-scale: $(VENV)/.installed ## tests on 2 × 20,000,000 rows of Parquet besi
 	$(BIN)/python -m benchmarks.scale.table $(SCALE)
 
 docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the page, and the site into site/
-	$(BIN)/python -m tools.cli_reference
-	$(BIN)/python -m tools.json_reference
-	$(BIN)/python -m tools.guarantees
-	$(BIN)/python -m tools.notebooks
-	$(BIN)/python -m tools.walks
+	$(PAGES)
 	$(BIN)/python -m tools.gallery
 	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots && $(BIN)/python -m tools.report_figures; fi
 	$(BIN)/mkdocs build --strict --site-dir site
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) $(OLDEST) demo site build dist htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* demo site build dist htmlcov .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list

@@ -17,6 +17,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.connections import watch_connections
+
 HERE = Path(__file__).parent
 MARKS = {"e2e": "e2e", "privacy": "privacy", "sensitivity": "privacy", "statistical": "statistical"}
 # Run after everything else, in this order: the longest do not begin when all others have ended.
@@ -32,6 +34,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],  # on a machine that is busy
 )
 settings.load_profile("repeatable")
+
+watch_connections()  # "error" in filterwarnings makes a forgotten one fail
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,12 @@ def write(folder: Path, config: str = CONFIG, schema: str = SCHEMA, **changes: A
 
 def opened(folder: Path, config: str = CONFIG, schema: str = SCHEMA, **changes: Any) -> Curator:
     """Return a curator with its data registered."""
-    curator = Curator.open(write(folder, config, schema, **changes), create=True)
-    for name in curator.config.datasets:
-        curator.register(name)
+    with ExitStack() as cleanup:
+        path = write(folder, config, schema, **changes)
+        curator = cleanup.enter_context(Curator.open(path, create=True))
+        for name in curator.config.datasets:
+            curator.register(name)
+        cleanup.pop_all()
     return curator
 
 

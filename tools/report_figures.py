@@ -66,7 +66,7 @@ def take(browser: Browser, page: Path, folder: Path) -> None:
         browser.resize(*size)
         browser.dark(dark)
         browser.visit(page.as_uri())
-        browser.driver.save_screenshot(str(folder / f"report-{name}.png"))
+        browser.screenshot(folder / f"report-{name}.png")
 
 
 def pictures(document: dict[str, Any], folder: Path) -> None:

@@ -37,8 +37,7 @@ def take(browser: Browser, service: Running, folder: Path) -> None:
     def keep(name: str, size: tuple[int, int], *, dark: bool = False) -> None:
         browser.resize(*size)
         browser.dark(dark)
-        browser.driver.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
-        browser.driver.save_screenshot(str(folder / f"service-{name}.png"))
+        browser.screenshot(folder / f"service-{name}.png")
 
     browser.resize(*DESKTOP)
     browser.visit(service.url)
@@ -50,29 +49,29 @@ def take(browser: Browser, service: Running, folder: Path) -> None:
     keep("ask", (900, 1380))
     keep("ask-phone", PHONE, dark=True)
     browser.resize(*DESKTOP)
-    browser.click("button[value=run]")
-    browser.wait(".answer")
+    browser.follow("button[value=run]")
+    browser.wait(".result .answer")
     keep("answer", (900, 800))
     browser.visit(service.url + "/datasets/rand/means?columns=mdvis&columns=disea&epsilon=0.5")
-    browser.click("button[value=run]")
-    browser.wait(".answer")
+    browser.follow("button[value=run]")
+    browser.wait(".result .answer")
     keep("means-phone", PHONE)
     token(browser, service, "bob")
     for epsilon in (0.1, 0.2, 0.2):
         place = f"/datasets/rand/related?x=mdvis&y=disea&epsilon={epsilon}&alpha={epsilon / 10}"
         browser.visit(service.url + place)
-        browser.click("button[value=run]")
-        browser.wait(".answer")
+        browser.follow("button[value=run]")
+        browser.wait(".result .answer")
     token(browser, service, "carol")
     browser.visit(service.url + "/custody/datasets/rand")
     keep("custody", (900, 900), dark=True)
 
 
 def token(browser: Browser, service: Running, who: str) -> None:
-    browser.driver.delete_all_cookies()
+    browser.forget_cookies()
     browser.visit(service.url + "/sign-in")
     browser.fill("#token", service.tokens[who])
-    browser.click("form.stack button")
+    browser.follow("form.stack button")
     browser.wait(".who .name")
 
 

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from selenium import webdriver
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.expected_conditions import text_to_be_present_in_element
-from selenium.webdriver.support.ui import WebDriverWait
 
 from privatest.curator import Curator
 from privatest.datasets import randhie
@@ -58,6 +65,16 @@ custodians = ["carol-at-the-issuer"]
 auditors = ["otto-at-the-issuer"]
 """
 SEVERE = "SEVERE"  # what the browser calls an error of its console
+PATIENCE = 60.0  # seconds until a step that cannot be done fails
+# Each says that nothing was done: the step may be repeated.
+NOT_DONE = (
+    AssertionError,
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -101,66 +118,138 @@ def _missing() -> str | None:
     return None
 
 
+class Focus(NamedTuple):
+    """The element that has the focus, as plain words."""
+
+    tag: str
+    name: str
+    outline: str
+
+
 @dataclass
 class Browser:
-    """A browser that keeps what its console says."""
+    """A browser driven by CSS selectors.
 
-    driver: webdriver.Chrome
-    errors: list[str] = field(default_factory=list)
+    No method returns an element: the page may replace it at any time. Finding an element and acting
+    on it are one step, repeated until it succeeds.
+    """
+
+    _driver: webdriver.Chrome
+
+    def _act(
+        self, selector: str, action: Callable[[WebElement], T], seconds: float = PATIENCE
+    ) -> T:
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                return action(self._driver.find_element(By.CSS_SELECTOR, selector))
+            except NOT_DONE:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
     def visit(self, url: str) -> None:
-        self.driver.get(url)
+        self._driver.get(url)
 
-    def find(self, selector: str) -> WebElement:
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
+    def wait(self, selector: str) -> None:
+        """Wait until there is such an element."""
+        self._act(selector, lambda _: None)
 
-    def wait(self, selector: str, seconds: float = 60) -> WebElement:
-        return WebDriverWait(self.driver, seconds).until(
-            lambda driver: driver.find_element(By.CSS_SELECTOR, selector)
-        )
+    def text(self, selector: str) -> str:
+        return self._act(selector, lambda element: element.text)
 
-    def wait_for_text(self, selector: str, text: str, seconds: float = 60) -> None:
-        WebDriverWait(self.driver, seconds).until(
-            text_to_be_present_in_element((By.CSS_SELECTOR, selector), text)
-        )
+    def expect(self, selector: str, text: str, seconds: float = PATIENCE) -> None:
+        """Wait until an element contains a text."""
+
+        def check(element: WebElement) -> None:
+            shown = element.text
+            assert text in shown, f"{selector} shows {shown!r}"
+
+        self._act(selector, check, seconds)
+
+    def has(self, selector: str) -> bool:
+        """Return whether there is such an element now."""
+        return bool(self._driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def is_displayed(self, selector: str) -> bool:
+        return self._act(selector, lambda element: element.is_displayed())
 
     def click(self, selector: str) -> None:
-        element = self.find(selector)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
+        def click(element: WebElement) -> None:
+            self._driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+            element.click()
+
+        self._act(selector, click)
+
+    def follow(self, selector: str) -> None:
+        """Click what leads to another page, and wait for that page."""
+        self._driver.execute_script("window.isLeft = true")
+        self.click(selector)
+        end = time.monotonic() + PATIENCE
+        arrived = "return !window.isLeft && document.readyState === 'complete'"
+        while not self._driver.execute_script(arrived):
+            assert time.monotonic() < end, f"{selector} leads nowhere"
+            time.sleep(0.05)
 
     def fill(self, selector: str, text: str) -> None:
-        element = self.find(selector)
-        element.clear()
-        element.send_keys(text)
+        def fill(element: WebElement) -> None:
+            element.clear()
+            element.send_keys(text)
+
+        self._act(selector, fill)
+
+    def choose(self, selector: str, option: str) -> None:
+        """Type the name of an option of a list."""
+        self._act(selector, lambda element: element.send_keys(option))
+
+    def tab(self) -> Focus:
+        """Press the tab key, and return what has the focus then."""
+        ActionChains(self._driver).send_keys(Keys.TAB).perform()
+        return Focus(
+            *self._driver.execute_script(
+                "const e = document.activeElement;"
+                "return [e.tagName, e.id || e.innerText, getComputedStyle(e).outlineStyle]"
+            )
+        )
+
+    def forget_cookies(self) -> None:
+        self._driver.delete_all_cookies()
+
+    def url(self) -> str:
+        return self._driver.current_url
+
+    def source(self) -> str:
+        return self._driver.page_source
+
+    def screenshot(self, path: Path) -> None:
+        self._driver.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
+        self._driver.save_screenshot(str(path))
 
     def resize(self, width: int, height: int) -> None:
         """Show pages in this size, as a phone would: windows cannot be that narrow."""
-        self.driver.execute_cdp_cmd(
+        self._driver.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600},
         )
 
     def dark(self, on: bool) -> None:
         feature = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        self._driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
     def console(self) -> list[str]:
-        """What the console said since the last look: errors only."""
-        found = [e["message"] for e in self.driver.get_log("browser") if e["level"] == SEVERE]
-        self.errors += found
-        return found
+        """Return the errors on the console since the last call."""
+        return [e["message"] for e in self._driver.get_log("browser") if e["level"] == SEVERE]
 
     def sideways(self) -> int:
         """By how many pixels the page is wider than the window."""
         script = "return document.documentElement.scrollWidth - window.innerWidth"
-        return int(self.driver.execute_script(script))
+        return int(self._driver.execute_script(script))
 
     def accessibility(self) -> list[str]:
         """What axe-core finds wrong with the page."""
         axe = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
-        self.driver.execute_script(axe)
-        found: dict[str, Any] = self.driver.execute_async_script(
+        self._driver.execute_script(axe)
+        found: dict[str, Any] = self._driver.execute_async_script(
             "const done = arguments[arguments.length - 1]; axe.run().then(done)"
         )
         return [

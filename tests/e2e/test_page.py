@@ -33,19 +33,19 @@ def browser() -> Iterator[Browser]:
 
 
 def sign_in(browser: Browser, service: Running, issuer: TestIssuer, who: str) -> None:
-    browser.driver.delete_all_cookies()
+    browser.forget_cookies()
     issuer.subject = f"{who}-at-the-issuer"
     browser.visit(service.url)
-    browser.click("a.button")
+    browser.follow("a.button")
     browser.wait(".who .name")
 
 
 def check(browser: Browser) -> None:
     """A page is wide enough, accessible, quiet, and tells nothing it should not."""
     assert browser.console() == []
-    assert browser.sideways() <= 0, browser.driver.current_url
-    assert browser.accessibility() == [], browser.driver.current_url
-    text = browser.driver.page_source
+    assert browser.sideways() <= 0, browser.url()
+    assert browser.accessibility() == [], browser.url()
+    text = browser.source()
     assert not [canary for canary in CANARIES if canary in text]
 
 
@@ -54,33 +54,32 @@ def test_from_signing_in_to_an_answer(browser, service, issuer, size):
     browser.resize(*size)
     sign_in(browser, service, issuer, "ada")
     check(browser)
-    before = left_of(browser.find(".budgets").text)
-    browser.click(".card a")
+    before = left_of(browser.text(".budgets"))
+    browser.follow(".card a")
     browser.wait("table")
     check(browser)
-    browser.click("a[href$='/differ']")
+    browser.follow("a[href$='/differ']")
     browser.wait("#ask")
     check(browser)
-    browser.find("#group").send_keys("idp")
+    browser.choose("#group", "idp")
     browser.click("input[name=columns][value=mdvis]")
     epsilon = "0.5" if size == DESKTOP else "0.4"
     browser.fill("#epsilon", epsilon)
-    assert f"{before - float(epsilon):g} of the data set" in browser.find("#rest").text
+    browser.expect("#rest", f"{before - float(epsilon):g} of the data set")
     # asked for by the script, after each change: that of the last one counts
-    browser.wait_for_text("#advice", "mann-whitney is recommended")
+    browser.expect("#advice", "mann-whitney is recommended")
     check(browser)
-    browser.click("button[value=rehearse]")
-    browser.wait(".rehearsal")
-    assert "Made-up rows" in browser.find(".rehearsal").text
+    browser.follow("button[value=rehearse]")
+    browser.expect(".rehearsal", "Made-up rows")
     check(browser)
-    browser.click("button[value=run]")
-    answer = browser.wait(".answer").text  # without a click: the script watches the job
+    browser.follow("button[value=run]")
+    answer = browser.text(".result .answer")  # without a click: the script watches the job
     # whichever way the noise fell
     assert answer.startswith(("We reject the hypothesis", "We do not reject the hypothesis"))
-    assert f"epsilon = {epsilon}" in browser.find(".guarantee").text
+    browser.expect(".guarantee", f"epsilon = {epsilon}")
     check(browser)
     browser.visit(service.url)
-    assert left_of(browser.find(".budgets").text) == pytest.approx(before - float(epsilon))
+    assert left_of(browser.text(".budgets")) == pytest.approx(before - float(epsilon))
     browser.visit(service.url + "/jobs")
     check(browser)
 
@@ -90,14 +89,14 @@ def test_a_used_up_budget_is_refused(browser, service, issuer):
     sign_in(browser, service, issuer, "bob")
     place = f"{service.url}/datasets/rand/means?columns=mdvis&epsilon=0.5"
     browser.visit(place)
-    browser.click("button[value=run]")
-    browser.wait(".answer")
-    assert browser.wait(".picture").is_displayed()
+    browser.follow("button[value=run]")
+    browser.wait(".result .answer")
+    assert browser.is_displayed(".picture")
     check(browser)
     browser.visit(place.replace("0.5", "0.25"))
-    assert "more than what is left of your own budget" in browser.find("#rest").text
-    browser.click("button[value=run]")
-    assert "Nothing was spent" in browser.wait(".problem").text
+    browser.expect("#rest", "more than what is left of your own budget")
+    browser.follow("button[value=run]")
+    browser.expect(".problem", "Nothing was spent")
     assert [line for line in browser.console() if "409" not in line] == []
     assert browser.accessibility() == []
 
@@ -110,52 +109,48 @@ def test_custody(browser, service, issuer, who):
         browser.visit(service.url + place)
         check(browser)
     browser.visit(service.url + "/custody/tokens")
-    assert bool(browser.driver.find_elements("css selector", "#days")) == (who == "carol")
+    assert browser.has("#days") == (who == "carol")
     if who == "carol":
         browser.fill("#name", "ada")
-        browser.click("form.stack button")
-        assert browser.wait(".made pre").text.startswith("pt_")
+        browser.follow("form.stack button")
+        assert browser.text(".made pre").startswith("pt_")
         check(browser)
-        browser.click("td button")
-        browser.wait("table")
-        assert "revoked" in browser.find("tbody tr").text
+        browser.follow("td button")
+        browser.expect("tbody tr", "revoked")
 
 
 def test_the_other_pages_in_the_dark(browser, service, issuer):
     browser.dark(True)
-    browser.driver.delete_all_cookies()
+    browser.forget_cookies()
     browser.visit(service.url)
     check(browser)
     browser.fill("#token", "pt_wrong")
-    browser.click("form button")
-    assert "opens nothing" in browser.wait(".problem").text
+    browser.follow("form button")
+    browser.expect(".problem", "opens nothing")
     assert [line for line in browser.console() if "401" not in line] == []
     browser.fill("#token", service.tokens["ada"])
-    browser.click("form button")
+    browser.follow("form button")
     browser.wait(".who .name")
     for key in ("related", "fits", "change", "means", "proportions", "publish"):
         browser.visit(f"{service.url}/datasets/rand/{key}")
         check(browser)
     browser.visit(service.url + "/nothing")
-    assert "There is nothing here" in browser.find("h1").text
+    browser.expect("h1", "There is nothing here")
     assert browser.accessibility() == []
     browser.console()
-    browser.click(".who button")
+    browser.follow(".who button")
     browser.wait("#token")
     browser.visit(service.url + "/jobs")
-    assert "/sign-in" in browser.driver.current_url
+    assert "/sign-in" in browser.url()
     browser.dark(False)
 
 
 def test_keys_reach_everything(browser, service, issuer):
-    browser.driver.delete_all_cookies()
+    browser.forget_cookies()
     browser.visit(service.url)
     reached = []
     for _ in range(8):
-        active = browser.driver.switch_to.active_element
-        active.send_keys("\ue004")  # Tab
-        active = browser.driver.switch_to.active_element
-        reached.append(active.get_attribute("id") or active.text)
-        outline = active.value_of_css_property("outline-style")
-        assert outline != "none" or active.tag_name == "body"
+        focus = browser.tab()
+        reached.append(focus.name)
+        assert focus.outline != "none" or focus.tag == "BODY"
     assert {"Skip to the content", "Sign in with your organisation", "token"} <= set(reached)

@@ -797,8 +797,8 @@ def test_a_changed_budget_waits_for_the_custodian(tmp_path):
             curator.run(request(epsilon="0.04"), analyst="ada")
         curator.register("people")
         curator.run(request(epsilon="0.04"), analyst="bob")
-        with pytest.raises(ParameterError, match="at most"):
-            Curator.open(path).run(request(epsilon=2), analyst="bob")
+        with Curator.open(path) as other, pytest.raises(ParameterError, match="at most"):
+            other.run(request(epsilon=2), analyst="bob")
     path.write_text(CONFIG.replace("epsilon = 2", "epsilon = 0.01"), encoding="utf-8")
     with Curator.open(path) as curator:
         assert "budgets" in (curator.not_ready("people") or "")

@@ -31,8 +31,9 @@ def samples(n=300, m=400, shift=0.0):
 @pytest.mark.parametrize("statistic", ["ks", "kuiper"])
 def test_two_samples(grid, adjacency, statistic):
     options = {"grid": grid, "adjacency": adjacency, "statistic": statistic, "bounds": (-4, 4)}
-    far = ks_2samp(*samples(shift=1.5), epsilon=50, **options)
-    near = ks_2samp(*samples(), epsilon=50, **options)
+    options |= {"epsilon": 50, "rng": 1}
+    far = ks_2samp(*samples(shift=1.5), noise=SimulatedNoise(1), **options)
+    near = ks_2samp(*samples(), noise=SimulatedNoise(1), **options)
     assert (far.reject, near.reject) == (True, False)
     assert far.parameters["grid"] == (grid if isinstance(grid, int) else len(grid) + 1)
 
@@ -42,7 +43,7 @@ def test_one_sample(statistic):
     x, _ = samples(2000)
     options = {"statistic": statistic, "epsilon": 50}
     for grid in (32, [-1.0, 0.0, 1.0]):
-        own = {"grid": grid, "bounds": (-4, 4)} | options
+        own = {"grid": grid, "bounds": (-4, 4), "noise": SimulatedNoise(1)} | options
         assert not ks_1samp(x, "norm(0, 1)", **own).reject
         far = ks_1samp(x, "norm(0.4, 1)", **own)
         assert far.reject
@@ -86,6 +87,7 @@ def test_many_rows_are_measured_at_the_ends_of_cells(statistic, monkeypatch):
 def test_private_groups_of_many_rows_are_measured_at_ranks():
     x, y = samples(9_000, 9_000)
     options: dict[str, Any] = {"adjacency": "row", "n_permutations": 99, "epsilon": 1}
+    options |= {"noise": SimulatedNoise(1), "rng": 1}
     for statistic in ("ks", "kuiper"):
         far = ks_2samp(x, y + 0.2, statistic=statistic, **options)
         assert far.reject
@@ -130,7 +132,15 @@ def test_sliced_wasserstein_of_many_rows():
     rng = np.random.default_rng(0)
     x, y = rng.random((9_000, 3)), rng.random((9_000, 3)) ** 1.2
     found = ipm_test(
-        x, y, distance="wasserstein", bounds=(0, 1), epsilon=5, n_permutations=99, alpha=0.05
+        x,
+        y,
+        distance="wasserstein",
+        bounds=(0, 1),
+        epsilon=5,
+        n_permutations=99,
+        alpha=0.05,
+        noise=SimulatedNoise(1),
+        rng=1,
     )
     assert found.reject
     assert found.parameters["grid"] == 256

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.equality import EqualByValue
 from privatest.core.validation import number
 
 __all__ = ["Ends", "Interval", "confidence", "side_alpha"]
@@ -17,7 +18,7 @@ Ends = float | NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class Interval(EqualByValue):
     """A confidence interval for what a result estimates; ``low, high = interval``.
 
     Attributes

@@ -25,6 +25,7 @@ from privatest.core.chance import (
     quiet,
     widening_of,
 )
+from privatest.core.equality import EqualByValue
 from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import (
     EstimateTable,
@@ -46,7 +47,7 @@ _ADJACENCY_WORDS: Mapping[str, str] = {
 }
 
 
-class Released(Shown):
+class Released(EqualByValue, Shown):
     """Base of frozen dataclasses of released facts: read-only, and written as JSON."""
 
     __slots__ = ()
@@ -76,7 +77,7 @@ class Released(Shown):
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decision(Released):
     """A private decision: reject the null hypothesis or not.
 
@@ -203,7 +204,7 @@ class Decision(Released):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Outcome(Decision):
     """A private decision with its private p-value, and a statistic where one was paid for.
 

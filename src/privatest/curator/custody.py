@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
@@ -49,7 +50,11 @@ class Custody:
             before: their history is missing then, and with it what was spent.
         """
         settings = CuratorConfig.load(config)
-        return cls(settings, open_ledger(settings, create=create))
+        with ExitStack() as cleanup:
+            ledger = cleanup.enter_context(open_ledger(settings, create=create))
+            opened = cls(settings, ledger)
+            cleanup.pop_all()
+        return opened
 
     def close(self) -> None:
         """Close the ledger."""

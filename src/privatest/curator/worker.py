@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -151,12 +151,12 @@ class WorkerPace(Pace):
 
 def _answered(job: Mapping[str, Any], pace: WorkerPace) -> dict[str, Any] | None:
     """Return the kind of reply and its document; None if it is not known what was spent."""
-    try:
-        curator = Curator.open(job["config"])
-        pace.times = Times.load(curator.config.times)
-    except PrivatestError:  # its words are for the custodian, who sees them by asking at once
-        return described(EngineError(NOT_OPEN))
-    with curator:
+    with ExitStack() as cleanup:
+        try:
+            curator = cleanup.enter_context(Curator.open(job["config"]))
+            pace.times = Times.load(curator.config.times)
+        except PrivatestError:  # its words are for the custodian, who sees them by asking at once
+            return described(EngineError(NOT_OPEN))
         try:
             answer = curator.run(job["request"], analyst=job["analyst"], pace=pace)
             words = {"words": answer.words, "label": answer.label}

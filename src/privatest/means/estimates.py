@@ -86,7 +86,7 @@ class MeanEstimate(Released):
     simulated: bool = False
     region_centre: Floats | None = None
     estimated: str = "mean"
-    intervals: Callable[[float], Interval] | None = field(default=None, repr=False)
+    intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Return simultaneous intervals of another level; they cost nothing more.

@@ -31,7 +31,7 @@ def _effect(kind: str, effect: float) -> str:
     return f"a {_KINDS.get(kind, kind.replace('_', ' '))} of {effect:.3g}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan(Released):
     """One answer about a study that has not begun.
 
@@ -139,7 +139,7 @@ class Plan(Released):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice(Released):
     """A test that fits, and what to expect of it.
 
@@ -167,7 +167,7 @@ class Choice(Released):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Recommendation(Released):
     """The tests of a question that fit, the most powerful first.
 

@@ -17,7 +17,7 @@ __all__ = ["Prices", "price_of_privacy"]
 _EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Prices(Released):
     """People that a test needs at several epsilons.
 

@@ -65,7 +65,7 @@ class QuantileEstimate(Released):
     column: str | None = None
     unit: str = "row"
     simulated: bool = False
-    curve: Curve | None = field(default=None, repr=False)
+    curve: Curve | None = field(default=None, repr=False, compare=False)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
         """Return an interval for the population's quantile at any level; it costs nothing more.

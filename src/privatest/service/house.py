@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -54,10 +55,14 @@ class House:
         """Open everything; rows are not read."""
         from privatest.curator.workers import Workers  # noqa: PLC0415 - it starts processes
 
-        curator = Curator.open(config)
-        settings = curator.config.service
-        store = Store(settings.database)
-        jobs = Jobs(store, Workers(Path(config), count=settings.workers), settings.workers)
+        with ExitStack() as cleanup:
+            curator = cleanup.enter_context(Curator.open(config))
+            settings = curator.config.service
+            store = Store(settings.database)
+            cleanup.callback(store.close)
+            workers = cleanup.enter_context(Workers(Path(config), count=settings.workers))
+            jobs = Jobs(store, workers, settings.workers)
+            cleanup.pop_all()
         return cls(curator, store, jobs, RateLimit(settings.requests_per_minute))
 
     @property

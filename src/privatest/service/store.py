@@ -132,8 +132,12 @@ class Store:
 
     def __init__(self, location: str) -> None:
         self._database = Database(location, create=True, timeout=30.0)
-        with self._database.writing() as connection:
-            _tables().meta.create_all(connection)
+        try:
+            with self._database.writing() as connection:
+                _tables().meta.create_all(connection)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close all connections."""

@@ -27,7 +27,7 @@ _BLOCK = 25  # runs that are done, and kept, at once
 _LEVEL = 0.95
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Power(Released):
     """How often a test rejected in simulated studies. It says nothing about any real data.
 

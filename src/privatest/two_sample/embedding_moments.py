@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.equality import EqualByValue
 from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.core.estimate_table import places_of
 from privatest.core.noise import NoiseSource, noise_source
@@ -208,8 +209,8 @@ def embedding_facts(inputs: Inputs, embedding: Embedding, test: str) -> dict[str
     }
 
 
-@dataclass(frozen=True, slots=True)
-class DistinguishingFeature:
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinguishingFeature(EqualByValue):
     """One location (or wave) with the private difference there.
 
     Attributes

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.equality import EqualByValue
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget
 from privatest.core.results import privacy_sentence, read_only
@@ -40,8 +41,8 @@ Progress = Callable[[float], None]
 """Called with the fraction of the work that is done, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate(EqualByValue):
     """An estimate with its error bar, or without one and the reason why.
 
     Attributes
