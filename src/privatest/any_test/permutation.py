@@ -163,7 +163,7 @@ def _ansari_bradley(pooled: Pooled, inside: Values) -> Values:
 
 
 def _mood(pooled: Pooled, inside: Values) -> Values:
-    places = np.arange(1, len(pooled.values) + 1)
+    places = np.arange(1.0, len(pooled.values) + 1)
     return _score_sum(pooled.average((places - (len(places) + 1) / 2) ** 2), inside)
 
 
