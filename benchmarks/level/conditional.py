@@ -13,6 +13,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -108,14 +109,17 @@ def main() -> None:
     found: dict[str, Any] = {"runs": runs, "level": [], "power": []}
     found["standard_error"] = (ALPHA * (1 - ALPHA) / runs) ** 0.5
     cases = [(case, *at) for case in CASES for at in LEVEL_AT]
-    for case in track(cases, description="level"):
-        row = dict(zip(names, case, strict=True)) | {"level": rates(*case, 0.0, runs)[0]}
-        found["level"].append(row)
-        save("level-conditional", found)
-    for n in SIZES:
-        for epsilon, delta in BUDGETS:
-            ours, theirs = rates("polynomial", n, epsilon, delta, EFFECT, runs)
-            row = {"n": n, "epsilon": epsilon, "delta": delta, "power": ours, "peer": theirs}
+    places = [(n, *budget) for n in SIZES for budget in BUDGETS]
+    with ProcessPoolExecutor(2) as pool:
+        levels = [pool.submit(rates, *case, 0.0, runs) for case in cases]
+        powers = [pool.submit(rates, "polynomial", *place, EFFECT, runs) for place in places]
+        for case, rate in track([*zip(cases, levels, strict=True)], description="level"):
+            row = dict(zip(names, case, strict=True)) | {"level": rate.result()[0]}
+            found["level"].append(row)
+            save("level-conditional", found)
+        for place, rate in zip(places, powers, strict=True):
+            ours, theirs = rate.result()
+            row = dict(zip(names[1:], place, strict=True)) | {"power": ours, "peer": theirs}
             found["power"].append(row)
             save("level-conditional", found)
     for name in ("level", "power"):

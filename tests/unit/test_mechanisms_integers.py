@@ -9,7 +9,7 @@ from scipy import stats
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget, Sensitivity
 from privatest.mechanisms.integers import integer_noise, noisy_integers
-from privatest.noise import SimulatedNoise
+from privatest.noise import SecureNoise, SimulatedNoise
 
 BOUND = Sensitivity(6.0, "l1")
 
@@ -32,13 +32,15 @@ def test_the_noise_is_discrete_laplace_of_the_stated_scale():
 
 
 def test_no_sum_wraps_around():
-    largest = np.array([2**62, -(2**62)], dtype=np.int64)
+    largest = np.array([2**59, -(2**59)], dtype=np.int64)
     found = noisy_integers(
         largest, sensitivity=Sensitivity(2.0**50, "l1"), budget=Budget(1), noise=SimulatedNoise(0)
     )
     assert np.all(np.abs(found / largest - 1) < 0.1)
 
 
-def test_scales_beyond_64_bits_are_refused():
-    with pytest.raises(ParameterError, match="epsilon must be larger"):
-        integer_noise(Sensitivity(2.0**40, "l1"), Budget("0.00001"))
+@pytest.mark.parametrize("noise", [SecureNoise(), SimulatedNoise(0)])
+def test_scales_beyond_64_bits_are_refused(noise):
+    huge, little = Sensitivity(2.0**40, "l1"), Budget("0.00001")
+    with pytest.raises(ParameterError, match="epsilon"):
+        noisy_integers(np.zeros(2, dtype=np.int64), sensitivity=huge, budget=little, noise=noise)
