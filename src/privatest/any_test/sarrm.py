@@ -29,7 +29,7 @@ from privatest.mechanisms.subsample import (
 __all__ = ["sarrm_test"]
 
 
-@declare_level("valid", measured="a sub-test other than 'mmd' and 'hsic'")
+@declare_level("valid", measured="a function of yours as the sub-test")
 def sarrm_test(
     x: Any,
     y: Any,
