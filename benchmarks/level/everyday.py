@@ -36,8 +36,7 @@ def levels() -> Iterator[tuple[str, int, float]]:
         yield f"proportions: {row['test']}", row["runs"], row["privatest"]
     found = read("level-conditional")
     for row in found.get("level", []):
-        wrong = row["case"] in ("step", "fast sine")
-        yield f"conditional{', wrong fit' * wrong}", found["runs"], row["level"]
+        yield "conditional", found["runs"], row["level"]
     found = read("level-quantiles")
     for row in found.get("shifts", []):
         yield "hodges_lehmann", found["shift_runs"], row["level"]
@@ -76,7 +75,6 @@ LABELS = {
     "chi2_contingency, cells": "`chi2_contingency`, all cells at once",
     "proportions: equivalence": "`tost_proportions`",
     "conditional": "`conditional_independence_test`",
-    "conditional, wrong fit": "the same, wrong regressions",
 }
 
 

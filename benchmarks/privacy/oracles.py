@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy import stats
 
 from benchmarks.measure import save, start
 from benchmarks.report import print_table
@@ -144,7 +145,7 @@ def controls() -> Iterator[tuple[str, Run]]:
         lambda t: test_of_tests(
             column(t, "age"),
             column(t),
-            pvalue="spearmanr",
+            pvalue=stats.spearmanr,
             scheme="independence",
             epsilon=1,
             bounds_x=(0, 120),

@@ -25,7 +25,7 @@ def test_estimates(delta):
 
     def run(data):
         return pt.conditional_independence_test(
-            *data, epsilon=1, delta=delta, degree=1, n_bootstrap=19, rng=0, noise=noise, **BOUNDS
+            *data, epsilon=1, delta=delta, cells=2, n_bootstrap=19, rng=0, noise=noise, **BOUNDS
         ).estimates["partial_covariance"]
 
     assert audit(run, FIRST, SECOND, runs=250) <= 1

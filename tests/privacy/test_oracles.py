@@ -30,6 +30,7 @@ from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
 from privatest.goodness_of_fit.reference_cdf import read_cdf
 from privatest.independence import linear
 from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
+from privatest.means import inference
 from privatest.noise import SimulatedNoise
 from privatest.quantiles.curve import Curve
 from privatest.questions import METHODS, Request
@@ -193,6 +194,7 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
 
     monkeypatch.setattr(tables_release, "fit_mixture", at_the_fit)
     monkeypatch.setattr(binomial, "_interval", at_the_fit)
+    monkeypatch.setattr(inference, "t_pvalue", at_the_fit)
     monkeypatch.setattr(PrivateShares, "pvalue", at_the_fit)
     monkeypatch.setattr(proportions, "equivalence", at_the_fit)
     monkeypatch.setattr(Curve, "interval", at_the_fit)

@@ -209,3 +209,12 @@ def test_draws_of_the_real_noise_come_near(function):
     """Lower bounds reach .6 of epsilon where theorems are tight: one that sees nothing is none."""
     found = [c for c in stored().values() if c["function"] == function and c["epsilon"] == 1.0]
     assert max(case.get("epsilon_at_least", 0.0) for case in found) >= 0.6
+
+
+def test_a_level_is_a_bound():
+    # default decisions of hsic_test reject at 3/4 of their level where noise is large
+    equals = re.compile(
+        r"(reject\w*|hypothesis)\s+(a true\s+hypothesis\s+)?with\s+probability\s+(α|alpha)\b", re.I
+    )
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py"), ROOT / "README.md"]
+    assert not [page.name for page in pages if equals.search(page.read_text(encoding="utf-8"))]

@@ -71,11 +71,14 @@ def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
         "n_subsets": plan.n_subsets,
         "sub_alpha": plan.sub_alpha,
     }
+    called = f"{method} of {plan.test.name}"
     if plan.test.by_rank:
         parameters["n_permutations"] = plan.n_permutations
+    else:
+        called += ", at a level that rests on its own p-values"
     return {
         "adjacency": sides.adjacency,
-        "method": f"{method} of {plan.test.name}",
+        "method": called,
         "null_hypothesis": _INDEPENDENT if sides.paired else _SAME,
         "sizes": {"n": n} if sides.paired else {"n": n, "m": m},
         "parameters": parameters,

@@ -29,7 +29,7 @@ from privatest.mechanisms.subsample import (
 __all__ = ["sarrm_test"]
 
 
-@declare_level("valid", measured="a sub-test other than 'mmd' and 'hsic'")
+@declare_level("valid", measured="a function of yours as the sub-test")
 def sarrm_test(
     x: Any,
     y: Any,
@@ -70,8 +70,8 @@ def sarrm_test(
     bounds, bounds_x, bounds_y, bandwidth
         As in :func:`test_of_tests`.
     n_permutations : int
-        Most permutations of each subset, for "mmd" and "hsic". Fewer are drawn where that comes
-        closer to the level of the sub-tests.
+        Most permutations of each subset, for a test by its name. Fewer are drawn where that
+        comes closer to the level of the sub-tests.
     rng, noise
         As in :func:`test_of_tests`.
 
@@ -87,7 +87,10 @@ def sarrm_test(
     docs/proofs/subsample.md.
 
     **Privacy** Only the decision is released, at (epsilon, delta). What is said of functions
-    and of the level in :func:`test_of_tests` holds here too.
+    in :func:`test_of_tests` holds here too.
+
+    **Level** A true hypothesis is rejected with probability at most alpha for a test by its
+    name, and for a function whose p-values are valid.
 
     References
     ----------

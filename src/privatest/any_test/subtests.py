@@ -10,12 +10,19 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.any_test.permutation import (
+    DEPENDENCE,
+    TWO_SAMPLE,
+    dependence_pvalue,
+    two_sample_pvalue,
+)
 from privatest.any_test.sides import TwoSides, as_columns
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.user_code import UserCodeError, run_user_code
@@ -42,30 +49,16 @@ __all__ = [
 
 Bandwidth = float | Sequence[float] | None
 
-# Tests of scipy.stats. Levene's and Fligner's are not here: on skewed data their p-values are
-# far too small.
-_TWO_SAMPLE = (
-    "anderson_ksamp",
-    "ansari",
-    "brunnermunzel",
-    "cramervonmises_2samp",
-    "epps_singleton_2samp",
-    "kruskal",
-    "ks_2samp",
-    "mannwhitneyu",
-    "mood",
-    "ttest_ind",
-)
-_DEPENDENCE = ("kendalltau", "pearsonr", "spearmanr")
-# These take the same steps for all values of a subset. SciPy's do not: ties, constant columns and
-# exact laws have ways of their own, up to 30 times as long. Behind a curator only these run.
+# These take the same steps for all values of a subset, to the last one; the time of the others
+# was not examined. Behind a curator only these run.
 OWN_TESTS: dict[str, Scheme] = {"mmd": "two-sample", "hsic": "independence"}
 _SCHEMES: dict[str, Scheme] = {
     **OWN_TESTS,
-    **dict.fromkeys(_TWO_SAMPLE, "two-sample"),
-    **dict.fromkeys(_DEPENDENCE, "independence"),
+    **dict.fromkeys(TWO_SAMPLE, "two-sample"),
+    **dict.fromkeys(DEPENDENCE, "independence"),
 }
-_SCIPY_ROWS = 8  # with fewer rows some of their p-values are wrong: spearmanr gives 0 at 3
+_SCIPY_ROWS = 8  # fewer rows have hardly any power
+_KENDALL_ROWS = 10_000  # with more, comparing all pairs for every permutation takes minutes
 _HSIC_SINGLE_ROWS = 256  # up to here single rows are permuted: n² steps for each permutation
 _HSIC_BLOCKS = 32
 _HSIC_ROWS = 4_000  # with more, the Gram matrices of a subset take too much memory
@@ -83,8 +76,8 @@ class SubTest:
     function : callable
         (x, y, number of permutations, generator) to anything that may be a p-value.
     by_rank : bool
-        Whether it is one of ours: it sees encoded rows, and its p-values are multiples of
-        1/(number of permutations + 1).
+        Whether its p-values come from permutations: multiples of 1/(number of permutations
+        + 1), valid for every law of the rows. A function of the caller is trusted instead.
     least_rows, most_rows : int
         How large a subset may be.
     refuse_warnings : bool
@@ -142,8 +135,13 @@ def sub_test(pvalue: str | Callable[..., object], sides: TwoSides, bandwidth: Ba
         return SubTest(name, lambda x, y, _, __: pvalue(x, y), refuse_warnings=True)
     if any(side.domain.dimension != 1 for side in sides.samples):
         raise DataError(f"pvalue={pvalue!r} needs data of one column; 'mmd' and 'hsic' take more.")
-    function = _scipy_test(pvalue)
-    return SubTest(pvalue, lambda x, y, _, __: function(x, y), least_rows=_SCIPY_ROWS)
+    function = (
+        partial(two_sample_pvalue, TWO_SAMPLE[pvalue])
+        if pvalue in TWO_SAMPLE
+        else partial(dependence_pvalue, DEPENDENCE[pvalue])
+    )
+    most = _KENDALL_ROWS if pvalue == "kendalltau" else None
+    return SubTest(pvalue, function, by_rank=True, least_rows=_SCIPY_ROWS, most_rows=most)
 
 
 def probe(test: SubTest, sides: TwoSides, n_subsets: int) -> None:
@@ -185,21 +183,7 @@ def _as_pvalue(result: object) -> float:
     return read if 0 <= read <= 1 else math.nan
 
 
-def _scipy_test(name: str) -> Callable[..., object]:
-    from scipy import stats  # noqa: PLC0415 -- slow, and not needed to import privatest
-
-    if name != "anderson_ksamp":
-        function: Callable[..., object] = getattr(stats, name)
-        return function
-
-    def anderson(x: Rows, y: Rows) -> float:
-        value = float(stats.anderson_ksamp([x, y]).pvalue)
-        return 1.0 if value >= 0.25 else value  # it gives .25 for every p-value above
-
-    return anderson
-
-
-# --- permutation p-values --------------------------------------------------------------------
+# --- kernels ---------------------------------------------------------------------------------
 
 
 def _kernel_test(name: str, sides: TwoSides, bandwidth: Bandwidth) -> SubTest:

@@ -42,15 +42,15 @@ Given = Annotated[
         rich_help_panel="Data",
     ),
 ]
-Degree = Annotated[
+Cells = Annotated[
     int | None,
     typer.Option(
-        "--degree",
+        "--cells",
         metavar="NUMBER",
-        min=1,
-        help="Degree of the polynomials in the given columns.",
+        min=2,
+        help="Equal parts of each given numeric column, in each of which x and y have a mean.",
         rich_help_panel="Options of some methods",
-        show_default="3",
+        show_default="as many as noise allows",
     ),
 ]
 Release = Annotated[
@@ -117,7 +117,7 @@ def independence(
     estimator: options.Estimator = None,
     subtest: Subtest = None,
     alternative: Alternative = None,
-    degree: Degree = None,
+    cells: Cells = None,
 ) -> None:
     """Test whether two sides of the same rows are independent.
 
@@ -159,7 +159,7 @@ def independence(
             "estimator": estimator,
             "subtest": subtest,
             "alternative": alternative,
-            "degree": degree,
+            "cells": cells,
         },
     )
     purse = Purse(ledger, dataset, no_ledger)

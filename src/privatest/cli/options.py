@@ -201,7 +201,7 @@ Alpha = Annotated[
     typer.Option(
         "--alpha",
         metavar="NUMBER",
-        help="Level of the test: the risk of rejecting a true hypothesis.",
+        help="Level of the test: the largest risk of rejecting a true hypothesis.",
         rich_help_panel=_TEST,
     ),
 ]

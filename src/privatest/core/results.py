@@ -86,7 +86,7 @@ class Decision(Released):
     reject : bool
         Whether the null hypothesis is rejected at level ``alpha``.
     alpha : float
-        The level of the test.
+        The level of the test: the largest probability with which it rejects a true hypothesis.
     spent : Budget
         What releasing this cost.
     adjacency : {"one", "both", "row"}

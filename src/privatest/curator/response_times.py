@@ -51,7 +51,7 @@ _SHORTEST = 0.1
 _ANY, _NUMBER, _STEP = 1.0, 2e-6, 4e-10
 _SLOWER = 10  # times as long is a step with all pairs of rows
 # Sizes that a request may name, and what they are where it does not.
-_USUAL = {"permutations": 999, "points": 500, "locations": 1, "cells": 1024, "degree": 3}
+_USUAL = {"permutations": 999, "points": 500, "locations": 1, "cells": 1024}
 _MEMORY, _BYTES = 2 << 30, 512  # of any request, and for each number that is read
 
 

@@ -5,7 +5,6 @@ Proof and measured level: docs/proofs/conditional.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,14 +19,15 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.bounds import Bounds
-from privatest.data.domain import Domain
 from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
 from privatest.data.samples import Sample, encode_pairs, encode_sample
 from privatest.data.stream import Joined
-from privatest.independence.residuals import Floats, Regressions, features, regress
+from privatest.independence.residuals import Floats, Regressions, choose_grid, regress
 from privatest.means.bootstrap import Contrast, replicate, scenarios, upper_point
 from privatest.means.inference import check_replicates
 from privatest.means.release import cube_moments, plan_release, release_sample
+from privatest.mechanisms.integers import integer_noise, noisy_integers
+from privatest.statistics.cell_sums import Grid, cell_sums, cell_sums_sensitivity
 
 __all__ = ["conditional_independence_test"]
 
@@ -48,31 +48,32 @@ def conditional_independence_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    degree: int = 3,
+    cells: int | None = None,
     n_bootstrap: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
     """Test privately whether x and y are independent given z.
 
-    What z explains of x and of y is taken away by two private regressions; the mean product of
-    what is left is then tested for being 0 (the generalised covariance measure).
+    What z explains of x and of y is taken away by two private regressions, which interpolate
+    noisy means of cells of z; the mean product of what is left is then tested for being 0 (the
+    generalised covariance measure).
 
     Parameters
     ----------
     x, y : array, series or table of one numeric column
         The two sides; row i of each belongs to the same record.
     z : array, data frame or Arrow table
-        What is given: numeric columns and categories.
+        What is given: at most two numeric columns, and categories.
     bounds_x, bounds_y, bounds_z : pair, mapping of names to pairs, or Schema
         Public bounds of each; values outside are clipped.
     epsilon, delta : float, int, str or Decimal
         The privacy budget; half goes to the regressions, half to the products.
     alpha : float
         Level of the decision; the confidence interval has level 1 - alpha.
-    degree : int
-        Degree of the polynomial in each numeric column of z. Categories have a mean each.
-        Interactions of columns are not modelled.
+    cells : int, optional
+        Equal parts of the bounds of each numeric column of z; every combination of them and of
+        categories has a mean of its own. By default as many as the noise allows.
     n_bootstrap : int
         Draws of the law under the null hypothesis.
     rng : None, int or Generator
@@ -88,15 +89,16 @@ def conditional_independence_test(
 
     Notes
     -----
-    The null hypothesis is that the conditional means of x and of y given z are polynomials of the
-    given degree in each column, up to errors whose product is small, and that x and y are
-    independent given z. The level was measured, not proved: docs/proofs/conditional.md says
-    where it fails. Dependence that leaves the mean product at 0 is not seen.
+    The null hypothesis is that x and y are independent given z, with conditional means that
+    change little within a cell. The level was measured, not proved; no test of conditional
+    independence is valid for all laws. docs/proofs/conditional.md says where it fails: bounds of
+    z much wider than its values, and means that wiggle within a cell. Dependence that leaves the
+    mean product at 0 is not seen.
 
-    **Sensitivity** The regressions are computed from the private mean and covariance of features
-    of z, x and y: as in :func:`privatest.hotelling_test`. Given these, which are public, the
-    product of residuals is a function of one row, clipped to a public range: as in
-    :func:`privatest.ttest_1samp`. Proof: docs/proofs/conditional.md.
+    **Sensitivity** The regressions are computed from noisy counts and sums of cells, as integers:
+    a replaced row moves two cells. Given these, which are public, the product of residuals is a
+    function of one row, clipped to a public range: as in :func:`privatest.ttest_1samp`. Proof:
+    docs/proofs/conditional.md.
 
     **Privacy** Both releases together are (epsilon, delta)-private by composition; all else is
     computed from them.
@@ -118,14 +120,16 @@ def conditional_independence_test(
     True
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
-    degree = integer_at_least("degree", degree, 1)
+    if cells is not None:
+        cells = integer_at_least("cells", cells, 2)
     check_replicates(n_bootstrap, alpha)
     if float(budget.epsilon) < 2e-6:
         reject("epsilon", "at least 0.000002: two releases share it", float(budget.epsilon))
     each = budget.divided(2)
     generator, source = public_generator(rng), noise_source(noise)
     sides, given = _read(x, y, z, bounds_x, bounds_y, bounds_z)
-    found = _release(sides, given, degree, each, source)
+    grid = choose_grid(given.domain, len(given), each, cells, rows_of_a_person(given))
+    found = _release(sides, given, grid, each, source)
     facts = {
         "spent": budget,
         "adjacency": "one",
@@ -134,7 +138,7 @@ def conditional_independence_test(
         "sizes": {"n": len(given)},
         "unit": given.unit,
         "simulated": source.simulated,
-        "parameters": {"degree": degree, "n_bootstrap": n_bootstrap},
+        "parameters": {"cells": grid.sizes, "n_bootstrap": n_bootstrap},
     }
     return _outcome(found, sides, alpha, n_bootstrap, generator, facts)
 
@@ -172,31 +176,28 @@ def _read(
 
 
 def _release(
-    sides: tuple[Sample, Sample], given: Sample, degree: int, each: Budget, source: NoiseSource
+    sides: tuple[Sample, Sample], given: Sample, grid: Grid, each: Budget, source: NoiseSource
 ) -> Found:
     """Release the regressions, then the products of their residuals; ``each`` is spent twice."""
     n, persons = len(given), rows_of_a_person(given)
     held = given.held, *(side.held for side in sides)
-    map_rows = partial(_regressors, given.domain, degree)
-    width = map_rows(np.zeros((1, given.width)), *np.zeros((2, 1, 1))).shape[1]
-    plan = plan_release(n, width, each, persons)
-    (found,) = cube_moments(Sample(Joined(held, map_rows, width), None))
-    regressions = regress(release_sample(found, plan, source))
-    products = Joined(held, partial(_products, regressions, map_rows), 1)
+    sums = cell_sums(Sample(Joined(held, _beside, given.width + 2), None), grid)
+    bound = cell_sums_sensitivity(persons)
+    noisy = noisy_integers(sums.integers, sensitivity=bound, budget=each, noise=source)
+    regressions = regress(noisy, grid, integer_noise(bound, each), n)
+    products = Joined(held, partial(_products, regressions), 1)
     (found,) = cube_moments(Sample(products, None))
     released = release_sample(found, plan_release(n, 1, each, persons), source)
     return Found(regressions, Contrast((released,), (1.0,), float(n)))
 
 
-def _regressors(domain: Domain, degree: int, given: Floats, x: Floats, y: Floats) -> Floats:
-    """Return features of z, x and y, all in [0, 1]: a row's own."""
-    sides = 2 * np.hstack([x, y]) - 1
-    return (np.hstack([features(given, domain, degree), sides]) + 1) / 2
+def _beside(*parts: Floats) -> Floats:
+    """Return the columns of z, x and y."""
+    return np.hstack(parts)
 
 
-def _products(regressions: Regressions, map_rows: Callable[..., Floats], *parts: Floats) -> Floats:
-    rows = 2 * map_rows(*parts) - 1
-    return (regressions.products(rows[:, :-2], rows[:, -2:])[:, None] + 1) / 2
+def _products(regressions: Regressions, *parts: Floats) -> Floats:
+    return (regressions.products(_beside(*parts))[:, None] + 1) / 2
 
 
 def _outcome(
@@ -229,8 +230,8 @@ def _outcome(
 def _null_draws(found: Found, count: int, rng: np.random.Generator) -> list[Floats]:
     """Draw |t| under the null hypothesis, in each scenario of the mean product's spread.
 
-    The mean product has the errors of a private mean, and that of the two regressions: the
-    product of what they left unexplained, because of their noise.
+    The mean product has the errors of a private mean, and the mean product of the noise of the
+    two regressions.
     """
     contrast = found.products
     left = found.regressions.unexplained(count, rng)

@@ -94,8 +94,8 @@ def conditional_randomisation_test(
 
     Notes
     -----
-    The level is exact, whatever the law of y given z, if ``quantile`` is right: under the null
-    hypothesis the observed x is one more draw.
+    A true hypothesis is rejected with probability at most alpha, at every n and whatever the law
+    of y given z, if ``quantile`` is right: the observed x is then one more draw.
 
     **Sensitivity** With both columns mapped to [-1, 1] the mean product of each draw moves by at
     most 2/n, and its distance from the mean of all draws by 4/n, times the rows of a person. Rows

@@ -1,55 +1,92 @@
-"""Two private regressions on features of z, and what they leave of x and of y.
+"""Two private regressions by cells of z, and what they leave of x and of y.
 
-All of it in the cube: x, y and features lie in [-1, 1]. Proof: docs/proofs/conditional.md.
+All of it in the cube: x and y lie in [-1, 1]. Proof: docs/proofs/conditional.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privatest.core.errors import DataError
+from privatest.core.privacy import Budget
+from privatest.core.validation import reject
 from privatest.data.domain import Domain
-from privatest.means.bootstrap import replicate_covariances
-from privatest.means.release import Released
+from privatest.mechanisms.counts import CountNoise
+from privatest.statistics.cell_sums import UNIT, Grid, interpolate
 
-__all__ = ["Floats", "Regressions", "features", "regress"]
+__all__ = ["Floats", "Regressions", "choose_grid", "regress"]
 
 _REACH = 3.0  # standard deviations at which residuals are clipped
+_NOISY = 60.0  # rows of a cell times epsilon: noise on its mean is about .15 of the bounds
+_FITTED = 20.0  # rows of a cell: with fewer, a mean fits the errors of its own rows too
+_LEAST = {0: 1, 1: 12, 2: 5}  # cells of a numeric column, by how many there are
+_MOST = 4096  # cells in all
+_STEADY = 3.5  # standard deviations of noise in a count that is trusted
+_SURE = 1.5  # standard deviations of noise to which small counts are raised
+_STACK = 1 << 20  # numbers drawn at a time
 
 Floats = NDArray[np.float64]
 
 
-def features(rows: Floats, domain: Domain, degree: int) -> Floats:
-    """Return Legendre polynomials of numeric columns, and ±1 for each category but the first."""
-    found = []
-    for column, levels in enumerate(domain.levels):
-        values = rows[:, column]
-        if levels:
-            found += [np.where(values == code, 1.0, -1.0) for code in range(1, levels)]
-        else:
-            powers = np.polynomial.legendre.legvander(2 * values - 1, degree)[:, 1:]
-            found += list(np.clip(powers, -1.0, 1.0).T)
-    return np.column_stack(found)
+def choose_grid(
+    domain: Domain, n: int, budget: Budget, cells: int | None, rows_per_person: int
+) -> Grid:
+    """Return the cells of z: as many as noise and rows allow, from public numbers."""
+    numeric = sum(levels == 0 for levels in domain.levels)
+    if numeric > max(_LEAST):
+        raise DataError(
+            f"z must have at most {max(_LEAST)} numeric columns: with more, cells are too coarse "
+            "to explain x and y. Declare the others as categories."
+        )
+    combined = math.prod(levels for levels in domain.levels if levels)
+    if combined * _LEAST[numeric] ** numeric > _MOST:
+        raise DataError(f"z must have at most {_MOST} combinations of categories and cells.")
+    size = cells
+    if size is None and numeric:
+        allowed = n * min(budget.pure_epsilon / (_NOISY * rows_per_person), 1 / _FITTED)
+        each = (min(allowed, float(_MOST)) / combined) ** (1 / numeric)
+        most = math.floor((_MOST / combined) ** (1 / numeric) + 1e-9)
+        size = min(max(round(each), _LEAST[numeric]), most)
+    grid = Grid(domain.levels, tuple(levels or size or 1 for levels in domain.levels))
+    if cells is not None and (not numeric or grid.count > _MOST):
+        most = math.floor((_MOST / combined) ** (1 / max(numeric, 1)) + 1e-9)
+        expected = f"at most {most} here" if numeric else "left out: z has no numeric column"
+        reject("cells", expected, cells)
+    return grid
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regressions:
-    """Two regressions, from what was released.
+    """Two regressions, from what was released: means of cells, interpolated.
 
     Attributes
     ----------
-    released : Released
-        Private mean and covariance of features, x and y.
-    slopes : ndarray of shape (features, 2)
-        Of x and of y.
+    grid : Grid
+        The cells of z.
+    law : CountNoise
+        The noise of every released integer.
+    means : ndarray of shape (2, cells)
+        Of x and of y in each cell.
+    divisors : ndarray of shape (2, cells)
+        Numbers of rows by which sums were divided.
+    trust : ndarray of shape (2, 1)
+        How far these follow the noisy counts: 1, or less where counts are nearly equal.
+    shares : ndarray
+        Of the rows, in each cell.
     limits : ndarray of shape (2,)
         Where the residuals of each are clipped.
     """
 
-    released: Released
-    slopes: Floats
+    grid: Grid
+    law: CountNoise
+    means: Floats
+    divisors: Floats
+    trust: Floats
+    shares: Floats
     limits: Floats
 
     @property
@@ -57,48 +94,80 @@ class Regressions:
         """The largest product of residuals."""
         return float(np.prod(self.limits))
 
-    def products(self, rows: Floats, both: Floats) -> Floats:
+    def products(self, rows: Floats) -> Floats:
         """Return the clipped product of residuals of each row, over its largest size.
 
         A function of single rows and released numbers, in [-1, 1].
         """
-        size = len(self.slopes)
-        mean = self.released.mean
-        fitted = np.tile(mean[size:], (len(rows), 1))
-        for column, slopes in enumerate(self.slopes):
-            # no matrix product: its last bits may depend on where a row is
-            fitted += (rows[:, column] - mean[column])[:, None] * slopes
-        left = np.clip(both - np.clip(fitted, -1.0, 1.0), -self.limits, self.limits)
-        return np.clip(left[:, 0] * left[:, 1] / self.unit, -1.0, 1.0)
+        corners = self.grid.corners(rows[:, :-2])
+        left = np.ones(len(rows))
+        for values, means, limit in zip(rows[:, -2:].T, self.means, self.limits, strict=True):
+            fitted = np.clip(interpolate(means, corners), -1.0, 1.0)
+            left *= np.clip((2 * values - 1 - fitted) / limit, -1.0, 1.0)
+        return left
 
     def unexplained(self, count: int, rng: np.random.Generator) -> Floats:
-        """Draw the mean product of what regressions with such noise fail to explain.
+        """Draw the mean product of what noise adds to the two regressions."""
+        points = self.grid.points()
+        corners, weights = self.grid.corners(points), self._weights(points)
+        found = np.empty(count)
+        step = max(1, _STACK // len(points))
+        for start in range(0, count, step):
+            made = min(step, count - start)
+            sides = (interpolate(self._errors(side, made, rng), corners) for side in (0, 1))
+            found[start : start + made] = np.sum(next(sides) * next(sides) * weights, axis=1)
+        return found / self.unit
 
-        Each draw takes a covariance as it may have been released for the true one. With g = b - A
-        slope for x and for y, the mean product of the errors of two regressions is g_x' A^-1 g_y.
-        """
-        size, plan = len(self.slopes), self.released.plan
-        drawn = replicate_covariances(self.released, count, rng)
-        inner = drawn[:, :size, :size]
-        gaps = drawn[:, :size, size:] - inner @ self.slopes
-        solved = np.linalg.solve(inner + self.released.ridge * np.eye(size), gaps[:, :, 1:])
-        slope_part = np.sum(gaps[:, :, 0] * solved[:, :, 0], axis=1)
-        # the intercepts: noise of the means, of features too
-        weights = np.sqrt(plan.variance * (1 + np.sum(self.slopes**2, axis=0)))
-        level_part = np.prod(rng.standard_normal((count, 2)) * weights, axis=1)
-        result: Floats = (slope_part + level_part) / self.unit
+    def _errors(self, side: int, count: int, rng: np.random.Generator) -> Floats:
+        """Draw errors of the means of cells: of the sum, and of the count times the mean."""
+        sums, counts = (self.law.draws((count, self.grid.count), rng) for _ in range(2))
+        error = (sums - 2 * self.trust[side] * self.means[side] * counts) / UNIT
+        result: Floats = error / self.divisors[side]
         return result
 
+    def _weights(self, points: Floats) -> Floats:
+        weights = self.shares[self.grid.cells(points)]
+        result: Floats = weights / weights.sum()
+        return result
 
-def regress(released: Released) -> Regressions:
-    """Return the regressions of the last two columns on the others; post-processing."""
-    size = len(released.mean) - 2
-    covariance = released.covariance
-    inner, across = covariance[:size, :size], covariance[:size, size:]
-    solved = np.linalg.solve(inner + released.ridge * np.eye(size), across)
-    slopes = np.asarray(solved, dtype=np.float64)
-    whole = np.diagonal(covariance)[size:]
-    left = whole - 2 * np.sum(slopes * across, axis=0) + np.sum(slopes * (inner @ slopes), axis=0)
-    # a variance that is lost in the noise is taken to be as large as the noise
-    spread = np.sqrt(np.maximum(left, 0.0) + released.ridge)
-    return Regressions(released, slopes, np.minimum(_REACH * spread, 2.0))
+    def noise_variances(self) -> tuple[Floats, Floats]:
+        """Return the mean square of each regression, and the part that is noise."""
+        points = self.grid.points()
+        corners, weights = self.grid.corners(points), self._weights(points)
+        squared = [(cells, share**2) for cells, share in corners]
+        each = (
+            self.law.variance
+            / UNIT**2
+            * (1 + (2 * self.trust * self.means) ** 2)
+            / self.divisors**2
+        )
+        fitted = np.clip(interpolate(self.means, corners), -1.0, 1.0) ** 2
+        return np.sum(fitted * weights, axis=1), np.sum(
+            interpolate(each, squared) * weights, axis=1
+        )
+
+
+def regress(integers: Floats, grid: Grid, law: CountNoise, n: int) -> Regressions:
+    """Return the regressions from noisy sums; post-processing."""
+    table = integers[:-2].reshape(4, grid.count)
+    counts, sums = table[:2] * (2 / UNIT), table[2:] / UNIT
+    noise = 2 * math.sqrt(law.variance) / UNIT  # of a count
+    # Where cells have few rows, counts are drawn to their mean: divisors that were raised instead
+    # would be too large for x and for y, and leave a part of both unexplained. Not so where
+    # counts differ by more than noise explains.
+    usual = n / grid.count
+    spread = np.mean((counts - usual) ** 2, axis=1)
+    trust = np.maximum(1 - noise**2 / spread, min(usual / (_STEADY * noise), 1.0))[:, None]
+    counts = usual + trust * (counts - usual)
+    raised = np.maximum(counts, np.maximum(_SURE * trust * noise, 1.0))
+    divisors = raised + (trust * noise) ** 2 / raised  # the mean of 1/count exceeds 1/mean
+    middle = np.clip(sums.sum(axis=1) / n, -1.0, 1.0)[:, None]
+    means = np.clip(middle + (sums - middle * counts) / divisors, -1.0, 1.0)
+    shares = np.maximum(counts.mean(axis=0), 0.0) + 1e-9
+    found = Regressions(grid, law, means, divisors, trust, shares, np.full(2, 2.0))
+    explained, wrong = found.noise_variances()
+    squares = integers[-2:] * (2 / (UNIT * n))
+    # the squares of a regression have its noise once, and so have the residuals
+    left = np.maximum(squares - explained + 2 * wrong, wrong) + noise / n
+    limits = np.minimum(_REACH * np.sqrt(left), 2.0)
+    return replace(found, limits=limits)

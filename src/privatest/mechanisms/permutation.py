@@ -2,7 +2,7 @@
 
 Noise goes on the observed statistic only; the noisy value is ranked among all statistics,
 each smoothed by the law of the noise. Under the null hypothesis the p-value is exactly
-uniform, ties or not, and it is private as a whole. Proofs:
+uniform before it is rounded up, ties or not, and it is private as a whole. Proofs:
 docs/proofs/smoothed-permutation-test.md. The rank p-value of Kim and Schrab's algorithm 1 is
 not private and is not offered.
 """

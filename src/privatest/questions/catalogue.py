@@ -29,6 +29,7 @@ _RANKED = "one column, by ranks"
 _BY_RANKS = "its p-value needs the group sizes"
 _BY_SIZES = "its noise and its statistic need the group sizes"
 _BY_AXES = "the time to draw the axes of a covariance depends on values"
+_BY_CELLS = "the time to look up cells may depend on values"
 _BY_FIT = "the time of an exact fit depends on values"
 _BY_SEARCH = "its search may take minutes; what it starts from is private already"
 _BY_GAUSSIAN = (
@@ -261,8 +262,8 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         ),
         "gcm": Method(
             "independence.conditional_independence_test",
-            _same("degree"),
-            caution=_BY_AXES,
+            _same("cells"),
+            caution=_BY_CELLS,
             about="one column and another, given more columns",
             part="given",
         ),

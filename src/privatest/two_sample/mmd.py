@@ -131,7 +131,8 @@ def mmd_test(
 
     The maximum over a family of statistics, at the price of one: the maximum mean discrepancy
     over a public grid of bandwidths, and what single columns and pairs of columns show. With a
-    smoothed permutation test: the p-value is exactly uniform under the null hypothesis.
+    smoothed permutation test, valid for every sample size: a true hypothesis is rejected with
+    probability at most alpha.
 
     Parameters
     ----------

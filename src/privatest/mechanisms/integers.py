@@ -1,0 +1,39 @@
+"""Integers with a bound in the l1 norm + Budget -> noisy integers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Budget, Sensitivity
+from privatest.core.witness import meets, releases
+from privatest.mechanisms.counts import CountNoise, with_noise
+
+__all__ = ["integer_noise", "noisy_integers"]
+
+
+def integer_noise(sensitivity: Sensitivity, budget: Budget) -> CountNoise:
+    """Return the law of the noise; public."""
+    rounded = sensitivity.value / budget.pure_epsilon
+    return CountNoise("laplace", math.nextafter(rounded, math.inf))
+
+
+def noisy_integers(
+    values: NDArray[np.int64], *, sensitivity: Sensitivity, budget: Budget, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Add discrete Laplace noise to each integer.
+
+    Notes
+    -----
+    **Sensitivity** The bound in the l1 norm that is passed, a whole number.
+
+    **Privacy** epsilon, by exact discrete Laplace noise of scale sensitivity/epsilon on integers.
+    Proof: docs/proofs/conditional.md.
+    """
+    law = integer_noise(sensitivity, budget)
+    meets("discrete Laplace", values, "l1", (sensitivity.value,), law.scale)
+    drawn = noise.discrete_laplaces(law.scale, values.size)
+    return releases(with_noise(values, drawn))
