@@ -29,13 +29,13 @@ _ONE_STAGE = 150.0  # below so many things, no part of the budget is spent on a 
 _COARSE = 3.0  # and a cell of the coarse grid is expected to hold so many
 _MOST_COARSE = 32
 _PARTS = 4  # one of four parts of the budget chooses the window
-_REACH = 2.2 * 1.96  # standard deviations between the target and the ends of the window
+_REACH = 2.6 * 1.96  # standard deviations between the target and the ends of the window
 _MOST_REACH = 0.75  # of all things on that side
-_LEAST_CELLS, _MOST_CELLS = 16, 4096  # within the window
+_LEAST_CELLS, _MOST_CELLS = 12, 4096  # within the window
 _CELLS_BY_ROOT = 4.5  # cells for each square root of a standard deviation
-_OUTSIDE = (0.4, 1.5)  # edges outside of the window, in lengths of it
+_OUTSIDE = (0.3, 1.0, 3.0)  # edges outside of the window, in lengths of it
 _MANY = 64  # cells from which on a fourth as many are spread over the whole grid
-_CAP = 12.0  # scores beyond 6 = 12/2 natural units are equal: e^-6 is small enough
+_CAP = 36.0  # a window is never less likely than by e^-18 for counts that are not near its ranks
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -127,7 +127,7 @@ def count_below(fine: Integers, target: Target, budget: Budget, noise: NoiseSour
         part = budget.divided(_PARTS)
         wide = math.sqrt(deviation**2 + 2 * cells / (1 - 1 / _PARTS) ** 2)
         first, last = _window(fine, target, _REACH * wide / units, part, noise)
-        rest = part + part + part
+        rest = sum((part for _ in range(_PARTS - 2)), part)  # all parts but one
         edges = _window_edges(first, last, size, inner, spread)
         return _released(fine, edges, even_tree(cells), target.moved, rest, noise)
     edges = np.unique(np.rint(np.linspace(0, size, min(cells, size) + 1)).astype(np.int64))
@@ -145,7 +145,7 @@ def _window(
     cap = math.ceil(_CAP * target.moved / budget.pure_epsilon)
     chosen = select_candidate(
         window_scores(below, candidates, low, high, cap=cap),
-        candidates.lengths,
+        candidates.multiplicities,
         sensitivity=target.moved,
         budget=budget,
         noise=noise,

@@ -179,7 +179,7 @@ def private_quantile(
     noise is known. Where noise drowns the data the interval is that of the bounds.
 
     Where n epsilon is at least 150, a fourth of the budget chooses a window around the quantile by
-    the exponential mechanism, and the rest counts rows in 22 or more cells, most of them within the
+    the exponential mechanism, and the rest counts rows in 20 or more cells, most of them within the
     window. Below that the rows are counted in up to 32 equal cells between the bounds.
 
     **Sensitivity** A replaced row moves the count below an edge by 1, and two counts of cells by 1

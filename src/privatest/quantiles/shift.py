@@ -87,7 +87,7 @@ def hodges_lehmann(
 
     Where the smaller sample has 150/epsilon rows or more, a fourth of the budget chooses a window
     around the shift by the exponential mechanism, and the rest counts pairs by their difference in
-    22 or more cells, most of them within the window; else in up to 32 equal cells.
+    20 or more cells, most of them within the window; else in up to 32 equal cells.
 
     **Sensitivity** A replaced record moves max(n, m) pairs ("one"), or n + m - 1 ("both"), times
     the rows of a person: the count below an edge moves by as many, and each pair moves two counts

@@ -17,6 +17,7 @@ __all__ = ["Windows", "window_scores", "windows"]
 
 _RATIO = 2**0.5  # of lengths
 _STEPS = 8  # windows of one length begin at each eighth of it
+_POWER = 1.25  # of the length, in the weight of a window: 1 would make all lengths as likely
 _SHORTEST = 4096  # windows of the shortest length, end to end
 
 Integers = NDArray[np.int64]
@@ -31,16 +32,18 @@ class Windows:
     first, last : ndarray of int
         Their ends.
     after_first, before_last : ndarray of int
-        Edges a quarter of the length further in; for the shortest windows, the opposite ends.
-    lengths : ndarray of int
-        In cells: as how many candidates each counts, so that all lengths are as likely.
+        Edges a third of the length further in; for the shortest windows, the opposite ends.
+    multiplicities : ndarray of int
+        As how many candidates each counts. Of two lengths, the windows of the longer one together
+        count more, by the fourth root of the ratio: a window that is too long costs less than one
+        that misses the quantile.
     """
 
     first: Integers
     last: Integers
     after_first: Integers
     before_last: Integers
-    lengths: Integers
+    multiplicities: Integers
 
 
 @lru_cache(maxsize=8)
@@ -52,12 +55,11 @@ def windows(cells: int) -> Windows:
         lengths.append(max(shortest, min(lengths[-1] - 1, round(lengths[-1] / _RATIO))))
     parts = []
     for length in lengths:
-        # a step never skips an edge of the grid that only it could reach
         starts = np.unique(
             np.append(np.arange(0, cells - length, max(1, length // _STEPS)), cells - length)
         )
-        inner = length if length == shortest else -(-length // 4)
-        whole = np.full(len(starts), length)
+        inner = length if length == shortest else -(-length // 3)
+        whole = np.full(len(starts), max(1, round((length / shortest) ** _POWER)))
         parts.append((starts, starts + length, starts + inner, starts + length - inner, whole))
     return Windows(*(np.concatenate(each).astype(np.int64) for each in zip(*parts, strict=True)))
 
@@ -77,7 +79,7 @@ def window_scores(
         Public ranks.
     cap : int
         Beyond it the distance of counts from ranks does not matter, as long as the ranks are
-        passed within the outer quarters: where many rows are equal, no count need be near.
+        passed within the outer thirds: where many rows are equal, no count need be near.
 
     Notes
     -----
