@@ -35,7 +35,8 @@ _LEAST_CELLS, _MOST_CELLS = 12, 4096  # within the window
 _CELLS_BY_ROOT = 4.5  # cells for each square root of a standard deviation
 _OUTSIDE = (0.3, 1.0, 3.0)  # edges outside of the window, in lengths of it
 _MANY = 64  # cells from which on a fourth as many are spread over the whole grid
-_CAP = 36.0  # a window is never less likely than by e^-18 for counts that are not near its ranks
+_RANGE = 72.0  # a window that is off by its whole reach is never less likely than by e^-36
+_CAP = 30.0  # a window is never less likely than by e^-15 for counts that are not near its ranks
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -142,11 +143,13 @@ def _window(
     low = math.floor(target.rank - min(reach, _MOST_REACH * target.rank))
     high = math.ceil(target.rank + min(reach, _MOST_REACH * (target.total - target.rank)))
     candidates = windows(len(fine))
-    cap = math.ceil(_CAP * target.moved / budget.pure_epsilon)
+    # with much epsilon a window that is off by one thing would count as little as any other
+    sensitivity = max(target.moved, math.ceil(reach * budget.pure_epsilon / _RANGE))
+    cap = math.ceil(_CAP * sensitivity / budget.pure_epsilon)
     chosen = select_candidate(
         window_scores(below, candidates, low, high, cap=cap),
         candidates.multiplicities,
-        sensitivity=target.moved,
+        sensitivity=sensitivity,
         budget=budget,
         noise=noise,
     )

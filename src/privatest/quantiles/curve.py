@@ -20,6 +20,9 @@ from privatest.laws.law import Law
 
 __all__ = ["Curve"]
 
+_TINY = 1e-9  # by which counts that are equal are made to rise
+_FLAT = 1e-4  # more than all of them together
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -99,11 +102,14 @@ class Curve:
         """Return the noisy counts made to rise: halfway between the two nearest bounds."""
         above = np.maximum.accumulate(self.counts)
         below = np.minimum.accumulate(self.counts[::-1])[::-1]
-        tiny = np.arange(len(above)) * 1e-9  # no two are equal, so that it can be inverted
+        tiny = np.arange(len(above)) * _TINY  # no two are equal, so that it can be inverted
         return np.clip((above + below) / 2, 0.0, self.counts[-1]) + tiny
 
     def place_of(self, rank: float) -> float:
         """Return where the count reaches ``rank``."""
-        place = float(np.interp(rank, self._rising(), self.places))
-        # the smallest integer with so many that are not above it: they are below the next one
-        return float(max(math.ceil(place) - 1, self.left[0])) if self.whole else place
+        rising = self._rising()
+        place = float(np.interp(rank, rising, self.places))
+        if self.whole:  # the smallest integer with so many not above it: they are below the next
+            return float(max(math.ceil(place) - 1, self.left[0]))
+        # between the first place with so many below it and the last one
+        return (place + float(np.interp(rank + _FLAT, rising, self.places))) / 2

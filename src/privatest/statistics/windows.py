@@ -33,6 +33,8 @@ class Windows:
         Their ends.
     after_first, before_last : ndarray of int
         Edges a third of the length further in; for the shortest windows, the opposite ends.
+    shortest : ndarray of bool
+        Whether there is no shorter one.
     multiplicities : ndarray of int
         As how many candidates each counts. Of two lengths, the windows of the longer one together
         count more, by the fourth root of the ratio: a window that is too long costs less than one
@@ -43,6 +45,7 @@ class Windows:
     last: Integers
     after_first: Integers
     before_last: Integers
+    shortest: NDArray[np.bool_]
     multiplicities: Integers
 
 
@@ -59,9 +62,11 @@ def windows(cells: int) -> Windows:
             np.append(np.arange(0, cells - length, max(1, length // _STEPS)), cells - length)
         )
         inner = length if length == shortest else -(-length // 3)
-        whole = np.full(len(starts), max(1, round((length / shortest) ** _POWER)))
-        parts.append((starts, starts + length, starts + inner, starts + length - inner, whole))
-    return Windows(*(np.concatenate(each).astype(np.int64) for each in zip(*parts, strict=True)))
+        same = np.full(len(starts), length == shortest)
+        weight = np.full(len(starts), max(1, round((length / shortest) ** _POWER)))
+        ends = starts, starts + length, starts + inner, starts + length - inner
+        parts.append((*ends, same, weight))
+    return Windows(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def window_scores(
@@ -79,7 +84,8 @@ def window_scores(
         Public ranks.
     cap : int
         Beyond it the distance of counts from ranks does not matter, as long as the ranks are
-        passed within the outer thirds: where many rows are equal, no count need be near.
+        passed within the outer thirds: where many rows are equal, no count need be near. For the
+        shortest windows it does not matter at all.
 
     Notes
     -----
@@ -90,5 +96,5 @@ def window_scores(
     near = np.maximum(np.maximum(np.abs(first), np.abs(last)), np.abs(last - first))
     passed = np.maximum(first, low - below[candidates.after_first])
     passed = np.maximum(passed, np.maximum(-last, below[candidates.before_last] - high))
-    scores: Integers = np.maximum(np.minimum(near, cap), passed)
+    scores: Integers = np.maximum(np.where(candidates.shortest, 0, np.minimum(near, cap)), passed)
     return scores
