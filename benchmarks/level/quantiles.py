@@ -259,7 +259,8 @@ def shift_row(n: int, m: int, epsilon: float, name: str, runs: int) -> dict[str,
         below.append(np.concatenate([[0], np.cumsum(pair_counts(*cells_of)), [n * m]]))
     ours, before = (np.array(found) for found in ends.values())
     law = mann_whitney_law(n, m).scaled(0.5, n * m / 2)
-    places = (np.arange(FINE + 1) - FINE / 2 + 0.5) * (2 * width / FINE)
+    places: Floats = np.arange(FINE + 1, dtype=np.float64)
+    places = np.multiply(places - FINE / 2 + 0.5, 2 * width / FINE, dtype=np.float64)
     places[0], places[-1] = -width, width
     row = compared(
         ours, before, np.array(below), places, epsilon / max(n, m), law, n * m / 2, shift

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
+from privatest.core.witness import witnessing
 from privatest.mechanisms.selection import select_candidate, selection_weights
 from privatest.noise import SimulatedNoise
 from privatest.quantiles.counting import Target, count_below
@@ -73,6 +74,16 @@ def test_edges_lie_where_the_rows_are(spread):
         assert np.median(steps) < spread / 5
         assert set(below.halves[1:-1]) == {len(below.edges) - 1}  # one law, whatever the edge
         assert not below.ones.any()
+
+
+def test_window_and_counts_share_the_budget():
+    fine = np.bincount(np.arange(1000) * 60, minlength=CELLS)
+    with witnessing() as seen:
+        count_below(fine, Target(1000, 500.0, 15.8, 1), Budget(1), SimulatedNoise(0))
+    window, counts = seen.meetings
+    assert (window.mechanism, counts.mechanism) == ("exponential", "discrete Laplace")
+    spent = sum(each.bounds[0] / each.scale for each in seen.meetings)
+    assert 0.999 < spent <= 1
 
 
 def test_the_number_of_edges_is_public():
