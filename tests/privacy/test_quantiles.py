@@ -13,12 +13,15 @@ import numpy as np
 import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
+from privatest.mechanisms import selection
 from privatest.mechanisms.cumulative import noisy_cumulative
+from privatest.mechanisms.selection import select_candidate
 from privatest.noise import SimulatedNoise
 from privatest.statistics.cumulative import cell_counts, tree_of
 from tests.privacy.harness import audit, caught
 
 EPSILON, RUNS = 1.0, 800
+WEIGHTS = selection.selection_weights
 LOW, MOVED = np.array([0.1, 0.1, 0.9, 0.9]), np.array([0.1, 0.9, 0.9, 0.9])
 
 
@@ -66,6 +69,51 @@ def test_shifts():
 
 def test_trees_of_several_levels():
     assert audit(counts(SimulatedNoise(3), 81), LOW, MOVED, runs=2 * RUNS) <= EPSILON
+
+
+def window(noise, epsilon):
+    """The place of the window that is chosen, of the whole function."""
+    far, near = np.full(100, 0.1), np.full(99, 0.9)
+
+    def run(x):
+        rows = np.concatenate([far, x, near])
+        found = pt.private_median(rows, bounds=(0, 1), epsilon=epsilon, noise=noise)
+        assert found.curve is not None
+        return float(np.median(found.curve.places))
+
+    return run
+
+
+def test_windows():
+    """Rows at two places, as many at each: one row decides on which side the ranks are passed."""
+    assert audit(window(SimulatedNoise(5), 1.0), [0.1], [0.9], runs=RUNS) <= 1.0
+
+
+def choice(noise):
+    """The candidate that is chosen where one score rises as others fall."""
+
+    def run(scores):
+        ones = np.ones(len(scores), dtype=np.int64)
+        options: dict[str, Any] = {"sensitivity": 1, "budget": Budget(EPSILON), "noise": noise}
+        return select_candidate(np.array(scores), ones, **options)
+
+    return run
+
+
+def test_choices():
+    assert audit(choice(SimulatedNoise(6)), [0, 1], [1, 0], runs=4 * RUNS) <= EPSILON
+
+
+def test_a_choice_that_forgets_the_sum_of_weights_is_caught(monkeypatch):
+    """The factor of 1/2 pays for the weights of all others: without it twice epsilon is lost."""
+    monkeypatch.setattr(
+        selection,
+        "selection_weights",
+        lambda scores, *, sensitivity, epsilon: WEIGHTS(
+            scores, sensitivity=sensitivity, epsilon=2 * epsilon
+        ),
+    )
+    assert caught(choice(SimulatedNoise(7)), [1, 2, 2], [2, 1, 1], above=EPSILON, runs=20_000)
 
 
 def test_half_the_noise_is_caught(monkeypatch):

@@ -56,6 +56,7 @@ PYTHON = (
     "permutation_test, naive",
     "private_covariance",
     "private_median",
+    "private_median, window",
     "share",
     "ttest_1samp",
 )
@@ -67,6 +68,7 @@ MECHANISMS = (
     "covariance",
     "counts",
     "cumulative",
+    "exponential",
     "tulap",
     "smoothed p-value",
     "smoothed decision",

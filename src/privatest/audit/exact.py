@@ -25,6 +25,7 @@ from privatest.mechanisms.permutation import (
     smoothed_decision,
     smoothed_pvalue,
 )
+from privatest.mechanisms.selection import selection_weights
 from privatest.mechanisms.subsample import COIN
 
 __all__ = ["exact_loss", "shown_loss"]
@@ -67,7 +68,24 @@ def _pure(a: Meeting, b: Meeting) -> float:
         return _coins(a, b)
     if a.mechanism == "axes":
         return 0.0
+    if a.mechanism == "exponential":
+        return _selection(a, b)
     return a.ratio(b) * a.bounds[0] / a.scale
+
+
+def _selection(a: Meeting, b: Meeting) -> float:
+    """Return the loss of the choice of a candidate, by the weights that it is drawn with."""
+    logs = []
+    for meeting in (a, b):
+        call = meeting.call
+        if call is None:
+            raise AssertionError("a mechanism has a call")
+        epsilon, sensitivity = call.arguments["budget"].pure_epsilon, call.arguments["sensitivity"]
+        scores = call.arguments["scores"]
+        weights = selection_weights(scores, sensitivity=sensitivity, epsilon=epsilon)
+        masses = weights.astype(np.float64) * call.arguments["multiplicities"]
+        logs.append(np.log(masses / masses.sum()))
+    return float(np.abs(logs[0] - logs[1]).max())
 
 
 def _at(pure: float, delta: float) -> float:

@@ -117,6 +117,15 @@ def _cumulative(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
     return noisy_cumulative(_cells(unit), Tree(4, 2, 2), moved=1, budget=budget, noise=noise)
 
 
+def _exponential(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
+    from privatest.mechanisms.selection import select_candidate  # noqa: PLC0415
+
+    above = int((unit[0] > 0.5).sum())
+    scores = np.array([above, len(unit[0]) - above])  # one rises as the other falls
+    counts = np.ones(2, dtype=np.int64)
+    return select_candidate(scores, counts, sensitivity=1, budget=budget, noise=noise)
+
+
 def _tulap(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
     from privatest.mechanisms.lattice import noise_law, noisy_integer  # noqa: PLC0415
 
@@ -177,6 +186,7 @@ _DRAWS: dict[str, Callable[[Unit, Budget, NoiseSource], Any]] = {
     "covariance": _covariance,
     "counts": _counts,
     "cumulative": _cumulative,
+    "exponential": _exponential,
     "tulap": _tulap,
     "smoothed p-value": _smoothed_pvalue,
     "smoothed decision": _smoothed_decision,

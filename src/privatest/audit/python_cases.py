@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ def python_case(name: str, epsilon: float, schema: Schema) -> Case:
         "permutation_test, naive": ("x", "arm"),
         "private_covariance": ("x", "y"),
         "private_median": ("x",),
+        "private_median, window": ("x",),
         "share": ("x", "y"),
         "ttest_1samp": ("x",),
     }[name]
@@ -197,6 +199,18 @@ def _median(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: An
     return private_median(**read, **_spent(budget), cells=16, noise=noise)
 
 
+def _median_window(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
+    """Return a median of enough rows for a window: those of the table, and public ones."""
+    from privatest.quantiles import private_median  # noqa: PLC0415
+
+    del rng
+    low, high = _bounds(schema)
+    x = schema.select(["x"]).encode(table.select(["x"]))[:, 0]  # on [0, 1]
+    public = np.linspace(0, 1, math.ceil(150 * schema.rows_per_person / budget[0]))
+    rows = {"x": low + (high - low) * np.concatenate([x, public])}
+    return private_median(rows, bounds=schema.select(["x"]), **_spent(budget), noise=noise)
+
+
 def _share(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
     from privatest.shares import share  # noqa: PLC0415
 
@@ -228,6 +242,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "permutation_test, naive": partial(_custom, how="naive"),
     "private_covariance": _covariance,
     "private_median": _median,
+    "private_median, window": _median_window,
     "share": _share,
     "ttest_1samp": _ttest,
 }

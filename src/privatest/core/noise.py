@@ -172,8 +172,14 @@ class SimulatedNoise:
         return np.array([self.discrete_laplace(scale) for _ in range(size)], dtype=np.int64)
 
     def below(self, limit: int) -> int:
-        """Return a uniform integer in [0, limit)."""
-        return int(self._rng.integers(limit))
+        """Return a uniform integer in [0, limit), of any size."""
+        if limit <= 1 << 62:
+            return int(self._rng.integers(limit))
+        size = limit.bit_length()
+        while True:  # at most one try in two fails
+            drawn = int.from_bytes(self._rng.bytes(size // 8 + 1), "big") >> (8 - size % 8)
+            if drawn < limit:
+                return drawn
 
     def permutation(self, size: int) -> NDArray[np.intp]:
         """Return a seeded permutation."""

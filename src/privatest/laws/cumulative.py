@@ -51,13 +51,14 @@ def paths(tree: Tree) -> Paths:
     """Choose, for each edge, the sum with the least noise; by public numbers only.
 
     Nodes left of the path weigh a, those right of it -(1 - a), and the path's own node at a level
-    a - a', with a' the share of the next level, or 1 below the last.
+    a - a', with a' the share of the next level, or 1 below the last. An even tree has a = 1/2 at
+    every edge: then all nodes weigh 1/2, whichever edge it is.
     """
     digits = _digits(tree)
     best = np.full(digits.shape[1], np.inf)
     shares = np.ones(digits.shape)
     ones, halves = (np.zeros(digits.shape[1], dtype=np.int64) for _ in range(2))
-    for choice in itertools.product((1.0, 0.5, 0.0), repeat=tree.levels):
+    for choice in itertools.product((0.5,) if tree.even else (1.0, 0.5, 0.0), repeat=tree.levels):
         weights = _weights(digits, choice, tree.base)
         trial = {size: sum(number for w, number in weights if w == size) for size in (1.0, 0.5)}
         variance = trial[1.0] + trial[0.5] / 4
@@ -66,7 +67,8 @@ def paths(tree: Tree) -> Paths:
         shares[:, better] = np.array(choice)[:, None]
         ones = np.where(better, trial[1.0], ones)
         halves = np.where(better, trial[0.5], halves)
-    ones[-1] = halves[-1] = 0  # all there are: a public number
+    for edge in (0, -1):  # none, and all there are: public numbers
+        ones[edge] = halves[edge] = 0
     return Paths(shares, ones.astype(np.int64), halves.astype(np.int64))
 
 
@@ -108,7 +110,7 @@ def cumulated(nodes: Floats, tree: Tree, total: float) -> Floats:
         whole = table[parent, digits[level]]
         parent = parent * tree.base + digits[level]
         start += size
-    below[-1] = total
+    below[0], below[-1] = 0.0, total
     return below
 
 

@@ -8,17 +8,20 @@ Proof: docs/proofs/quantiles.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.intervals import Interval
-from privatest.laws.cumulative import noisy_tails, paths
+from privatest.laws.cumulative import noisy_tails
 from privatest.laws.law import Law
-from privatest.statistics.cumulative import Tree
 
 __all__ = ["Curve"]
+
+_TINY = 1e-9  # by which counts that are equal are made to rise
+_FLAT = 1e-4  # more than all of them together
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -31,28 +34,32 @@ class Curve:
     Attributes
     ----------
     counts : ndarray
-        Noisy counts below edges 0 ... cells of the tree.
-    tree : Tree
-        Their noise is put together by it.
+        Noisy counts below edges; those of the first and last are exact.
+    ones, halves : ndarray of int
+        How many discrete Laplace numbers are in each count, with weight ±1 and ±1/2.
     scale : float
-        Of the noise of each node.
+        Of each of them.
     places : ndarray
         Where the edges are.
     left, right : ndarray
-        The ends of each cell that may hold what is looked for; the same for single values.
+        The ends of each cell that may hold what is looked for.
     under, over : ndarray of int
         For each of these cells an edge whose count is not above that at any place in the cell, and
         one whose count is not below it.
+    whole : bool
+        Whether what is looked for is one of the integers.
     """
 
     counts: Floats
-    tree: Tree
+    ones: Integers
+    halves: Integers
     scale: float
     places: Floats
     left: Floats
     right: Floats
     under: Integers
     over: Integers
+    whole: bool = False
 
     def pvalues(self, law: Law) -> Floats:
         """Return, for each cell, the least alpha at which the interval leaves it out."""
@@ -65,8 +72,7 @@ class Curve:
 
     def _tails(self, law: Law) -> tuple[Floats, Floats]:
         """Return P(count <= what was released) and P(count >= it), at each edge."""
-        made = paths(self.tree)
-        kinds, which = np.unique(np.stack([made.ones, made.halves]), axis=1, return_inverse=True)
+        kinds, which = np.unique(np.stack([self.ones, self.halves]), axis=1, return_inverse=True)
         low, high = np.empty(len(self.counts)), np.empty(len(self.counts))
         for kind, (ones, halves) in enumerate(kinds.T.tolist()):
             edges = np.flatnonzero(which.ravel() == kind)
@@ -96,12 +102,14 @@ class Curve:
         """Return the noisy counts made to rise: halfway between the two nearest bounds."""
         above = np.maximum.accumulate(self.counts)
         below = np.minimum.accumulate(self.counts[::-1])[::-1]
-        tiny = np.arange(len(above)) * 1e-9  # no two are equal, so that it can be inverted
+        tiny = np.arange(len(above)) * _TINY  # no two are equal, so that it can be inverted
         return np.clip((above + below) / 2, 0.0, self.counts[-1]) + tiny
 
     def place_of(self, rank: float) -> float:
         """Return where the count reaches ``rank``."""
         rising = self._rising()
-        if np.array_equal(self.left, self.right):  # single values
-            return float(self.left[int(np.argmax(rising[self.over] >= min(rank, rising[-1])))])
-        return float(np.interp(rank, rising, self.places))
+        place = float(np.interp(rank, rising, self.places))
+        if self.whole:  # the smallest integer with so many not above it: they are below the next
+            return float(max(math.ceil(place) - 1, self.left[0]))
+        # between the first place with so many below it and the last one
+        return (place + float(np.interp(rank + _FLAT, rising, self.places))) / 2

@@ -15,7 +15,7 @@ from privatest.data.samples import Sample, encode_sample
 from privatest.data.schema import NumericColumn
 
 __all__ = [
-    "CELLS",
+    "FINE_CELLS",
     "Grid",
     "checked_cells",
     "grid_of",
@@ -24,7 +24,7 @@ __all__ = [
     "require_bounds",
 ]
 
-CELLS = 1024
+FINE_CELLS = 1 << 16
 _MOST_CELLS = 1 << 13
 
 Floats = NDArray[np.float64]
@@ -51,8 +51,10 @@ class Grid:
         return len(self.edges) - 1
 
 
-def checked_cells(cells: object) -> int:
-    """Return a number of cells, checked."""
+def checked_cells(cells: object) -> int | None:
+    """Return a number of cells, checked; None if the edges are chosen."""
+    if cells is None:
+        return None
     count = integer_at_least("cells", cells, 2)
     if count > _MOST_CELLS:
         reject("cells", f"at most {_MOST_CELLS:,}", cells)

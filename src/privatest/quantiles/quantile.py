@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,10 +19,10 @@ from privatest.core.validation import number, printable
 from privatest.data.bounds import Bounds
 from privatest.data.limits import rows_of_a_person
 from privatest.laws.counts import binomial_law
-from privatest.mechanisms.cumulative import cumulative_scale, noisy_cumulative
+from privatest.quantiles.counting import Below, Target, count_below, count_below_all
 from privatest.quantiles.curve import Curve
-from privatest.quantiles.grids import CELLS, Grid, checked_cells, grid_of, one_numeric_column
-from privatest.statistics.cumulative import cell_counts, tree_of
+from privatest.quantiles.grids import FINE_CELLS, Grid, checked_cells, grid_of, one_numeric_column
+from privatest.statistics.cumulative import cell_counts
 
 __all__ = ["QuantileEstimate", "private_median", "private_quantile"]
 
@@ -140,7 +141,7 @@ def private_quantile(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    cells: int = CELLS,
+    cells: int | None = None,
     noise: NoiseSource | None = None,
 ) -> QuantileEstimate:
     """Estimate a quantile of one column privately, with a confidence interval.
@@ -153,14 +154,15 @@ def private_quantile(
         Which quantile, above 0 and below 1; 0.5 is the median.
     bounds : pair, mapping of the name to a pair, or Schema
         Public bounds; values outside are clipped. The grid spans them. If a schema says that the
-        column holds integers, and there are at most ``cells`` of them, the grid is those.
+        column holds integers, and there are at most 65,536 of them, the grid is those.
     epsilon, delta : float, int, str or Decimal
         The privacy budget.
     alpha : float
         One minus the confidence of ``lower`` and ``upper``; other levels are free afterwards.
-    cells : int
-        Cells of the public grid, 2 to 8,192: ends of intervals are edges of the grid. Four times
-        as many need about a fourth more noise.
+    cells : int, optional
+        By default the rows are counted below few edges near the quantile, chosen privately. With a
+        number, 2 to 8,192, they are counted below all edges of so many equal cells: more noise,
+        and the same for ``at`` any other quantile.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 
@@ -176,11 +178,15 @@ def private_quantile(
     included: the number of rows below the population's quantile is binomial, and the law of the
     noise is known. Where noise drowns the data the interval is that of the bounds.
 
-    **Sensitivity** A replaced row moves two counts on each level of a tree over the grid (2 levels
-    for 1,024 cells), each by 1, times the rows of a person. Proof: docs/proofs/quantiles.md.
+    Where n epsilon is at least 150, a fourth of the budget chooses a window around the quantile by
+    the exponential mechanism, and the rest counts rows in 20 or more cells, most of them within the
+    window. Below that the rows are counted in up to 32 equal cells between the bounds.
 
-    **Privacy** All counts of the tree are released at (epsilon, delta) with discrete Laplace noise;
-    everything else is computed from them.
+    **Sensitivity** A replaced row moves the count below an edge by 1, and two counts of cells by 1
+    on each level of a tree over them, times the rows of a person. Proof: docs/proofs/quantiles.md.
+
+    **Privacy** The window and the counts together are (epsilon, delta)-private: an exponential
+    mechanism on integers, and discrete Laplace noise. Everything else is computed from them.
 
     References
     ----------
@@ -202,11 +208,14 @@ def private_quantile(
     sample = one_numeric_column(x, bounds)
     if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
-    grid = grid_of(sample, cells)
-    tree = tree_of(grid.cells)
-    moved = rows_of_a_person(sample)
-    (found,) = cell_counts(sample, edges=grid.edges)
-    counts = noisy_cumulative(found, tree, moved=moved, budget=budget, noise=source)
+    n, moved = len(sample), rows_of_a_person(sample)
+    grid = grid_of(sample, FINE_CELLS if cells is None else cells)
+    (fine,) = cell_counts(sample, edges=grid.edges)
+    if cells is None:
+        target = Target(n, n * share, math.sqrt(n * share * (1 - share)), moved)
+        below = count_below(fine, target, budget, source)
+    else:
+        below = count_below_all(fine, moved, budget, source)
     whole = QuantileEstimate(
         quantile=0.0,
         lower=0.0,
@@ -214,23 +223,26 @@ def private_quantile(
         q=share,
         confidence=level,
         spent=budget,
-        n=len(sample),
+        n=n,
         column=None if sample.names is None else sample.names[0],
         unit=sample.unit,
         simulated=source.simulated,
-        curve=Curve(
-            counts, tree, cumulative_scale(tree, moved, budget), grid.edges, **_cells(grid)
-        ),
+        curve=_curve(below, grid),
     )
     return whole.at(share)
 
 
-def _cells(grid: Grid) -> dict[str, Any]:
-    """Return the cells of a quantile: below it is the count at its own cell's lower edge."""
-    first = np.arange(grid.cells)
-    ends = grid.values, grid.values
-    left, right = (grid.edges[:-1], grid.edges[1:]) if grid.values is None else ends
-    return {"left": left, "right": right, "under": first, "over": first + 1}
+def _curve(below: Below, grid: Grid) -> Curve:
+    """Return the released counts, with the cells between edges: those that are not empty."""
+    under = np.flatnonzero(np.diff(below.edges))
+    first, last = below.edges[under], below.edges[under + 1]
+    if grid.values is None:
+        ends = grid.edges[first], grid.edges[last]
+    else:
+        ends = grid.values[first], grid.values[last - 1]
+    noisy = below.counts, below.ones, below.halves, below.scale
+    places, whole = grid.edges[below.edges], grid.values is not None
+    return Curve(*noisy, places, *ends, under, under + 1, whole)
 
 
 def private_median(
@@ -240,7 +252,7 @@ def private_median(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    cells: int = CELLS,
+    cells: int | None = None,
     noise: NoiseSource | None = None,
 ) -> QuantileEstimate:
     """Estimate the median of one column privately, with a confidence interval.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -20,23 +21,17 @@ from privatest.data.limits import refuse_wide_bounds
 from privatest.data.samples import encode_samples
 from privatest.laws.law import Law
 from privatest.laws.ranks import mann_whitney_law
-from privatest.mechanisms.cumulative import cumulative_scale, noisy_cumulative
+from privatest.quantiles.counting import Below, Target, count_below, count_below_all
 from privatest.quantiles.curve import Curve
 from privatest.quantiles.grids import (
-    CELLS,
+    FINE_CELLS,
     Grid,
     checked_cells,
     grid_of,
     refuse_other_columns,
     require_bounds,
 )
-from privatest.statistics.cumulative import (
-    Tree,
-    cell_counts,
-    pair_counts,
-    pairs_of_a_person,
-    tree_of,
-)
+from privatest.statistics.cumulative import cell_counts, pair_counts, pairs_of_a_person
 
 __all__ = ["hodges_lehmann"]
 
@@ -53,7 +48,7 @@ def hodges_lehmann(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     adjacency: Adjacency = "one",
-    cells: int = CELLS,
+    cells: int | None = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
     """Estimate privately by how much x is shifted against y, with an interval and a test.
@@ -70,8 +65,10 @@ def hodges_lehmann(
         Level of the decision; the confidence interval has level 1 - alpha.
     adjacency : {"one", "both"}
         What is hidden: one record's values within its group, or one record in each group.
-    cells : int
-        Cells of the public grid of differences, 4 to 8,192.
+    cells : int, optional
+        By default the pairs are counted below few edges near the shift, chosen privately. With a
+        number, 4 to 8,192, they are counted below all edges of so many cells of differences: more
+        noise.
     noise : NoiseSource, optional
         Secret randomness; leave it out except in simulations.
 
@@ -88,12 +85,18 @@ def hodges_lehmann(
     distribution, with ties too. To test for a shift and no more, :func:`privatest.mannwhitneyu`
     needs far less noise: it releases one number.
 
-    **Sensitivity** A replaced record moves max(n, m) pairs ("one"), or n + m - 1 ("both"), times
-    the rows of a person; each pair moves two counts on each level of a tree over the grid.
-    Private groups ("row") are refused: the law needs their sizes. Proof: docs/proofs/quantiles.md.
+    Where the smaller sample has 150/epsilon rows or more, a fourth of the budget chooses a window
+    around the shift by the exponential mechanism, and the rest counts pairs by their difference in
+    20 or more cells, most of them within the window; else in up to 32 equal cells.
 
-    **Privacy** The counts of pairs by their difference are released at (epsilon, delta) with
-    discrete Laplace noise, on all levels of the tree; everything else is computed from them.
+    **Sensitivity** A replaced record moves max(n, m) pairs ("one"), or n + m - 1 ("both"), times
+    the rows of a person: the count below an edge moves by as many, and each pair moves two counts
+    of cells on each level of a tree over them. Private groups ("row") are refused: the law needs
+    their sizes. Proof: docs/proofs/quantiles.md.
+
+    **Privacy** The window and the counts of pairs by their difference together are (epsilon,
+    delta)-private: an exponential mechanism on integers, and discrete Laplace noise. Everything
+    else is computed from them.
 
     Examples
     --------
@@ -107,7 +110,7 @@ def hodges_lehmann(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("adjacency", adjacency, ADJACENCIES)
     pairs_of_a_person(2, 2, adjacency)  # refuses private groups before data is read
-    half = max(2, checked_cells(cells) // 2)
+    half = max(2, (checked_cells(cells) or FINE_CELLS) // 2)
     source = noise_source(noise)
     require_bounds(bounds)
     samples = encode_samples(x, y, bounds, units="own", adjacency=adjacency)
@@ -117,42 +120,47 @@ def hodges_lehmann(
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
     grid = grid_of(samples.x, half)
-    counts = pair_counts(*cell_counts(*samples, edges=grid.edges))
-    tree = tree_of(len(counts))
+    fine = pair_counts(*cell_counts(*samples, edges=grid.edges))
     moved = pairs_of_a_person(n, m, adjacency) * samples.rows_per_person
-    noisy = noisy_cumulative(counts, tree, moved=moved, budget=budget, noise=source)
-    curve = _curve(noisy, tree, cumulative_scale(tree, moved, budget), grid)
+    if cells is None:
+        deviation = math.sqrt(n * m * (n + m + 1) / 12)
+        below = count_below(fine, Target(n * m, n * m / 2, deviation, moved), budget, source)
+    else:
+        below = count_below_all(fine, moved, budget, source)
+    curve = _curve(below, grid)
     facts = {
         "spent": budget,
         "adjacency": adjacency,
         "sizes": {"n": n, "m": m},
         "unit": samples.unit,
         "simulated": source.simulated,
-        "parameters": {"cells": len(counts)},
+        "parameters": {"cells": len(below.edges) - 1},
     }
     return _outcome(curve, n, m, alpha, facts)
 
 
-def _curve(noisy: Floats, tree: Tree, scale: float, grid: Grid) -> Curve:
+def _curve(below: Below, grid: Grid) -> Curve:
     """Return the released counts, and the cells of shifts that they bound.
 
-    Cells i of x and j of y hold differences between i - j - 1 and i - j + 1 steps: a shift in
-    [k, k + 1) has all pairs with i - j < k below it, and none with i - j > k + 1.
+    Cells i of x and j of y hold differences between i - j - 1 and i - j + 1 steps. With the pairs
+    of i - j < k counted: a shift of k steps or more has all of them below it, and one of less than
+    k - 1 steps has no other pair that is not above it.
     """
     size, step = grid.cells, float(grid.edges[1] - grid.edges[0])
-    last = 2 * size - 1
-    places = (np.arange(last + 1, dtype=np.float64) - size + 0.5) * np.float64(step)
-    if grid.values is not None:  # single values: a difference is i - j steps and no other
-        shifts = np.arange(1 - size, size)
-        above = shifts + size
-        left = right = np.multiply(shifts, step, dtype=np.float64)
-    else:
-        shifts = np.arange(-size, size)
-        above = shifts + size + 1
-        left = np.multiply(shifts, step, dtype=np.float64)
-        right = np.multiply(shifts + 1, step, dtype=np.float64)
-    edges = np.clip(shifts + size - 1, 0, last), np.clip(above, 0, last)
-    return Curve(noisy, tree, scale, places, left, right, *edges)
+    steps = below.edges - (size - 1)  # the k of each edge
+    whole = grid.values is not None  # then a difference is i - j steps and no other: k for k - 1
+    least, most = (1 - size, size) if whole else (-size, size)
+    starts = steps if whole else np.union1d(steps, steps - 1)
+    starts = np.unique(np.clip(starts, least, most - 1))
+    ends = np.append(starts[1:], most)
+    # the last edge with k <= shift; the first one with shift < k, or with shift < k - 1
+    under = np.maximum(np.searchsorted(steps, starts, side="right") - 1, 0)
+    over = np.searchsorted(steps, starts if whole else starts + 1, side="right")
+    left = np.multiply(starts, step, dtype=np.float64)
+    right = np.multiply(ends - 1 if whole else ends, step, dtype=np.float64)
+    places = np.multiply(steps if whole else steps - 0.5, step, dtype=np.float64)
+    noisy = below.counts, below.ones, below.halves, below.scale
+    return Curve(*noisy, places, left, right, under, np.minimum(over, len(steps) - 1), whole)
 
 
 def _outcome(curve: Curve, n: int, m: int, alpha: float, facts: dict[str, Any]) -> Outcome:
@@ -160,8 +168,8 @@ def _outcome(curve: Curve, n: int, m: int, alpha: float, facts: dict[str, Any]) 
     pvalues = curve.pvalues(law)
     interval = curve.interval(1 - alpha, law, pvalues)
     low, high = float(interval.low), float(interval.high)
-    # 0 is an edge of the grid, or one of its values: it belongs to the cell on its right
-    pvalue = float(pvalues[np.searchsorted(curve.left, 0.0)])
+    # a cell has its left end
+    pvalue = float(pvalues[np.searchsorted(curve.left, 0.0, side="right") - 1])
     shift = min(max(curve.place_of(n * m / 2), low), high)
     return Outcome(
         reject=pvalue <= alpha,

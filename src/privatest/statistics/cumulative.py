@@ -21,6 +21,7 @@ from privatest.statistics.ranks import mann_whitney_width
 __all__ = [
     "Tree",
     "cell_counts",
+    "even_tree",
     "pair_counts",
     "pairs_of_a_person",
     "tree_counts",
@@ -43,11 +44,15 @@ class Tree:
         How many cells there are; the tree has base^levels leaves, and those beyond are empty.
     base, levels : int
         Children of each node, and levels below the root, whose count is public.
+    even : bool
+        Whether the noise below every inner edge shall have the same law, so that it tells nothing
+        about which edge it is. Only where there is one level.
     """
 
     cells: int
     base: int
     levels: int
+    even: bool = False
 
 
 def tree_of(cells: int) -> Tree:
@@ -67,6 +72,11 @@ def tree_of(cells: int) -> Tree:
 
     levels = min(range(1, _DEEPEST), key=lambda deep: deep**3 * base(deep))
     return Tree(cells, base(levels), levels)
+
+
+def even_tree(cells: int) -> Tree:
+    """Return one level of cells, with the same law of noise below every inner edge."""
+    return Tree(cells, cells, 1, even=True)
 
 
 def cell_counts(*samples: Sample, edges: NDArray[np.float64]) -> list[Counts]:
