@@ -54,7 +54,7 @@ PAIRS: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
                 X, Y, pvalue="mmd", bounds=(0, 1), n_permutations=19, rng=0, **more
             ),
         ),
-        ("measured", lambda more: pt.test_of_tests(X, Y, pvalue="ttest_ind", **more)),
+        ("valid", lambda more: pt.test_of_tests(X, Y, pvalue="ttest_ind", **more)),
         ("measured", lambda more: pt.ttest_1samp(X, 0.5, bounds=(0, 1), rng=0, **more)),
         ("valid", lambda more: pt.ttest_1samp(X, 0.5, bounds=(0, 1), calibration="any", **more)),
         ("valid", lambda more: pt.f_oneway(X, Y, X, bounds=(0, 1), calibration="any", **more)),

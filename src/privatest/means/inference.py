@@ -104,7 +104,7 @@ def infer(
         p, radius = max(p, null.pvalue(observed)), max(radius, null.critical(alpha))
         point = max(point, upper_point(largest, alpha))
     if p > alpha:  # the region holds what is not rejected, also between two draws
-        radius = max(radius, observed)
+        radius = max(radius, observed * (1 + 1e-9))
     return Finding(observed, p, radius, *_within_bounds(contrast, point * errors, point * errors))
 
 

@@ -61,7 +61,7 @@ def tree_of(cells: int) -> Tree:
     Examples
     --------
     >>> tree_of(4096)
-    Tree(cells=4096, base=16, levels=3)
+    Tree(cells=4096, base=16, levels=3, even=False)
     """
 
     def base(levels: int) -> int:
