@@ -281,7 +281,7 @@ def mean_width(call, runs=60):
     ("n", "epsilon", "most"), [(200, 0.5, 24), (1000, 0.1, 22), (1000, 0.5, 7), (10_000, 0.1, 4)]
 )
 def test_intervals_are_not_drowned_by_edges_that_nobody_needs(n, epsilon, most):
-    """Seeded. With 1,024 cells for every n and epsilon they were 111, 110, 10 and 4.9 wide."""
+    """Seeded. With 1,024 cells for every n and epsilon they are 110, 110, 9.7 and 4.3 wide."""
 
     def ages(rng, seed):
         x = np.clip(rng.normal(45, 18, size=n), 0, 120)
@@ -292,7 +292,7 @@ def test_intervals_are_not_drowned_by_edges_that_nobody_needs(n, epsilon, most):
 
 
 def test_shifts_are_not_drowned_either():
-    """Seeded. With 1,024 cells the mean width was 18."""
+    """Seeded. With 1,024 cells the mean width is 37."""
 
     def both(rng, seed):
         x, y = rng.normal(3.5, 1, size=200), rng.normal(3, 1, size=200)
