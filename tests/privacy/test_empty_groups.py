@@ -216,12 +216,14 @@ def test_an_array_has_no_order_among_frames_in_other_orders():
         mmd_test(*data, bounds=bounds, epsilon=1, adjacency="row")
 
 
-def test_bounds_by_position_need_one_order():
+def test_bounds_by_position_are_refused_whichever_samples_have_rows():
+    """They were read in the order of the first sample with rows: a refusal told that it has."""
     rows = np.random.default_rng(1).uniform(size=(4, 2))
     one, other = pd.DataFrame(rows, columns=["b", "a"]), pd.DataFrame(rows, columns=["a", "b"])
-    with pytest.raises(ParameterError, match="bounds must be by name"):
-        encode_several((one, other, []), [(0, 1), (0, 2)], adjacency="row")
-    found = encode_several(([], one, one), [(0, 1), (0, 2)], adjacency="row")
-    assert found[1].box.lower.tolist() == [0, 0]
+    for data in ((one, other, []), ([], one, one), (one, [], []), (other, other, other)):
+        with pytest.raises(ParameterError, match="bounds must be by name"):
+            encode_several(data, [(0, 1), (0, 2)], adjacency="row")
+        encode_several(data, [(0, 1), (0, 1)], adjacency="row")
+    found = encode_several(([], one, one), {"a": (0, 2), "b": (0, 1)}, adjacency="row")
     assert found[1].box.upper.tolist() == [2, 1]
     assert np.allclose(found[1].rows, rows[:, ::-1] / [2, 1])

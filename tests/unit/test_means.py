@@ -22,6 +22,7 @@ from privatest.means import (
     hotelling_test,
     private_covariance,
     private_mean,
+    tost_ind,
     ttest_1samp,
     ttest_ind,
 )
@@ -43,7 +44,7 @@ def release_encoded(rows, plan):
 
 def run(test, *data, seed=0, **options):
     settings = {"bounds": BOX, "epsilon": 1.0, "rng": seed}
-    if test not in (ttest_ind, ttest_1samp):
+    if test not in (tost_ind, ttest_ind, ttest_1samp):
         settings["n_bootstrap"] = 99
     return test(*data, noise=SimulatedNoise(seed), **(settings | options))
 
@@ -115,6 +116,36 @@ def test_quadrature_is_what_simulation_gives(budget, t):
         above = {"greater": drawn >= t, "less": drawn <= t, "two-sided": abs(drawn) >= abs(t)}
         rate = float(np.mean(above[side]))
         assert law.pvalue(t, side) == pytest.approx(rate, rel=0.03, abs=5 * (rate / 1e6) ** 0.5)
+
+
+@pytest.mark.parametrize("epsilon", [1, 10, 100, 1e4, 1e7])
+@pytest.mark.parametrize("n", [3, 5, 10, 30, 100, 400])
+def test_a_large_effect_has_a_small_p_value_on_its_own_side(n, epsilon):
+    """Student's tail over its quadrature was 1e14 far out: "less" had p = 0, "greater" p = 1."""
+    z = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    for spread in (0.0, 0.2, 1.0):
+        x = 8 + spread * z
+        found = {
+            side: run(ttest_1samp, x, 2.0, epsilon=epsilon, alternative=side)
+            for side in ("greater", "less", "two-sided")
+        }
+        assert found["less"].pvalue > 0.5
+        assert not found["less"].reject
+        assert 0 < found["greater"].pvalue < 0.5
+        if n * epsilon >= 100:  # at n = 3 Student's own p-value is .009
+            assert found["two-sided"].pvalue < (0.01 if n == 3 else 0.003)
+        different = run(tost_ind, x, x - 5, -2, 3, epsilon=epsilon)  # by 5: not equivalent
+        assert different.pvalue > 0.5
+
+
+def test_tails_fall_with_t():
+    plan = plan_release(30, 1, Budget(10), 1)
+    contrast = Contrast((release_encoded(np.full((30, 1), 0.5), plan),), (1.0,), 30.0)
+    law = NoisyStudent(contrast, (0.01,))
+    for side in ("greater", "two-sided"):
+        found = [law.pvalue(t, side) for t in np.geomspace(0.01, 1e4, 200)]
+        assert np.all(np.diff(found) <= 0)
+        assert found[-1] > 0
 
 
 def test_former_names_of_calibrations():

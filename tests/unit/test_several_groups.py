@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,18 @@ GROUPS = [RNG.normal(5 + shift, 1, n) for shift, n in ((0, 60), (0.1, 90), (0.3,
 def run(*samples, seed=0, test=pt.f_oneway, **options):
     settings = {"bounds": (0, 10), "epsilon": 1.0, "rng": seed}
     return test(*samples, noise=SimulatedNoise(seed), **(settings | options))
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 100.0, "delta": 1e-6}, {"epsilon": 1e6}])
+def test_groups_without_spread_give_no_warning(budget):
+    """The reciprocal of a variance that was cut at 0 overflowed in two runs of five."""
+    groups = np.zeros(2), np.zeros(300), np.full(20, 4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(12):
+            found = run(*groups, seed=seed, equal_var=False, **budget)
+            assert np.isfinite(found.statistic)
+            assert 0 < found.pvalue <= 1
 
 
 @pytest.mark.parametrize("equal", [True, False])

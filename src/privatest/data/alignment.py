@@ -86,10 +86,11 @@ def _alike_by_names(
     tables = [t if t.names is None else arranged(t, order, name) for t in tables]
     if schema is None or len(order) == 1:
         return tables, schema
-    if len(set(orders)) > 1 and len(set(schema.columns.values())) > 1:
+    if len(set(schema.columns.values())) > 1:
+        # whose order of columns is meant? Not to be told by which samples have rows
         raise ParameterError(
-            "bounds must be by name, or one pair for all columns: the samples have their columns "
-            "in different orders."
+            "bounds must be by name, or one pair for all columns: the columns have names, and "
+            "samples may have them in different orders."
         )
     return tables, schema.select(order)
 

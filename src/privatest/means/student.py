@@ -3,9 +3,9 @@
 The statistic is t = (difference of noisy means)/sqrt(S/size), where S holds the noisy variances and
 the variance of the noise. Its law under the null hypothesis, for normal rows with given variances,
 is an integral over the noise on means and mean squares, over the sample variances (chi-square)
-and over one normal variable, which is done in closed form; a lattice rule does the rest. The result
-is multiplied by the ratio of Student's exact tail to the same integral without noise: as the noise
-vanishes, the p-value becomes exactly that of the classical t-test, or of Welch's.
+and over one normal variable, which is done in closed form; a lattice rule does the rest. The same
+integral without noise is replaced by Student's exact tail: as the noise vanishes, the p-value
+becomes exactly that of the classical t-test, or of Welch's.
 
 All of it is computed from released and public numbers: post-processing. Proof and measurements:
 docs/proofs/means.md.
@@ -147,24 +147,31 @@ class NoisyStudent:
         root = (np.sqrt(bend**2 + 4 * width * np.maximum(constant, _TINY)) - bend) / (2 * width)
         return float(self.weights @ ndtr((noise - root) / self.error))
 
-    def _correction(self, t: float) -> float:
-        """Return Student's tail over its quadrature: an error that both integrals share."""
+    def _survival(self, t: float, side: int) -> float:
+        """Return P(side · T >= t), t > 0, with Student's tail in place of its quadrature.
+
+        Where noise makes the tail smaller it is multiplied by the ratio of the two, which share
+        their error; where it makes it larger their difference is added. Far out the quadrature of
+        Student's tail is much too small, and the ratio of the two is no correction.
+        """
         from scipy.special import ndtr, stdtr  # noqa: PLC0415
 
-        exact = float(stdtr(self.freedom, -t))
+        noisy, exact = self._tail(t, side), float(stdtr(self.freedom, -t))
         found = float(np.mean(ndtr(-t * np.sqrt(self.exact / self.size) / self.error)))
-        return exact / found if min(exact, found) > _TINY else 1.0
+        return noisy * (exact / found) if noisy < found else noisy - found + exact
 
     def pvalue(self, t: float, alternative: Alternative) -> float:
-        """Return the p-value of t."""
-        if alternative == "two-sided":
-            size = max(abs(t), _SMALLEST)
-            return min(1.0, (self._tail(size, 1) + self._tail(size, -1)) * self._correction(size))
-        side = 1 if alternative == "greater" else -1
+        """Return the p-value of t, above 0."""
         size = max(abs(t), _SMALLEST)
-        if side * t <= 0:  # the tail on the other side is the smaller one
-            return 1.0 - min(1.0, self._tail(size, -side) * self._correction(size))
-        return min(1.0, self._tail(size, side) * self._correction(size))
+        if alternative == "two-sided":
+            found = self._survival(size, 1) + self._survival(size, -1)
+        else:
+            side = 1 if alternative == "greater" else -1
+            if side * t <= 0:  # the tail on the other side is the smaller one
+                found = 1.0 - self._survival(size, -side)
+            else:
+                found = self._survival(size, side)
+        return min(1.0, max(found, _TINY))
 
     def critical(self, alternative: Alternative, alpha: float) -> float:
         """Find where the p-value is alpha: regula falsi in the logarithm, Illinois' form."""

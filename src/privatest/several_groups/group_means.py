@@ -34,6 +34,7 @@ from privatest.means.samples import in_units
 __all__ = ["GroupFinding", "GroupIntervals", "GroupMeans", "infer_groups"]
 
 Floats = NDArray[np.float64]
+_LEAST = 1e-100  # of a variance that was cut at 0: its reciprocal and squares are finite
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +87,7 @@ class GroupMeans(Contrast):
 
         first, second = len(self.samples) - 1, float(self.freedom)
         if not self.equal:
-            weights = self.sizes / np.maximum(self.own, 1e-300)
+            weights = self.sizes / np.maximum(self.own, _LEAST)
             welch = float(_welch(weights / weights.sum(), self.sizes))
             second = (len(self.samples) ** 2 - 1) / (3 * welch)
         found: Floats = fdtrc(first, second, values)
@@ -183,7 +184,7 @@ def _replicate(groups: GroupMeans, scenario: Scenario, count: int, seed: int) ->
     ]
     deviations = np.hstack([each.deviation for each in drawn])
     own = np.hstack([each.covariance[:, :, 0] for each in drawn])
-    spread = np.array([max(float(each[0, 0]), 1e-300) for each in scenario.covariances])
+    spread = np.array([max(float(each[0, 0]), _LEAST) for each in scenario.covariances])
     means = np.sqrt(spread) * np.hstack([each.white_mean for each in drawn])
     variances = spread * np.hstack([each.white_covariance[:, :, 0] for each in drawn])
     sizes = groups.sizes
