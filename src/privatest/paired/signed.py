@@ -211,7 +211,7 @@ def sign_test(
     )
 
 
-@declare_level("valid")
+@declare_level("valid", measured="n ε² ≥ 2500, if there are ties")
 def wilcoxon(
     x: Any,
     y: Any = None,
@@ -302,6 +302,7 @@ def wilcoxon(
     return Outcome(
         reject=pvalue <= alpha,
         pvalue=pvalue,
+        level="measured" if shares.ties else None,
         **shown_statistic(noisy, 4, counted * (counted + 1), alternative, _FEWER_RANKS),
         **spent_facts(budget, alpha, nonzero, counted, source),
         **_facts(sample, _WILCOXON, _SHIFTS[alternative], None, alternative),
