@@ -269,7 +269,7 @@ def test_rows_per_person_multiply_the_noise():
     def spread(rows):
         schema = Schema.from_bounds({"v": (-9, 9)}, rows_per_person=rows)
         x, y = normal(1, 100), normal(2, 100)
-        given = {"bounds": schema, "epsilon": 1, "alternative": "greater"}
+        given: dict[str, Any] = {"bounds": schema, "epsilon": 1, "alternative": "greater"}
         return np.std(
             [
                 mannwhitneyu(x, y, noise=SimulatedNoise(seed), **given).statistic or math.nan

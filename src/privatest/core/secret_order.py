@@ -231,8 +231,8 @@ def row_coins(key: bytes, start: int, stop: int) -> NDArray[np.bool_]:
 def secret_shares(key: bytes, count: int) -> NDArray[np.float64]:
     """Return uniform, secret numbers in [0, 1); fewer of one key are the first of them."""
     words = hashlib.shake_256(key + b"shares").digest(8 * count)
-    shares: NDArray[np.float64] = (np.frombuffer(words, dtype="<u8") >> np.uint64(11)) * 2.0**-53
-    return shares
+    keys = np.frombuffer(words, dtype="<u8") >> np.uint64(11)
+    return keys.astype(np.float64) * 2.0**-53
 
 
 def _keys(secret: bytes, start: int, stop: int) -> Keys:

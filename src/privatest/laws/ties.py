@@ -33,7 +33,7 @@ def tie_reach(size: float) -> float:
     ``size`` is the number of rows times epsilon. As that grows so does the number, and it is a
     smaller share of what the ties may be.
     """
-    return max(_LEAST_REACH, 1.2 * size**0.25)
+    return max(_LEAST_REACH, 1.2 * math.sqrt(math.sqrt(size)))
 
 
 def tie_miss(reach: float, numbers: int = 1) -> float:

@@ -136,7 +136,7 @@ def _paired_shares(outcome: Outcome, *, ranks: bool) -> PairedShares:
 
 def _rows(outcome: Outcome) -> int:
     rows = _ROWS.search(outcome.unit)
-    return int(rows[1]) if rows else 1
+    return min(int(rows[1]), max(1, sum(outcome.sizes.values()))) if rows else 1
 
 
 def _symmetry(outcome: Outcome) -> Null:

@@ -123,7 +123,7 @@ def kendall_ties(x: Values, y: Values) -> TiedScore:
     place = np.empty(n, dtype=np.int64)
     place[np.argsort(second[order], kind="stable")] = np.arange(n)
     pairs = tied_pairs(x), tied_pairs(y)
-    both = tied_pairs(first.astype(np.int64) * n + second)
+    both = tied_pairs(first.astype(np.int64) * n + second)  # of whole rows
     # tied pairs of either column stand in order here
     concordant = earlier_and_smaller(place) - sum(pairs) + both
     untied = n * (n - 1) // 2 - sum(pairs) + both

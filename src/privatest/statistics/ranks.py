@@ -354,7 +354,7 @@ def tie_cubes(values: Values) -> int:
     return sum(often * (size**3 - size) for size, often in _sizes(counts))
 
 
-def tied_pairs(values: Values) -> int:
+def tied_pairs(values: Values | NDArray[np.signedinteger[Any]]) -> int:
     """Return the number of pairs of equal values.
 
     Examples
