@@ -12,6 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # runs are parallel, not the
 
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from typing import Any
 
 import numpy as np
 from rich.progress import track
@@ -35,7 +36,7 @@ def run(job: Job) -> tuple[float, float]:
     """Return our p-value and SciPy's."""
     test, alternative, n, epsilon, law, seed = job
     rng, noise = np.random.default_rng([seed, n]), SimulatedNoise(seed)
-    options = {"epsilon": epsilon, "alternative": alternative, "noise": noise}
+    options: dict[str, Any] = {"epsilon": epsilon, "alternative": alternative, "noise": noise}
     if test in PAIRED:
         d = differences(law, 0.6, 0.5, n, rng)
         return PAIRED[test](d, **options).pvalue, float(classical(test, (d,), alternative).pvalue)
