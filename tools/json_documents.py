@@ -92,6 +92,9 @@ _RESULT = {
 _OUTCOME = {
     "pvalue": _number("The private p-value; absent where only a decision was released."),
     "statistic": _of(["number", "null"], "The private statistic, or null if there is none."),
+    "statistic_name": _text(
+        "What the statistic is; absent where it is the one that the method is known for."
+    ),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
     "level": _text(
         "How the level is known: proved for every sample size, or measured in simulations.",

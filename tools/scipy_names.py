@@ -105,7 +105,8 @@ PEERS: list[Peer] = [
     Peer(
         "mannwhitneyu",
         "mannwhitneyu",
-        "exact at every size; ties are broken at random, in secret",
+        "exact at every size; ties are broken at random, in secret; two-sided shows the smaller of "
+        "U and nm - U",
         statistic="same, one-sided",
         keywords=("alternative",),
         sided=True,
@@ -130,17 +131,18 @@ PEERS: list[Peer] = [
     Peer(
         "wilcoxon",
         "wilcoxon",
-        "zeros keep their ranks and get a random sign; ties are broken at random",
+        "zeros are left out, as by default in SciPy; without ties exact at every size, with ties "
+        "SciPy's midranks and variance if n ε² >= 2500, and broken at random below",
         data="paired",
-        statistic="same, one-sided",
         keywords=("alternative",),
         sided=True,
     ),
     Peer(
         "kruskal",
         "kruskal",
-        "group sizes are public; the statistic is the largest distance of mean ranks, not H",
-        statistic="its own",
+        "group sizes are public; for two samples H, for more a test by absolute distances of mean "
+        "ranks, which is another one; ties are broken at random",
+        statistic="H for two samples",
         tolerance=0.05,
     ),
     Peer(
@@ -177,7 +179,8 @@ PEERS: list[Peer] = [
     Peer(
         "median_test",
         "median_test",
-        "two samples; an exact law instead of chi-squared, without `correction`; has a side",
+        "two samples; an exact law instead of chi-squared, without `correction`; has a side; "
+        "shows a number above the median, or its distance from what is expected",
         statistic="its own",
         peer=lambda test, *data: test(*data, correction=False),
         tolerance=0.05,
@@ -218,7 +221,7 @@ PEERS: list[Peer] = [
     Peer(
         "spearmanr",
         "spearmanr",
-        "ties are broken at random, in secret",
+        "midranks, as in SciPy; the variance with ties is found from noisy numbers of ties",
         data="sides",
         keywords=("alternative",),
         sided=True,
@@ -226,7 +229,7 @@ PEERS: list[Peer] = [
     Peer(
         "kendalltau",
         "kendalltau",
-        "ties are broken at random, in secret: tau-a, not tau-b",
+        "tau-b, as in SciPy; the variance with ties is found from noisy numbers of ties",
         data="sides",
         keywords=("alternative",),
         sided=True,

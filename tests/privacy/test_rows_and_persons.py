@@ -18,6 +18,7 @@ from privatest.core import secret_order
 from privatest.engines import summaries
 from privatest.mechanisms import family, lattice, permutation
 from privatest.noise import SimulatedNoise
+from privatest.paired import nonzero
 
 N, M = 90, 70  # apart, so that an order of one sample cannot serve the other
 RNG = np.random.default_rng(0)
@@ -145,7 +146,7 @@ def test_rows_are_taken_in_a_secret_order(name, monkeypatch):
 @pytest.mark.parametrize("name", [*PERMUTED, *LATTICE])
 def test_rows_of_a_person_multiply_the_sensitivity(name, monkeypatch):
     seen: list[float] = []
-    scale_of, law_of = permutation.noise_scale, lattice.noise_law
+    scale_of, law_of, part_of = permutation.noise_scale, lattice.noise_law, lattice.part_law
 
     def scale(sensitivity: Any, *rest: Any) -> float:
         seen.append(sensitivity.permuted)
@@ -155,9 +156,16 @@ def test_rows_of_a_person_multiply_the_sensitivity(name, monkeypatch):
         seen.append(width)
         return law_of(width, *rest, **options)
 
+    def part(width: int, epsilon: float) -> Any:
+        seen.append(width)
+        return part_of(width, epsilon)
+
     for module in (family, permutation):
         monkeypatch.setattr(module, "noise_scale", scale)
     monkeypatch.setattr(lattice, "noise_law", law)
+    monkeypatch.setattr(nonzero, "part_law", part)  # what is left for the statistic
+    # as many differences count, whatever the noise
+    monkeypatch.setattr(nonzero, "noisy_integer", lambda value, **_: float(value))
     declared = []
     for rows in (1, 3):
         seen.clear()

@@ -6,6 +6,7 @@ Labels belong to places, so that neighbours share them: the coupling of the proo
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,17 @@ from privatest.statistics import linear, rank_correlation
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 PLANE = Domain((0, 0))  # ties at corners and elsewhere
+
+
+def spearman_score(x, y, *_):
+    return rank_correlation.spearman_ties(x, y).values[0] / 2
+
+
 RANKS = {
     "kendall": (rank_correlation.kendall_score, rank_correlation.kendall_width),
-    "spearman": (rank_correlation.spearman_score, rank_correlation.spearman_width),
+    "spearman": (spearman_score, rank_correlation.spearman_width),
 }
+TIED = {"kendall": rank_correlation.kendall_ties, "spearman": rank_correlation.spearman_ties}
 
 
 def ranked(score, n):
@@ -63,12 +71,74 @@ def test_rank_widths_are_attained(n):
     falling = rest[::-1]
     before = np.append(rest, -1.0), np.append(rest, n)  # from one corner ...
     after = np.append(rest, n), np.append(rest, n)  # ... to the next
-    moved = [rank_correlation.spearman_score(*pair, labels, labels) for pair in (before, after)]
+    moved = [spearman_score(*pair) for pair in (before, after)]
     assert moved[1] - moved[0] == rank_correlation.spearman_width(n)
     before = np.append(rest, -1.0), np.append(falling, n)
     after = np.append(rest, n), np.append(falling, n)
     moved = [rank_correlation.kendall_score(*pair, labels, labels) for pair in (before, after)]
     assert moved[1] - moved[0] == rank_correlation.kendall_width(n)
+
+
+def weighted(name, x, y):
+    found = TIED[name](x, y)
+    return np.array(found.values) * found.weights, found.sensitivity
+
+
+def largest_movement(name, rest, places):
+    """Return how far score and ties move between any two places of one row, over the bound."""
+    found = [weighted(name, *(np.append(*s) for s in zip(rest, p, strict=True))) for p in places]
+    values, bound = np.array([each for each, _ in found]), found[0][1]
+    return np.abs(values[:, None] - values).sum(axis=2).max() / bound
+
+
+@pytest.mark.parametrize("name", TIED)
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_score_and_ties_of_every_small_neighbour(name, n):
+    """All weak orders of the other rows, and all places of the row: beside them and tied."""
+    values = range(1, 2 * n - 2, 2)
+    places = [*itertools.product(range(2 * n - 1), repeat=2)]
+    columns = [*itertools.product(map(float, values), repeat=n - 1)]
+    # rows may be put in any order: the first column rises
+    rising = [column for column in columns if list(column) == sorted(column)]
+    worst = max(largest_movement(name, rest, places) for rest in itertools.product(rising, columns))
+    assert 0.85 < worst <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("name", TIED)
+@pytest.mark.parametrize("n", [6, 13, 40, 200])
+def test_score_and_ties_move_together(name, n):
+    """Columns with few and with many values, sorted or not, and a row that goes to the ends."""
+    rng, worst = np.random.default_rng(n), 0.0
+    for kind in [*range(3)] * 40:
+        rest = [2.0 * rng.integers(rng.integers(1, n + 1), size=n - 1) + 1 for _ in "xy"]
+        if kind:
+            rest = [np.sort(rest[0]), np.sort(rest[1])[:: 3 - 2 * kind]]
+        ends = [[-1.0, 2.0 * n + 5, *side, *(side + 1)] for side in rest]
+        places = [tuple(rng.choice(side) for side in ends) for _ in range(6)]
+        places += [(-1.0, -1.0), (-1.0, 2.0 * n + 5), (2.0 * n + 5, 2.0 * n + 5)]
+        worst = max(worst, largest_movement(name, rest, places))
+    assert 0.95 < worst <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_ties_that_weigh_more_are_caught(name, monkeypatch):
+    """With more weight for ties some neighbour is beyond the bound."""
+    plain = TIED[name]
+
+    def heavier(x, y):
+        found = plain(x, y)
+        more = 1.5 if name == "kendall" else 8  # the proof for Spearman is not sharp
+        weights = (1.0, *(more * weight for weight in found.weights[1:]))
+        return replace(found, weights=weights)
+
+    monkeypatch.setitem(TIED, name, heavier)
+    rest = np.append(np.zeros(20), np.ones(19)) if name == "kendall" else np.zeros(39)
+    worst = max(
+        largest_movement(name, (side, other), [*itertools.product((-1.0, 0.0, 1.0, 2.0), repeat=2)])
+        for side in (rest, np.arange(39.0))
+        for other in (rest, np.arange(39.0))
+    )
+    assert worst > 1
 
 
 def test_a_wrong_width_is_caught():

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from privatest.core.noise import SimulatedNoise
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
 from privatest.statistics import ranks
@@ -171,11 +172,56 @@ def test_symmetry_of_every_small_neighbour_with_ties(statistic):
 
 
 @pytest.mark.parametrize("n", SINGLE)
-def test_signs(n):
-    measured = one_sample(
-        lambda z: ranks.sign_balance(Sample(np.rint(z / 20)[:, None], None), b"secret")
-    )
-    assert assert_sensitivity(measured, ranks.sign_width(), Space(FREE, n, 0)) == 1
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
+def test_signs(n, share):
+    """However many count: zeros with coins, or some of the others left out."""
+    counted = max(1, round(share * n))
+    for seed in range(3):
+        measured = one_sample(
+            lambda z, seed=seed: ranks.sign_balance(
+                ranks.sign_counts(Sample(np.rint(z / 20)[:, None], None)),
+                n,
+                counted,
+                SimulatedNoise(seed),
+            )
+        )
+        assert assert_sensitivity(measured, ranks.sign_width(), Space(FREE, n, 0)) == 1
+
+
+def test_signs_of_every_small_neighbour():
+    """All numbers of positive, negative and zero differences of 6, all replacements."""
+    data = [(up, down) for up in range(7) for down in range(7 - up)]
+    for seed, counted in itertools.product(range(30), range(7)):
+        found = {each: ranks.sign_balance(each, 6, counted, SimulatedNoise(seed)) for each in data}
+        for (up, down), value in found.items():
+            near = [(up - 1, down + 1), (up - 1, down), (up, down - 1)]
+            moved = [abs(found[each] - value) for each in near if min(each) >= 0]
+            assert max(moved, default=0) <= ranks.sign_width()
+
+
+@pytest.mark.parametrize("midranks", [False, True])
+def test_signed_ranks_of_those_that_count(midranks):
+    """All data of values -2 ... 2, all replacements, however many count; ties too."""
+    data = np.array(list(itertools.product([-2.0, -1.0, 0.0, 1.0, 2.0], repeat=4)))
+    replaced = (data[:, None] != data[None]).sum(axis=2) == 1
+    for seed, counted in itertools.product(range(6), range(1, 5)):
+        labels, tosses = shuffled(4, seed), coins(4, seed)
+        found, ties = [], []
+        for d in data:
+            order = ranks.counted_first(d, labels, counted)
+            chosen, signs = d[order], tosses[order]
+            if midranks:
+                found.append(ranks.signed_midrank(chosen, signs))
+            else:
+                found.append(ranks.signed_rank(chosen, np.arange(counted), signs))
+            ties.append(ranks.tie_cubes(np.abs(chosen[chosen != 0])))
+        for values, width in (
+            (found, ranks.signed_rank_width(counted)),
+            (ties, ranks.tie_cubes_width(counted)),
+        ):
+            moved = np.abs(np.subtract.outer(values, values))[replaced].max()
+            assert moved <= width
+            assert moved >= width / 2 or width == 0
 
 
 @pytest.mark.parametrize("n", SINGLE)

@@ -97,3 +97,12 @@ def test_intervals_of_what_was_recorded_have_the_level_of_the_record():
         result.confidence_interval(0.9)
     with pytest.raises(pt.ParameterError, match="estimates nothing"):
         outcome(0.25).confidence_interval()
+
+
+def test_an_adjusted_result_says_so_wherever_it_is_shown():
+    (first, _) = pt.adjust([outcome(0.01), outcome(0.5)])
+    assert "0.02 (adjusted: holm, 2 tests)" in str(first)
+    assert "adjusted: holm, 2 tests" in first._repr_html_()
+    assert first.to_dict()["parameters"]["adjusted"] == "holm, 2 tests"
+    with pytest.raises(pt.ParameterError, match="adjusted before"):
+        pt.adjust([first, outcome(0.2)])

@@ -205,7 +205,8 @@ PUBLIC = {
         lambda x, y: pt.kruskal(x[:90], y, x[90:], epsilon=1, rng=0, n_resamples=9),
     ),
     "symmetry_test": ("paired.signed", lambda x, y: pt.symmetry_test(x - y[:200], epsilon=1)),
-    "wilcoxon": ("paired.signed", lambda x, y: pt.wilcoxon(x, y[:200], epsilon=1)),
+    # with so little epsilon all rows count, however many are read
+    "wilcoxon": ("paired.signed", lambda x, y: pt.wilcoxon(x, y[:200], epsilon=0.1)),
 }
 
 
@@ -215,6 +216,7 @@ def test_public_tests_use_them_for_many_rows_unless_time_must_not_tell(name, mon
     x, y = distinct(7, 200, 260)
     # the integer that noise would be added to
     monkeypatch.setattr(f"privatest.{module}.lattice_outcome", lambda found, *_, **__: found)
+    monkeypatch.setattr("privatest.paired.signed.release_sided", lambda found, *_: (found, 1.0))
     exact, passes = test(x, y), counted_passes(monkeypatch)
     assert test(x, y) == exact
     assert not passes

@@ -11,7 +11,8 @@ from scipy import stats
 from privatest.core.errors import ParameterError
 from privatest.core.secret_order import row_coins
 from privatest.data.samples import Sample
-from privatest.laws.ranks import symmetry_law
+from privatest.laws.ranks import symmetry_law, wilcoxon_law
+from privatest.noise import SimulatedNoise
 from privatest.statistics import ranks
 
 
@@ -137,10 +138,40 @@ def test_symmetry_has_its_law_whatever_the_ties(statistic, sizes):
 
 def test_signs():
     d = np.array([[1.0], [-1.0], [0.0], [0.0], [5.0]])
-    for key in (b"one", b"another", b"a third"):
-        coins = row_coins(key, 0, 5)
-        positive = 2 + coins[2] + coins[3]
-        assert ranks.sign_balance(Sample(d, None), key) == 2 * positive - 5
+    counts = ranks.sign_counts(Sample(d, None))
+    assert counts == (2, 1)
+    for seed in range(5):
+        coins = row_coins(SimulatedNoise(seed).key(), 0, 5)
+        positive = 2 + coins[0] + coins[1]
+        assert ranks.sign_balance(counts, 5, 5, SimulatedNoise(seed)) == 2 * positive - 5
+        assert ranks.sign_balance(counts, 5, 3, SimulatedNoise(seed)) == 1
+
+
+def test_signs_that_are_left_out_are_a_random_choice():
+    # 4000 runs: five standard errors
+    drawn = [ranks.sign_balance((6, 3), 9, 4, SimulatedNoise(seed)) for seed in range(4000)]
+    law = stats.hypergeom(9, 6, 4)
+    for count in range(1, 5):
+        share = np.mean(np.array(drawn) == 2 * count - 4)
+        assert share == pytest.approx(law.pmf(count), abs=5 * (0.25 / 4000) ** 0.5)
+
+
+@pytest.mark.parametrize("counted", [2, 3, 4])
+@pytest.mark.parametrize("sizes", [[0, 0, 1, 2], [0, 1, 2, 3], [4, 3, 2, 1], [0, 0, 0, 0]])
+def test_signed_ranks_have_their_law_however_many_count(sizes, counted):
+    """All signs, labels and coins, each as likely as any other: no chance is involved."""
+    found: list[int] = []
+    for signs in itertools.product([-1.0, 1.0], repeat=4):
+        d = np.array(signs) * sizes
+        for labels in map(np.array, itertools.permutations(range(4))):
+            order = ranks.counted_first(d, labels, counted)
+            for tosses in map(np.array, itertools.product([False, True], repeat=4)):
+                if (d != 0).sum() <= counted:  # zeros break no ties of others
+                    found.append(ranks.signed_midrank(d[order], tosses[order]))
+                found.append(ranks.signed_rank(d[order], np.arange(counted), tosses[order]))
+    law = wilcoxon_law(counted)
+    shares = [np.mean(np.array(found) == value) for value in law.values]
+    np.testing.assert_allclose(law.masses, shares, atol=1e-12)
 
 
 def test_widths_of_the_published_table():

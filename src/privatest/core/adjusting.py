@@ -37,7 +37,8 @@ def adjust(results: Sequence[Outcome], *, method: Adjustment = "holm") -> list[O
     -------
     list of Outcome
         In the same order, each with its adjusted p-value and its decision at the level. Compare
-        the adjusted p-value with alpha, or with nothing else.
+        the adjusted p-value with alpha, or with nothing else. Printed results say that they were
+        adjusted, and ``parameters["adjusted"]`` says how, in their JSON documents too.
 
     Notes
     -----
@@ -60,6 +61,10 @@ def adjust(results: Sequence[Outcome], *, method: Adjustment = "holm") -> list[O
     if not found or not all(isinstance(result, Outcome) for result in found):
         raise ParameterError(
             "results must be tests with p-values, at least one: a decision has none to adjust."
+        )
+    if any("adjusted" in result.parameters for result in found):
+        raise ParameterError(
+            "results must be tests as they came: some were adjusted before. Adjust all tests once."
         )
     if len({result.alpha for result in found}) > 1:
         reject("results", "tests of one level alpha", "several levels")

@@ -214,6 +214,8 @@ class Outcome(Decision):
         Valid p-value: under the null hypothesis P(pvalue <= a) <= a.
     statistic : float or None
         The private statistic, or None where none was released.
+    statistic_name : str
+        What the statistic is, where it is not the one that the method is known for.
     estimates : mapping
         Private estimates that were released with it (means, differences, their noise), as
         read-only arrays or numbers; empty for most tests.
@@ -226,6 +228,7 @@ class Outcome(Decision):
 
     pvalue: float = 1.0
     statistic: float | None = None
+    statistic_name: str = ""
     estimates: Mapping[str, Any] = field(default_factory=dict)
     intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
     recorded_widening: float | None = field(default=None, repr=False, compare=False)
@@ -299,9 +302,11 @@ class Outcome(Decision):
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
-        rows = {"p-value": f"{self.pvalue:g}"}
+        adjusted = self.parameters.get("adjusted")
+        rows = {"p-value": f"{self.pvalue:g}" + (f" (adjusted: {adjusted})" if adjusted else "")}
         if self.statistic is not None:
-            rows["statistic"] = f"{self.statistic:.6g}"
+            named = f" ({self.statistic_name})" if self.statistic_name else ""
+            rows["statistic"] = f"{self.statistic:.6g}{named}"
         # not super(): slots=True makes a new class, which breaks the zero-argument form
         return rows | Decision.facts(self)
 
@@ -312,6 +317,8 @@ class Outcome(Decision):
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
         released: dict[str, Any] = {"pvalue": self.pvalue, "statistic": self.statistic}
+        if self.statistic_name:
+            released["statistic_name"] = self.statistic_name
         if self.estimates:
             released["estimates"] = {key: _plain(value) for key, value in self.estimates.items()}
             widening = self.interval_widening

@@ -29,6 +29,7 @@ __all__ = [
     "secret_few",
     "secret_order",
     "secret_pair_bins",
+    "secret_shares",
 ]
 
 KEYS_AT_ONCE = 1 << 16
@@ -225,6 +226,13 @@ def row_coins(key: bytes, start: int, stop: int) -> NDArray[np.bool_]:
         parts.append(np.frombuffer(digest.digest(KEYS_AT_ONCE // 8), dtype=np.uint8))
     coins = np.unpackbits(np.concatenate(parts)).view(np.bool_)
     return coins[start - first * KEYS_AT_ONCE : stop - first * KEYS_AT_ONCE]
+
+
+def secret_shares(key: bytes, count: int) -> NDArray[np.float64]:
+    """Return uniform, secret numbers in [0, 1); fewer of one key are the first of them."""
+    words = hashlib.shake_256(key + b"shares").digest(8 * count)
+    keys = np.frombuffer(words, dtype="<u8") >> np.uint64(11)
+    return keys.astype(np.float64) * 2.0**-53
 
 
 def _keys(secret: bytes, start: int, stop: int) -> Keys:

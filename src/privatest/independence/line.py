@@ -8,7 +8,7 @@ hides widens what is said instead of narrowing it. Derivation: docs/proofs/corre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = [
     "Line",
     "SlopeInterval",
     "correlation_products",
+    "leap_pvalue",
     "line_pvalue",
     "slope_products",
 ]
@@ -171,36 +172,56 @@ def _draw(
 def line_pvalue(
     line: Line, alternative: Alternative, count: int, rng: np.random.Generator
 ) -> float:
-    """Return the p-value of independence: the covariance against redrawn ones.
+    """Return the p-value of independence: SciPy's, averaged over redrawn noise.
 
     With the values of both columns given, the covariance of independent columns has variance
-    vx vy/(n - 1), whatever their laws: each order of y is equally likely. The largest p-value over
-    how that chance may be distributed counts.
+    vx vy/(n - 1), whatever their laws: each order of y is equally likely. Over the root of vx vy
+    its law is taken to be that of the correlation of normal rows, as SciPy does.
     """
-    drawn = _draw(line, count, rng, line.outer)
+    drawn = _draw(line, count, rng, line.outer).covariance
+    vx, vy = line.shifted(_SAFETY)
+    spread, observed = math.sqrt(vx * vy), line.covariance
+    if alternative == "two-sided":
+        above, below = abs(observed) - drawn, -abs(observed) - drawn
+        tails = _correlation_tail(above, spread, line.n) + _correlation_tail(-below, spread, line.n)
+    else:
+        sign = -1.0 if alternative == "less" else 1.0
+        tails = _correlation_tail(sign * (observed - drawn), spread, line.n)
+    return min(1.0, (1 + float(np.sum(tails))) / (count + 1))
+
+
+def leap_pvalue(
+    line: Line, alternative: Alternative, count: int, rng: np.random.Generator
+) -> float:
+    """Return the p-value if chance is that of rows which stand out in both columns.
+
+    If few rows are far from the others in x, and few in y, one that is so in both moves the
+    covariance at a leap, up to the product of both distances to the bounds. At the small level
+    that a covariance has beside ranks, this is far from normal.
+    """
+    noise = _draw(line, count, rng, line.outer).covariance
     sign = -1.0 if alternative == "less" else 1.0
+    vx, vy = line.shifted(_SAFETY)
+    variance, (cx, cy) = vx * vy / (line.n - 1), line.centre
     observed, most = sign * line.covariance, 0
-    for chance in _chances(line, drawn.normal, rng):
-        null = sign * drawn.covariance + chance
+    for part in _LEAPS:
+        leap = part * (1 + abs(cx)) * (1 + abs(cy)) / line.n
+        rate = variance / leap**2
+        null = sign * noise + leap * (rng.poisson(rate, size=count) - rate)
         larger = np.abs(null) >= abs(observed) if alternative == "two-sided" else null >= observed
         most = max(most, int(np.sum(larger)))
     return (1 + most) / (count + 1)
 
 
-def _chances(line: Line, normal: Floats, rng: np.random.Generator) -> Iterator[Floats]:
-    """Yield draws of the covariance without noise: normal; and of rows that stand out in both.
+def _correlation_tail(places: Floats, spread: float, n: int) -> Floats:
+    """Return P(spread · r >= place), r the correlation of n independent normal rows."""
+    from scipy.special import betainc  # noqa: PLC0415
 
-    If few rows are far from the others in x, and few in y, one that is so in both moves the
-    covariance at a leap, up to the product of both distances to the bounds.
-    """
-    vx, vy = line.shifted(_SAFETY)
-    variance = vx * vy / (line.n - 1)
-    yield np.asarray(math.sqrt(variance) * normal)
-    cx, cy = line.centre
-    for part in _LEAPS:
-        leap = part * (1 + abs(cx)) * (1 + abs(cy)) / line.n
-        rate = variance / leap**2
-        yield np.asarray(leap * (rng.poisson(rate, size=len(normal)) - rate))
+    if spread == 0.0:
+        return np.asarray(places <= 0, dtype=np.float64)
+    shape = n / 2 - 1
+    below: Floats = betainc(shape, shape, np.clip((1 - places / spread) / 2, 0.0, 1.0))
+    return below
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from privatest.core.noise import NoiseSource
 from privatest.data.samples import Sample, TwoSamples, beside
-from privatest.independence.line import Line, line_pvalue
+from privatest.independence.line import Line, leap_pvalue, line_pvalue
 from privatest.laws.law import Alternative
 from privatest.laws.rank_correlation import kendall_law
 from privatest.mechanisms.additive import linf_mean, linf_scale
@@ -87,10 +87,11 @@ class LineRelease:
     ranks: float | None
 
     def pvalue(self, alternative: Alternative, count: int, rng: np.random.Generator) -> float:
-        """Return the p-value of independence: ranks have most of the level."""
+        """Return the p-value of independence: ranks, where asked, have most of the level."""
         found = line_pvalue(self.line, alternative, count, rng)
         if self.ranks is None:
             return found
+        found = max(found, leap_pvalue(self.line, alternative, count, rng))
         return min(1.0, self.ranks / _LEVEL, found / (1 - _LEVEL))
 
 

@@ -55,7 +55,7 @@ def pearsonr(
     alternative : {"two-sided", "greater", "less"}
         "greater": y rises with x.
     n_simulations : int
-        Draws behind the p-value, which is a multiple of 1/(n_simulations + 1).
+        Draws of the noise behind the p-value, which is at least 1/(n_simulations + 1).
     rng : None, int or Generator
         Public randomness, for these draws.
     noise : NoiseSource, optional
@@ -73,7 +73,8 @@ def pearsonr(
     covariance is known. A covariance has much noise, that of the whole bounds, so below n epsilon²
     = 1,000,000 a tenth to a half of epsilon (the more the fewer rows) asks Kendall's score as well,
     whose p-value is exact. The p-value is then the smaller of that of the ranks over .85 and that
-    of the covariance over .15. :func:`privatest.kendalltau` spends all on ranks.
+    of the covariance over .15. From there on it is that of the covariance, SciPy's with the noise.
+    :func:`privatest.kendalltau` spends all on ranks.
 
     The interval is Fisher's with the noise. Its sampling variance is that of normal rows if n
     epsilon is below 1000; from there on a tenth of epsilon buys it, which heavy tails need. Where

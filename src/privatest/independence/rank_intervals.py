@@ -58,27 +58,34 @@ class RankInterval:
         What is estimated.
     noisy : float
         The released score.
-    top : float
-        The score of a correlation of 1.
+    tops : tuple of float
+        The score of a correlation of 1: the least that noise on ties allows, the estimate, the
+        most.
     n : int
         Number of rows.
     noise : LatticeTulap
         The law of the noise.
     alternative : {"two-sided", "greater", "less"}
         Which ends there are; a missing one is -1 or 1.
+    spread : float
+        How many times as much the correlation varies as without ties.
+    rarities : pair of float
+        (1 - 2p)²/(p (1 - p)) of each column if it has two values, else 0 or nearly so.
     """
 
     coefficient: Coefficient
     noisy: float
-    top: float
+    tops: tuple[float, float, float]
     n: int
     noise: LatticeTulap
     alternative: Alternative
+    spread: float = 1.0
+    rarities: tuple[float, float] = (0.0, 0.0)
 
     @property
     def estimate(self) -> float:
         """The private correlation."""
-        return min(max(self.noisy / self.top, -1.0), 1.0)
+        return min(max(self.noisy / self.tops[1], -1.0), 1.0)
 
     def __call__(self, level: float) -> Interval:
         """Return the correlations for which the released score is not in a tail."""
@@ -92,19 +99,32 @@ class RankInterval:
         formula = kendall_deviation if self.coefficient == "tau" else spearman_deviation
         factor, strong = _WIDER[self.coefficient]
         small = _SMALL / self.n**2 if self.coefficient == "tau" else 0.0
-        return (factor + small + strong * correlation**4) * formula(correlation, self.n)
+        wider = factor + small + strong * correlation**4
+        return self.spread * wider * self._rare(correlation) * formula(correlation, self.n)
+
+    def _rare(self, correlation: float) -> float:
+        """Return how much wider tables of two by two are whose values are not equally frequent.
+
+        The variance of phi (Yule), over that of equally frequent values.
+        """
+        (x, y), square = self.rarities, correlation**2
+        more = abs(correlation) * (1 + square / 2) * math.sqrt(x * y) - 0.75 * square * (x + y)
+        return math.sqrt(1 + max(more, 0.0) / max(1 - square, 0.05))
 
     def _scores(self, correlation: float) -> NDArray[np.float64]:
-        """Return quantiles of the score without noise."""
+        """Return quantiles of the score without noise, for each number of ties."""
         inside = min(max(correlation, -_EDGE), _EDGE)
-        return self.top * np.tanh(math.atanh(inside) + self._deviation(inside) * _normal_nodes())
+        sample = np.tanh(math.atanh(inside) + self._deviation(inside) * _normal_nodes())
+        return np.outer(np.unique(self.tops), sample)
 
     def _above(self, correlation: float) -> float:
         """Return the probability of a score as high as the released one."""
-        return float(np.mean(self.noise.survival(self.noisy - self._scores(correlation))))
+        tails = self.noise.survival(self.noisy - self._scores(correlation))
+        return float(tails.mean(axis=1).max())
 
     def _below(self, correlation: float) -> float:
-        return float(np.mean(self.noise.survival(self._scores(correlation) - self.noisy)))
+        tails = self.noise.survival(self._scores(correlation) - self.noisy)
+        return float(tails.mean(axis=1).max())
 
     def _without_noise(self, side: float) -> float:
         from scipy.special import ndtri  # noqa: PLC0415

@@ -6,6 +6,7 @@ The law is public, so one noisy number is all that is released. Proofs: docs/pro
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from privatest.core.noise import NoiseSource
@@ -15,7 +16,18 @@ from privatest.core.witness import meets, releases
 from privatest.laws.law import Alternative, Law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
 
-__all__ = ["MECHANISMS", "Mechanism", "lattice_outcome", "noise_law", "noisy_integer", "part_law"]
+__all__ = [
+    "MECHANISMS",
+    "Mechanism",
+    "integers_scale",
+    "laplace_law",
+    "lattice_outcome",
+    "lattice_pvalue",
+    "noise_law",
+    "noisy_integer",
+    "noisy_integers",
+    "part_law",
+]
 
 Mechanism = Literal["auto", "tulap", "laplace"]
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
@@ -44,7 +56,7 @@ def noise_law(width: int, budget: Budget, mechanism: Mechanism, *, step: int = 1
         mechanism = "tulap" if coarse or delta > 0 or epsilon < _TULAP_BELOW else "laplace"
     if mechanism == "tulap":
         return lattice_tulap(width, budget)
-    return _laplace_law(width, budget.pure_epsilon)
+    return laplace_law(width, budget.pure_epsilon)
 
 
 def part_law(width: int, epsilon: float) -> LatticeTulap:
@@ -59,10 +71,10 @@ def part_law(width: int, epsilon: float) -> LatticeTulap:
     """
     if epsilon < _TULAP_BELOW:
         return LatticeTulap(width, epsilon)
-    return _laplace_law(width, epsilon)
+    return laplace_law(width, epsilon)
 
 
-def _laplace_law(width: int, epsilon: float) -> LatticeTulap:
+def laplace_law(width: int, epsilon: float) -> LatticeTulap:
     """Return discrete Laplace noise for an integer that moves by at most ``width``."""
     return LatticeTulap(1, math.nextafter(epsilon / width, 0.0), blocks=width)
 
@@ -108,6 +120,68 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
     return releases(float(value + drawn) - half_step + spread)
 
 
+def noisy_integers(
+    values: Sequence[int],
+    *,
+    weights: Sequence[float],
+    sensitivity: float,
+    epsilon: float,
+    noise: NoiseSource,
+) -> list[int]:
+    """Add discrete Laplace noise to integers that move together.
+
+    Parameters
+    ----------
+    values : sequence of int
+        The private integers.
+    weights : sequence of float
+        Public, above 0: the sum of weight · |movement| is at most ``sensitivity``.
+    sensitivity : float
+        How far the integers move between neighbours, in that norm.
+    epsilon : float
+        What is spent in all; pure.
+    noise : NoiseSource
+        The secret randomness.
+
+    Returns
+    -------
+    list of int
+        Integer i has noise of scale ``sensitivity / (epsilon · weight)``.
+
+    Notes
+    -----
+    **Sensitivity** ``sensitivity``, in the weighted l1 norm.
+
+    **Privacy** The probability of integer i changes by a factor of at most
+    exp(epsilon · weight · |movement| / sensitivity); their product is at most exp(epsilon).
+    """
+    weighted = [weight * value for weight, value in zip(weights, values, strict=True)]
+    scale = math.nextafter(sensitivity / epsilon, math.inf)
+    meets("discrete Laplace, weighted", weighted, "l1", (sensitivity,), scale)
+    drawn = [noise.discrete_laplace(integers_scale(weight, scale)) for weight in weights]
+    return releases([value + z for value, z in zip(values, drawn, strict=True)])
+
+
+def integers_scale(weight: float, scale: float) -> float:
+    """Return the scale of the noise on an integer with ``weight``, rounded up."""
+    return math.nextafter(scale / weight, math.inf)
+
+
+def lattice_pvalue(
+    law: Law, noisy: float, noise: LatticeTulap, alternative: Alternative
+) -> tuple[float, float]:
+    """Return the released number and its p-value.
+
+    Discrete Laplace noise is an integer. The uniform part that :func:`noisy_integer` spreads it by
+    is taken off again, so that with little noise the p-value is that of the statistic: Tulap noise,
+    whose uniform part is as wide as the sensitivity, keeps it, and its p-value is uniform.
+    """
+    if noise.blocks == 1:
+        return noisy, law.pvalue(noisy, noise, alternative)
+    integer = float(round(noisy))
+    return integer, law.pvalue(integer - 0.5, noise, alternative)
+
+
 def lattice_outcome(
     statistic: int,
     law: Law,
@@ -118,7 +192,8 @@ def lattice_outcome(
     mechanism: Mechanism = "auto",
     unit: float = 1.0,
     offset: int = 0,
-    signed: bool = False,
+    smaller: bool = False,
+    named: str = "",
     budget: Budget,
     alpha: float,
     noise: NoiseSource,
@@ -140,9 +215,10 @@ def lattice_outcome(
         Whether its absolute value, itself or its negative gets the noise.
     unit, offset : float and int
         To show the released number as |S - offset/unit| ("two-sided") or as S.
-    signed : bool
-        Whether "two-sided" releases the statistic itself, to estimate with; both tails of the noise
-        count then. The law has to be symmetric.
+    smaller : bool
+        Whether "two-sided" shows the smaller of S and its mirror image 2 offset/unit - S instead.
+    named : str
+        What the two-sided statistic is, in words.
     budget, alpha, noise, facts
         What is spent, the level, the secret randomness, the public fields of the result.
 
@@ -154,20 +230,21 @@ def lattice_outcome(
     public numbers.
     """
     sign = -1 if alternative == "less" else 1
-    absolute = alternative == "two-sided" and not signed
+    absolute = alternative == "two-sided"
     value = abs(statistic) if absolute else sign * statistic
     drawn_from = noise_law(width, budget, mechanism, step=step)
     noisy = noisy_integer(value, law=drawn_from, noise=noise)
-    if alternative == "two-sided" and signed:
-        pvalue = min(1.0, 2 * law.pvalue(abs(noisy), drawn_from, "greater"))
-    else:
-        pvalue = law.pvalue(noisy, drawn_from, alternative)
+    noisy, pvalue = lattice_pvalue(law, noisy, drawn_from, alternative)
+    shown = (sign * noisy + offset) / unit
+    if absolute:
+        shown = (offset - noisy) / unit if smaller else noisy / unit
     return Outcome(
         reject=pvalue <= alpha,
         alpha=alpha,
         spent=budget,
         simulated=noise.simulated,
         pvalue=pvalue,
-        statistic=noisy / unit if absolute else (sign * noisy + offset) / unit,
+        statistic=shown,
+        statistic_name=named if absolute else "",
         **{"level": "valid" if law.proved else "measured"} | facts,
     )

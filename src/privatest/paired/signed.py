@@ -21,16 +21,30 @@ from privatest.data.stream import Joined
 from privatest.laws.counts import sign_law
 from privatest.laws.law import ALTERNATIVES, Alternative
 from privatest.laws.ranks import symmetry_law, wilcoxon_law
+from privatest.laws.ties import tie_miss, tied_pvalue, wilcoxon_factor
 from privatest.mechanisms.lattice import lattice_outcome
+from privatest.paired.nonzero import (
+    PairedShares,
+    counted_of,
+    fewest_ties,
+    release_sided,
+    shown_statistic,
+    spent_facts,
+    ties_reach,
+)
 from privatest.statistics.far_statistics import are_far, far_signed_rank, far_symmetry
 from privatest.statistics.ranks import (
     Symmetry,
+    counted_first,
     sign_balance,
+    sign_counts,
     sign_width,
+    signed_midrank,
     signed_rank,
     signed_rank_width,
     symmetry,
     symmetry_width,
+    tie_cubes,
 )
 
 __all__ = ["sign_test", "symmetry_test", "wilcoxon"]
@@ -147,19 +161,26 @@ def sign_test(
     Returns
     -------
     Outcome
-        The statistic is the private number of positive differences ("greater", "less") or its
-        distance from n/2.
+        The statistic is the private number of positive differences ("greater", "less"), or the
+        smaller of the numbers of positive and negative ones ("two-sided"). ``estimates`` have
+        "nonzero", the private number of differences other than 0, and "counted".
 
     Notes
     -----
-    A zero counts as positive or negative by its own secret coin, so the number is binomial under
-    the null hypothesis. None is dropped: that would change n.
+    Zeros are left out, as usual: a tenth of epsilon says how many differences are not 0, and that
+    many count. If noise makes that too many, some zeros count with a secret coin each; if too few,
+    some others are left out at random. So the number of positive ones is binomial under the null
+    hypothesis whatever the noise, and with little noise the p-value is that of
+    ``scipy.stats.binomtest`` on the differences other than 0. Where noise matters more than zeros,
+    n epsilon² < 12, nothing is spent on them and every zero has a coin.
 
-    **Sensitivity** 1, times the rows of a person. Proof: docs/proofs/rank-tests.md.
+    **Sensitivity** 1 for both numbers, times the rows of a person. Proof:
+    docs/proofs/rank-tests.md.
 
-    **Privacy** The number, or its distance from n/2, is released with Tulap noise at (epsilon,
-    delta); the p-value follows from it. For "greater" and "less" it is the most powerful
-    private one (Awan and Slavkovic 2018).
+    **Privacy** The number of differences other than 0 is released with discrete Laplace noise. The
+    number of positive ones among those that count, or its distance from half of them, is released
+    with Tulap noise, or Laplace noise where epsilon >= 4.63. Together they cost (epsilon, delta);
+    the p-value follows from them.
 
     Examples
     --------
@@ -173,22 +194,24 @@ def sign_test(
     source = noise_source(noise)
     sample = _difference_rows(x, y, bounds)
     n = len(sample)
-    return lattice_outcome(
-        sign_balance(sample, source.key()),
-        sign_law(n),
-        width=sign_width() * rows_of_a_person(sample),
-        step=2,
-        alternative=alternative,
-        budget=budget,
-        alpha=alpha,
-        noise=source,
-        facts=_facts(sample, "sign test for paired data", _SIGNS[alternative], None, alternative),
-        unit=2,
-        offset=n,
+    shares = PairedShares.of(n, rows_of_a_person(sample), budget, ranks=False)
+    counts = sign_counts(sample)
+    nonzero, counted = counted_of(sum(counts), n, shares, source, ranks=False)
+    balance = sign_balance(counts, n, counted, source)
+    law, noise_law = sign_law(counted), shares.noise(sign_width(), 2)
+    noisy, pvalue = release_sided(balance, law, noise_law, alternative, source)
+    return Outcome(
+        reject=pvalue <= alpha,
+        pvalue=pvalue,
+        **shown_statistic(
+            noisy, 2, counted if nonzero is None else nonzero, alternative, _FEWER_SIGNS
+        ),
+        **spent_facts(budget, alpha, nonzero, counted, source),
+        **_facts(sample, "sign test for paired data", _SIGNS[alternative], None, alternative),
     )
 
 
-@declare_level("valid")
+@declare_level("valid", measured="n ε² ≥ 2500, if there are ties")
 def wilcoxon(
     x: Any,
     y: Any = None,
@@ -212,18 +235,35 @@ def wilcoxon(
     Returns
     -------
     Outcome
-        The statistic is the private sum of the ranks of positive differences ("greater", "less"),
-        as SciPy's, or its distance from n(n + 1)/4 ("two-sided").
+        The statistic is SciPy's, with noise: the sum of the ranks of positive differences
+        ("greater", "less"), or the smaller of the sums of positive and negative ones
+        ("two-sided"). ``estimates`` have "nonzero", the private number of differences other
+        than 0, and "counted".
 
     Notes
     -----
-    Zeros keep their ranks (Pratt) and get a secret random sign; ties are broken at random.
-    So the law of W, the sum of sign(z) rank(|z|), is exact under the null hypothesis for every n.
+    Zeros are left out before ranking, as SciPy does by default (``zero_method="wilcox"``). A tenth
+    of epsilon says how many differences are not 0, and that many count. If noise makes that too
+    many, some zeros count too: they have the lowest ranks and a secret coin each. If too few, some
+    others are left out at random. Where noise matters more than zeros, n epsilon² < 12, and above
+    2²⁶ rows nothing is spent on them, and every zero has a rank and a coin.
 
-    **Sensitivity** of W: 2n, times the rows of a person. Proof: docs/proofs/rank-tests.md.
+    Without ties among the sizes |z| the law of W, the sum of sign(z) rank(|z|), is exact under the
+    null hypothesis for every n. Ties are broken at random, in secret, which keeps it exact, unless
+    n epsilon² >= 2500. There midranks are taken, as SciPy does; a twentieth of epsilon says how
+    many ties there are, and the variance allows for them: with ties that p-value is approximate.
+    As epsilon grows it becomes SciPy's.
 
-    **Privacy** 2W or 2|W| is released at (epsilon, delta) with Tulap noise of width 4n, or Laplace
-    noise where epsilon >= 4.16 and delta = 0; the p-value follows from it.
+    "greater" and "less" keep their level if each difference, given its size, is at most as likely
+    to be positive (negative) as not; without zeros also for differences that are distributed
+    symmetrically about any number below (above) 0.
+
+    **Sensitivity** of 2W among m differences: 4m; of their ties: 3m (m - 1); of the number of
+    differences other than 0: 1; times the rows of a person. Proof: docs/proofs/rank-tests.md.
+
+    **Privacy** The number of differences other than 0 is released with discrete Laplace noise, and
+    so are ties. 2W or 2|W| is released with Tulap noise of width 4m, or Laplace noise where epsilon
+    >= 4.63. Together they cost (epsilon, delta); the p-value follows from them.
 
     Examples
     --------
@@ -236,23 +276,42 @@ def wilcoxon(
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
     sample = _difference_rows(x, y, bounds)
-    n = len(sample)
-    method = "Wilcoxon signed-rank test for paired data"
-    return lattice_outcome(
-        _signed_rank(sample, source),
-        wilcoxon_law(n),
-        width=signed_rank_width(n) * rows_of_a_person(sample),
-        step=4,
-        alternative=alternative,
-        budget=budget,
-        alpha=alpha,
-        noise=source,
-        facts=_facts(sample, method, _SHIFTS[alternative], None, alternative),
-        unit=4,  # 2W = 4 (sum of positive ranks) - n (n + 1)
-        offset=n * (n + 1),
+    n, people = len(sample), rows_of_a_person(sample)
+    far = are_far(n)
+    shares = (
+        PairedShares.whole(budget, people)
+        if far
+        else PairedShares.of(n, people, budget, ranks=True)
+    )
+    if far:
+        nonzero, counted, doubled, cubes = None, n, far_signed_rank(sample, source), 0
+    else:
+        values = sample.values
+        found = int(np.count_nonzero(values))
+        nonzero, counted = counted_of(found, n, shares, source, ranks=True)
+        doubled, cubes = _signed_rank(values, counted, shares, source)
+    law, noise_law = wilcoxon_law(counted), shares.noise(signed_rank_width(max(counted, 1)), 4)
+    noisy, pvalue = release_sided(doubled, law, noise_law, alternative, source)
+    if shares.ties:
+        fewest = fewest_ties(cubes, counted, shares, n, source)
+        factor = wilcoxon_factor(counted, fewest)
+        place = noisy if noise_law.blocks == 1 else noisy - 0.5
+        miss = tie_miss(ties_reach(n, shares))
+        pvalue = tied_pvalue(law, place, noise_law, alternative, factor=factor, miss=miss)
+    # 2W = 4 (sum of positive ranks) - counted (counted + 1)
+    return Outcome(
+        reject=pvalue <= alpha,
+        pvalue=pvalue,
+        level="measured" if shares.ties else None,
+        **shown_statistic(noisy, 4, counted * (counted + 1), alternative, _FEWER_RANKS),
+        **spent_facts(budget, alpha, nonzero, counted, source),
+        **_facts(sample, _WILCOXON, _SHIFTS[alternative], None, alternative),
     )
 
 
+_WILCOXON = "Wilcoxon signed-rank test for paired data"
+_FEWER_SIGNS = "the smaller of the numbers of positive and negative differences"
+_FEWER_RANKS = "the smaller of the rank sums of positive and negative differences"
 _SYMMETRIC = "differences are distributed symmetrically about 0"
 _SIGNS = {
     "two-sided": "positive and negative differences are equally likely",
@@ -294,12 +353,17 @@ def _symmetry(differences: Sample, statistic: Symmetry, noise: NoiseSource) -> i
     return symmetry(values, statistic, noise.permutation(n), secret_coins(noise, n))
 
 
-def _signed_rank(differences: Sample, noise: NoiseSource) -> int:
-    """Return 2W, ties in a secret order and zeros with secret signs."""
-    n = len(differences)
-    if are_far(n):
-        return far_signed_rank(differences, noise)
-    return signed_rank(differences.values, noise.permutation(n), secret_coins(noise, n))
+def _signed_rank(
+    values: NDArray[np.float64], counted: int, shares: PairedShares, noise: NoiseSource
+) -> tuple[int, int]:
+    """Return 2W of the differences that count, and the sum of t³ - t over their ties."""
+    n = len(values)
+    labels, coins = noise.permutation(n), secret_coins(noise, n)
+    order = counted_first(values, labels, counted)
+    chosen, signs = values[order], coins[order]
+    if not shares.ties:
+        return signed_rank(chosen, np.arange(counted), signs), 0
+    return signed_midrank(chosen, signs), tie_cubes(np.abs(chosen[chosen != 0]))
 
 
 def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:

@@ -24,6 +24,7 @@ from privatest.laws.law import Alternative, Law
 from privatest.laws.ranks import mann_whitney_law, symmetry_law, wilcoxon_law
 from privatest.laws.tulap import LatticeTulap
 from privatest.mechanisms.lattice import noise_law
+from privatest.paired.nonzero import PairedShares
 from privatest.plots.style import colours, figure, finish
 from privatest.statistics.ecdf import LATTICE, one_sample_width, two_sample_width
 from privatest.statistics.ranks import (
@@ -58,6 +59,11 @@ class Null:
         The statistic that people know is (integer + offset) / unit.
     sided : bool
         Whether the alternative decides what gets the noise; a distance has one side only.
+    smaller : bool
+        Whether the two-sided statistic is the smaller of S and its mirror image, and not a
+        distance.
+    noise : LatticeTulap or None
+        Where it is not that of the whole budget.
     """
 
     law: Law
@@ -66,6 +72,8 @@ class Null:
     unit: float = 1.0
     offset: int = 0
     sided: bool = True
+    smaller: bool = False
+    noise: LatticeTulap | None = None
 
 
 def _two(outcome: Outcome) -> tuple[int, int]:
@@ -75,7 +83,7 @@ def _two(outcome: Outcome) -> tuple[int, int]:
 def _mann_whitney(outcome: Outcome) -> Null:
     n, m = _two(outcome)
     width = mann_whitney_width(n, m, outcome.adjacency)
-    return Null(mann_whitney_law(n, m), width, 2, 2, n * m)
+    return Null(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
 
 
 def _median(outcome: Outcome) -> Null:
@@ -100,13 +108,35 @@ def _ks_one(outcome: Outcome) -> Null:
 
 
 def _sign(outcome: Outcome) -> Null:
-    n = outcome.sizes["n"]
-    return Null(sign_law(n), sign_width(), 2, 2, n)
+    n, noise = _counted(outcome), _paired_noise(outcome, sign_width(), 2, ranks=False)
+    total = int(outcome.estimates.get("nonzero", n))
+    return Null(sign_law(n), sign_width(), 2, 2, total, smaller=True, noise=noise)
 
 
 def _wilcoxon(outcome: Outcome) -> Null:
-    n = outcome.sizes["n"]
-    return Null(wilcoxon_law(n), signed_rank_width(n), 4, 4, n * (n + 1))
+    n = _counted(outcome)
+    width = signed_rank_width(max(n, 1))
+    noise = _paired_noise(outcome, width, 4, ranks=True)
+    return Null(wilcoxon_law(n), width, 4, 4, n * (n + 1), smaller=True, noise=noise)
+
+
+def _counted(outcome: Outcome) -> int:
+    return int(outcome.estimates.get("counted", outcome.sizes["n"]))
+
+
+def _paired_noise(outcome: Outcome, width: int, step: int, *, ranks: bool) -> LatticeTulap | None:
+    if "counted" not in outcome.estimates:
+        return None
+    return _paired_shares(outcome, ranks=ranks).noise(width, step)
+
+
+def _paired_shares(outcome: Outcome, *, ranks: bool) -> PairedShares:
+    return PairedShares.of(outcome.sizes["n"], _rows(outcome), outcome.spent, ranks=ranks)
+
+
+def _rows(outcome: Outcome) -> int:
+    rows = _ROWS.search(outcome.unit)
+    return min(int(rows[1]), max(1, sum(outcome.sizes.values()))) if rows else 1
 
 
 def _symmetry(outcome: Outcome) -> Null:
@@ -136,6 +166,7 @@ class NoisyNull:
     noise: LatticeTulap
     alternative: Alternative
     noisy: float
+    mirrored: bool = False
 
     def survival(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(statistic + noise >= place) under the null hypothesis."""
@@ -144,6 +175,8 @@ class NoisyNull:
 
     def shown(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return places in the units of the released statistic."""
+        if self.mirrored:
+            return (self.null.offset - places) / self.null.unit
         if self.alternative == "two-sided" or not self.null.sided:
             return places / self.null.unit
         sign = -1 if self.alternative == "less" else 1
@@ -153,6 +186,8 @@ class NoisyNull:
 def has_null_law(outcome: Outcome) -> bool:
     """Whether the statistic was released, and its law under the null hypothesis is public."""
     known = any(outcome.method.startswith(start) for start in _NULLS)
+    if outcome.method.startswith("Wilcoxon") and "counted" in outcome.estimates:
+        known = not _paired_shares(outcome, ranks=True).ties  # its variance depends on ties
     return known and outcome.statistic is not None and "n_permutations" not in outcome.parameters
 
 
@@ -165,20 +200,24 @@ def null_of(outcome: Outcome) -> NoisyNull:
         )
     make = next(made for start, made in _NULLS.items() if outcome.method.startswith(start))
     null = make(outcome)
-    rows = _ROWS.search(outcome.unit)
-    width = null.width * (int(rows[1]) if rows else 1)
+    width = null.width * _rows(outcome)
     given = str(outcome.parameters.get("alternative", "two-sided")) if null.sided else "greater"
     alternative = cast(Alternative, given)
     statistic = cast(float, outcome.statistic)
+    # documents of earlier versions have no names, and distances
+    mirrored = null.smaller and alternative == "two-sided" and bool(outcome.statistic_name)
+    sign = -1 if alternative == "less" else 1
+    shifted = 0 if alternative == "two-sided" or not null.sided else null.offset
+    noisy = sign * (statistic * null.unit - shifted)
+    if mirrored:
+        noisy = null.offset - statistic * null.unit
     for mechanism in ("auto", "tulap", "laplace"):  # which one a caller chose is not recorded
-        noise = noise_law(width, outcome.spent, cast(Any, mechanism), step=null.step)
-        sign = -1 if alternative == "less" else 1
-        shifted = 0 if alternative == "two-sided" or not null.sided else null.offset
-        noisy = sign * (statistic * null.unit - shifted)
-        found = NoisyNull(null, noise, alternative, noisy)
-        area = float(found.survival(np.array([noisy]))[0])
-        if abs(area - outcome.pvalue) <= _AGREE + 1e-3 * outcome.pvalue:
-            return found
+        noise = null.noise or noise_law(width, outcome.spent, cast(Any, mechanism), step=null.step)
+        for place in (noisy, noisy - 0.5):  # discrete Laplace noise is an integer
+            found = NoisyNull(null, noise, alternative, place, mirrored)
+            area = float(found.survival(np.array([place]))[0])
+            if abs(area - outcome.pvalue) <= _AGREE + 1e-3 * outcome.pvalue:
+                return found
     raise ParameterError("outcome cannot be drawn: its p-value is not that of a law known here.")
 
 

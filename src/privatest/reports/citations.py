@@ -148,10 +148,10 @@ CITED: Mapping[tuple[str, str], Cited] = {
         ("independence test by the largest of", "HSIC"),
     ),
     ("independence", "kendall"): Cited(
-        "We used Kendall's rank correlation with Tulap noise", ("awan2018",), ("Kendall",)
+        "We used Kendall's rank correlation with discrete Laplace noise", (), ("Kendall",)
     ),
     ("independence", "spearman"): Cited(
-        "We used Spearman's rank correlation with Tulap noise", ("awan2018",), ("Spearman",)
+        "We used Spearman's rank correlation with discrete Laplace noise", (), ("Spearman",)
     ),
     ("independence", "pearson"): Cited(
         f"We estimated Pearson's correlation {_MOMENTS}", ("alabi2022",), ("Pearson",)

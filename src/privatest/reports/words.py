@@ -137,6 +137,8 @@ def _found(subject: Subject) -> list[str]:
     sizes = ", ".join(f"{name} = {size:,}" for name, size in subject.sizes.items())
     if isinstance(result, Decision):
         value = f", p = {result.pvalue:.4g}" if isinstance(result, Outcome) else ""
+        if result.parameters.get("adjusted"):
+            value += f" (adjusted: {result.parameters['adjusted']})"
         word = "rejected" if result.reject else "not rejected"
         return [
             f"The hypothesis that {result.null_hypothesis} was {word} at level "

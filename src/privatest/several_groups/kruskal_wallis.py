@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -31,6 +32,7 @@ from privatest.two_sample.ranks import BY_SIZES, PublicGroups, group_facts, read
 
 __all__ = ["kruskal"]
 
+_ABSOLUTE = "sum of absolute distances of mean ranks, scaled as in Couch et al. 2019; not H"
 _SIMULATED_RANKS = 20_000_000  # ranks permuted for a law that has no formula
 
 
@@ -76,8 +78,9 @@ def kruskal(
     Returns
     -------
     Outcome
-        The statistic is the private g · sum of n_i |mean rank - (N + 1)/2|, with g = 4(N-1)/N²
-        for even N and 4/(N+1) for odd N.
+        The statistic is not H, the sum of squares that SciPy shows, but the private
+        g · sum of n_i |mean rank - (N + 1)/2|, with g = 4(N-1)/N² for even N and 4/(N+1) for odd N.
+        For two samples it is H: there one follows from the other.
 
     Notes
     -----
@@ -125,7 +128,7 @@ def kruskal(
     total = sum(sizes)
     fast = by_blocks(sizes)
     count = n_resamples or (9_999 if fast else min(9_999, max(999, _SIMULATED_RANKS // total)))
-    return lattice_outcome(
+    outcome = lattice_outcome(
         _statistic(ranked, source),
         _law(sizes, count, rng),
         width=kruskal_wallis_width(sizes, chosen) * rows_of_a_person(*ranked),
@@ -142,7 +145,14 @@ def kruskal(
             {} if len(data) == 2 else {"n_resamples": count},
         ),
         unit=1 / _published(total),
+        named=_ABSOLUTE,
     )
+    if len(sizes) > 2:
+        return outcome
+    # of two groups the sum of absolute values is that of one, and H its square over its variance
+    distance = max(float(outcome.statistic or 0.0) / (2 * _published(total)), 0.0)
+    h = 3 * distance**2 / (sizes[0] * sizes[1] * (total + 1))
+    return replace(outcome, statistic=h, statistic_name="")
 
 
 def _statistic(samples: Sequence[Sample], noise: NoiseSource) -> int:

@@ -1,24 +1,28 @@
-"""Kendall's and Spearman's rank correlation as integers, each beside its width.
+"""Kendall's and Spearman's rank correlation as integers, with their ties, each beside its width.
 
-They depend on the order of values only, so they need no bounds. Ties are broken by labels, a
-permutation for each column: drawn in secret, independently of the data, they make the laws of
-:mod:`privatest.laws.rank_correlation` exact. Proofs: docs/proofs/correlation.md.
+They depend on the order of values only, so they need no bounds. A tied pair counts as neither
+concordant nor discordant, and tied values have midranks, as in SciPy. How many ties there are moves
+the less the more the score moves, so that both are released with the noise of one.
+Proofs: docs/proofs/correlation.md.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.statistics.ranks import Labels, Values, doubled_ranks
+from privatest.statistics.ranks import Labels, Values, doubled_ranks, tie_cubes, tied_pairs
 
 __all__ = [
+    "TiedScore",
     "earlier_and_smaller",
     "kendall_score",
+    "kendall_ties",
     "kendall_width",
-    "spearman_score",
+    "spearman_ties",
     "spearman_width",
 ]
 
@@ -76,22 +80,87 @@ def kendall_width(n: int) -> int:
     return 2 * (n - 1)
 
 
-def spearman_score(x: Values, y: Values, labels_x: Labels, labels_y: Labels) -> int:
-    """Return 2 ΣRQ - n (n + 1)²/2, R and Q the ranks, ties broken by the labels.
+@dataclass(frozen=True, slots=True)
+class TiedScore:
+    """A score and the numbers of its ties, and how far they move together.
 
-    Spearman's correlation is 6/(n (n² - 1)) times that.
+    Attributes
+    ----------
+    values : tuple of int
+        The score; for Kendall the tied pairs of x and of y; multiples of ``unit`` in the sums of
+        t³ - t over sets of t equal values of x and of y.
+    weights : tuple of float
+        Public: the sum of weight · |movement| is at most ``sensitivity``.
+    sensitivity : float
+        For one replaced row.
+    unit : int
+        Public.
+    """
+
+    values: tuple[int, ...]
+    weights: tuple[float, ...]
+    sensitivity: float
+    unit: int
+
+
+def kendall_ties(x: Values, y: Values) -> TiedScore:
+    """Return concordant minus discordant pairs, and ties.
+
+    Notes
+    -----
+    **Sensitivity** 2 (n - 1), as without ties. A pair that is tied before or after moves the score
+    by at most 1, which leaves 1 to its ties: tied pairs weigh 3/8 for each column, the sums of
+    t³ - t, in multiples of n, 1/32.
 
     Examples
     --------
-    >>> x, y, labels = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), np.arange(3)
-    >>> spearman_score(x, y, labels, labels)
-    2
+    >>> kendall_ties(np.array([1.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0])).values
+    (2, 1, 0, 2, 0)
     """
-    centre = len(x) + 1
-    u, v = doubled_ranks(x, labels_x) - centre, doubled_ranks(y, labels_y) - centre
-    block = _block(len(u))
-    parts = range(0, len(u), block)
-    return sum(int(u[start : start + block] @ v[start : start + block]) for start in parts) // 2
+    n = len(x)
+    first, second = (np.unique(side, return_inverse=True)[1] for side in (x, y))
+    order = np.lexsort((second, first))
+    place = np.empty(n, dtype=np.int64)
+    place[np.argsort(second[order], kind="stable")] = np.arange(n)
+    pairs = tied_pairs(x), tied_pairs(y)
+    both = tied_pairs(first.astype(np.int64) * n + second)  # of whole rows
+    # tied pairs of either column stand in order here
+    concordant = earlier_and_smaller(place) - sum(pairs) + both
+    untied = n * (n - 1) // 2 - sum(pairs) + both
+    cubes = tie_cubes(x) // n, tie_cubes(y) // n
+    weights = (1.0, 3 / 8, 3 / 8, 1 / 32, 1 / 32)
+    return TiedScore((2 * concordant - untied, *pairs, *cubes), weights, 2.0 * (n - 1), n)
+
+
+def spearman_ties(x: Values, y: Values) -> TiedScore:
+    """Return the sum of products of twice the centred midranks, and ties.
+
+    Spearman's correlation is that over the root of (n³ - n - Kx)(n³ - n - Ky)/9, K the sums of
+    t³ - t over sets of t equal values.
+
+    Notes
+    -----
+    **Sensitivity** 2n (n - 1) + 1/2 without ties, and less for a row that leaves or enters ties: a
+    sum of t³ - t weighs 1/18, and its rounding to multiples of n/64 is added.
+
+    Examples
+    --------
+    >>> spearman_ties(np.array([1.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0])).values
+    (6, 6, 0)
+    """
+    n = len(x)
+    u, v = doubled_ranks(x) - (n + 1), doubled_ranks(y) - (n + 1)
+    block = _block(n)
+    parts = range(0, n, block)
+    score = sum(int(u[start : start + block] @ v[start : start + block]) for start in parts)
+    unit = max(1, n // 64)
+    weight = unit / 18
+    return TiedScore(
+        (score, tie_cubes(x) // unit, tie_cubes(y) // unit),
+        (1.0, weight, weight),
+        2.0 * spearman_width(n) + 0.5 + (2 * weight if unit > 1 else 0.0),
+        unit,
+    )
 
 
 def _block(n: int) -> int:
@@ -100,5 +169,5 @@ def _block(n: int) -> int:
 
 
 def spearman_width(n: int) -> int:
-    """Return how far :func:`spearman_score` moves: n (n - 1), from one corner to the next."""
+    """Return how far half the score moves without ties: n (n - 1), from one corner to the next."""
     return n * (n - 1)

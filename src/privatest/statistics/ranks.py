@@ -8,21 +8,22 @@ and the widths hold both ways. Proofs: docs/proofs/rank-tests.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
-from privatest.core.secret_order import row_coins
+from privatest.core.secret_order import row_coins, secret_shares
 from privatest.data.samples import Sample
 from privatest.engines.summaries import summarise
 
 __all__ = [
     "Symmetry",
+    "counted_first",
     "doubled_ranks",
     "in_order",
     "kruskal_wallis",
@@ -32,16 +33,23 @@ __all__ = [
     "median_balance",
     "median_width",
     "sign_balance",
+    "sign_counts",
     "sign_width",
+    "signed_midrank",
     "signed_rank",
     "signed_rank_width",
     "symmetry",
     "symmetry_width",
+    "tie_cubes",
+    "tie_cubes_width",
+    "tied_pairs",
 ]
 
 Symmetry = Literal["ks", "kuiper"]
 Values = NDArray[np.float64]
 Labels = NDArray[np.integer[Any]]
+
+_COINS = 1 << 20  # that are drawn at a time
 
 
 def doubled_ranks(values: Values, labels: Labels | None = None) -> NDArray[np.int64]:
@@ -211,36 +219,76 @@ def symmetry_width() -> int:
     return 2
 
 
-def sign_balance(differences: Sample, key: bytes) -> int:
-    """Return 2S - n, where S counts positive differences and zeros whose secret coin is true.
+def sign_counts(differences: Sample) -> tuple[int, int]:
+    """Return how many differences are positive, and how many negative.
 
     Examples
     --------
-    >>> sign_balance(Sample(np.array([[3.0], [-2.0], [5.0]]), None), b"secret")
-    1
+    >>> sign_counts(Sample(np.array([[3.0], [-2.0], [5.0], [0.0]]), None))
+    (2, 1)
     """
-    (found,) = summarise((differences, partial(_Signs, key)))
-    return 2 * found.positive - len(differences)
+    (found,) = summarise((differences, _Signs))
+    return found.positive, found.negative
 
 
 class _Signs:
-    """The number of positive differences."""
+    """The numbers of positive and of negative differences."""
 
-    __slots__ = ("key", "positive")
+    __slots__ = ("negative", "positive")
 
-    def __init__(self, key: bytes) -> None:
-        self.key, self.positive = key, 0
+    def __init__(self) -> None:
+        self.positive = self.negative = 0
 
     def update(self, rows: Values, start: int) -> None:
-        coins = row_coins(self.key, start, start + len(rows))
-        self.positive += int(_positive(rows[:, 0], coins).sum())
+        del start
+        self.positive += int((rows[:, 0] > 0).sum())
+        self.negative += int((rows[:, 0] < 0).sum())
 
     def merge(self, other: _Signs) -> None:
         self.positive += other.positive
+        self.negative += other.negative
+
+
+def sign_balance(counts: tuple[int, int], rows: int, counted: int, noise: NoiseSource) -> int:
+    """Return 2S - counted, S the number of positive ones among ``counted`` of the differences.
+
+    If there are fewer differences other than 0, zeros are counted too, each with a secret coin;
+    if there are more, a random choice of them is left out.
+
+    Parameters
+    ----------
+    counts : pair of int
+        From :func:`sign_counts`.
+    rows : int
+        Number of differences, zeros included.
+    counted : int
+        How many count, at most ``rows``.
+    noise : NoiseSource
+        Of the coins and the choice.
+
+    Examples
+    --------
+    >>> from privatest.core.noise import SimulatedNoise
+    >>> sign_balance((2, 1), 4, 3, SimulatedNoise(0))
+    1
+    """
+    positive, negative = counts
+    key = noise.key()
+    zeros = max(0, counted - positive - negative)
+    for start in range(0, rows, _COINS):  # all of them: time would tell the number of zeros
+        coins = row_coins(key, start, min(start + _COINS, rows))
+        positive += int(coins[: max(0, zeros - start)].sum())
+    negative += zeros - (positive - counts[0])
+    for draw in secret_shares(key, max(0, positive + negative - counted)):
+        if draw * (positive + negative) < positive:
+            positive -= 1
+        else:
+            negative -= 1
+    return positive - negative
 
 
 def sign_width() -> int:
-    """Return how far :func:`sign_balance` moves: 2, as S moves by at most 1."""
+    """Return how far :func:`sign_balance` moves for one ``counted``: 2, as S moves by at most 1."""
     return 2
 
 
@@ -260,6 +308,70 @@ def signed_rank(
     return int((signs.astype(np.int64) * doubled_ranks(np.abs(d), labels)).sum())
 
 
+def signed_midrank(d: Values, coins: NDArray[np.bool_]) -> int:
+    """Return 2W with midranks for ties of |d|; zeros have the lowest ranks, one each, and coins.
+
+    Examples
+    --------
+    >>> signed_midrank(np.array([3.0, -3.0, 0.0]), np.array([True, True, True]))
+    2
+    """
+    sizes = np.abs(d)
+    zeros = np.flatnonzero(d == 0)
+    sizes[zeros] = -1.0 - np.arange(len(zeros))
+    signs = np.where(_positive(d, coins), 1, -1)
+    return int((signs * doubled_ranks(sizes)).sum())
+
+
 def signed_rank_width(n: int) -> int:
     """Return how far :func:`signed_rank` moves: 4n, as the largest difference may change sign."""
     return 4 * n
+
+
+def counted_first(d: Values, labels: Labels, counted: int) -> NDArray[np.intp]:
+    """Return the places of ``counted`` differences: those other than 0 first, then by label.
+
+    Examples
+    --------
+    >>> counted_first(np.array([0.0, -2.0, 0.0, 5.0]), np.arange(4), 3)
+    array([1, 3, 0])
+    """
+    by_label = np.empty(len(d), dtype=np.intp)
+    by_label[labels] = np.arange(len(d))
+    order = np.argsort(d[by_label] == 0, kind="stable")
+    return by_label[order][:counted]
+
+
+def tie_cubes(values: Values) -> int:
+    """Return the sum of t³ - t over sets of t equal values.
+
+    Examples
+    --------
+    >>> tie_cubes(np.array([1.0, 2.0, 1.0, 1.0]))
+    24
+    """
+    _, counts = np.unique(values, return_counts=True)
+    return sum(often * (size**3 - size) for size, often in _sizes(counts))
+
+
+def tied_pairs(values: Values | NDArray[np.signedinteger[Any]]) -> int:
+    """Return the number of pairs of equal values.
+
+    Examples
+    --------
+    >>> tied_pairs(np.array([1.0, 2.0, 1.0, 1.0]))
+    3
+    """
+    _, counts = np.unique(values, return_counts=True)
+    return sum(often * (size * (size - 1) // 2) for size, often in _sizes(counts))
+
+
+def _sizes(counts: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
+    """Yield sizes of sets of ties and how many have each, as integers of any length."""
+    sizes, often = np.unique(counts, return_counts=True)
+    yield from zip(sizes.tolist(), often.tolist(), strict=True)
+
+
+def tie_cubes_width(n: int) -> int:
+    """Return how far :func:`tie_cubes` of n values moves: 3n (n - 1), as t³ - t does."""
+    return 3 * n * (n - 1)

@@ -130,8 +130,8 @@ def mannwhitneyu(
     -------
     Outcome or Decision
         The statistic is the private U, the number of pairs with x above y ("greater",
-        "less"), or |U - nm/2| ("two-sided"). For "row" there is none: an Outcome with the
-        p-value, or a Decision.
+        "less"), or the smaller of U and nm - U ("two-sided": SciPy shows U). For "row" there is
+        none: an Outcome with the p-value, or a Decision.
 
     Notes
     -----
@@ -196,6 +196,8 @@ def mannwhitneyu(
         ),
         unit=2,
         offset=n * m,
+        smaller=True,
+        named="the smaller of U and nm - U",
     )
 
 
@@ -335,6 +337,7 @@ def median_test(
         ),
         unit=n + m,
         offset=n * (n + m - (n + m) // 2),
+        named="distance of the number above the median from what is expected",
     )
 
 
