@@ -114,7 +114,7 @@ def main() -> None:
         levels = [pool.submit(rates, *case, 0.0, runs) for case in cases]
         powers = [pool.submit(rates, "polynomial", *place, EFFECT, runs) for place in places]
         for case, rate in track([*zip(cases, levels, strict=True)], description="level"):
-            row = dict(zip(names, case, strict=True)) | {"level": rate.result()[0]}
+            row: dict[str, Any] = dict(zip(names, case, strict=True)) | {"level": rate.result()[0]}
             found["level"].append(row)
             save("level-conditional", found)
         for place, rate in zip(places, powers, strict=True):

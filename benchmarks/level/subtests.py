@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 LAWS: dict[str, Callable[[np.random.Generator], Floats]] = {
     "normal": lambda rng: rng.normal(size=ROWS),
     "lognormal": lambda rng: rng.lognormal(sigma=1.5, size=ROWS),
-    "three values": lambda rng: rng.integers(3, size=ROWS) * 1.0,
+    "three values": lambda rng: rng.integers(3, size=ROWS).astype(np.float64),
 }
 
 

@@ -220,7 +220,8 @@ def test_bounds_by_position_are_refused_whichever_samples_have_rows():
     """They were read in the order of the first sample with rows: a refusal told that it has."""
     rows = np.random.default_rng(1).uniform(size=(4, 2))
     one, other = pd.DataFrame(rows, columns=["b", "a"]), pd.DataFrame(rows, columns=["a", "b"])
-    for data in ((one, other, []), ([], one, one), (one, [], []), (other, other, other)):
+    forms: list[Any] = [(one, other, []), ([], one, one), (one, [], []), (other, other, other)]
+    for data in forms:
         with pytest.raises(ParameterError, match="bounds must be by name"):
             encode_several(data, [(0, 1), (0, 2)], adjacency="row")
         encode_several(data, [(0, 1), (0, 1)], adjacency="row")

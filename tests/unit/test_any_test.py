@@ -454,7 +454,7 @@ def test_equal_rows_have_pvalue_one():
 
 
 def named(name):
-    scheme = "independence" if name in DEPENDENCE else "two-sample"
+    scheme: Any = "independence" if name in DEPENDENCE else "two-sample"
     return sub_test(name, read_sides(X, X, scheme, "one", (None, None, None), "own"), None)
 
 
@@ -514,7 +514,7 @@ def scipy_statistic(name, x, y):
 @pytest.mark.parametrize("name", [*TWO_SAMPLE, *DEPENDENCE])
 def test_statistics_are_those_of_scipy(name, ties):
     rng = np.random.default_rng(11)
-    pooled = rng.normal(size=40) if not ties else rng.integers(6, size=40) * 1.0
+    pooled: Any = rng.normal(size=40) if not ties else rng.integers(6, size=40) * 1.0
     own, theirs = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

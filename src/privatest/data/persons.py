@@ -145,14 +145,19 @@ def _words(column: pa.Array | pa.ChunkedArray, name: str) -> Any:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if pa.types.is_timestamp(column.type):  # the same moment, whatever its resolution
+            column = column.cast(pa.timestamp("ns", column.type.tz))
         if pa.types.is_floating(column.type):
             known = pc.if_else(pc.is_nan(column), None, column).to_pylist()
             spelled = ["" if each is None else spelling(each) for each in known]
             return pa.array(spelled, pa.string())
         return pc.fill_null(column.cast(pa.string()), "")
-    except pa.ArrowException:
+    except (pa.ArrowException, UnicodeError):
         raise DataError(f"id_column {name!r} must hold text or numbers.") from None
 
 
 def _hash(text: str, key: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=key).digest(), "big")
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(),
+        "big",
+    )

@@ -28,6 +28,7 @@ _ROUNDS = 30  # of narrowing a region; each of them is valid
 _POINTS = 400  # of the exponents over which Chernoff's bound is minimised
 _GRID = 2.0**-30  # of the sensitivity: noise is added on a grid at most this wide
 _ROUNDING = 1e-12
+_SHORTEST = 1e-6
 
 Floats = NDArray[np.float64]
 
@@ -173,6 +174,7 @@ def _cumulants(terms: list[Term]) -> tuple[Floats, Floats]:
 
 def _bennett(exponents: Floats, variance: float, reach: float) -> Floats:
     """Return log E exp(λX) for the worst X <= reach with mean 0 and this variance: two values."""
+    reach = max(reach, _SHORTEST)  # a larger reach has a larger bound
     rare = variance / (variance + reach**2)
     if rare == 0:
         return np.zeros_like(exponents)
@@ -196,4 +198,6 @@ def _exponents(n: int, scale: float, normal: bool) -> Floats:
 
 def _slack(sample: Released) -> float:
     """Bound the rounding of a mean, and of a mean square, to the noise's grid and in summing."""
-    return _GRID * 2 * sample.plan.rows_per_person / sample.plan.n + _ROUNDING
+    plan, square = sample.plan, float(sample.mean[0]) ** 2
+    grid = 2 * plan.rows_per_person / plan.n + plan.mean_scale + sample.second_scale
+    return _GRID * grid + _ROUNDING * (1 + square + plan.variance)
