@@ -27,8 +27,8 @@ PAIRS: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "rng": 0}
     ("level", "call"),
     [
         ("valid", lambda more: pt.mmd_test(X, Y, bounds=(0, 1), n_permutations=9, rng=0, **more)),
-        ("valid", lambda more: pt.kendalltau(X, Y, **more)),
-        ("valid", lambda more: pt.spearmanr(X[:12], Y[:12], **more)),
+        ("measured", lambda more: pt.kendalltau(X, Y, **more)),
+        ("valid", lambda more: pt.wilcoxon(X[:12], Y[:12], **more)),
         ("measured", lambda more: pt.spearmanr(X[:13], Y[:13], **more)),
         ("measured", lambda more: pt.pearsonr(X, Y, **PAIRS, **more)),
         ("measured", lambda more: pt.proportions_test(*BITS, rng=0, **more)),
@@ -95,7 +95,7 @@ def test_results_of_several_pairs_carry_it():
 
 
 def test_a_level_that_is_not_declared_is_a_mistake():
-    outcome = pt.kendalltau(X, Y, epsilon=1, noise=SimulatedNoise(1))
+    outcome = pt.mannwhitneyu(X, Y, epsilon=1, noise=SimulatedNoise(1))
 
     @declare_level("measured")
     def wrong() -> pt.Outcome:

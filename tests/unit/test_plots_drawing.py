@@ -33,7 +33,7 @@ RESULTS: dict[str, Any] = {
     "proportion": lambda: pt.binom_test(X > 0.5, epsilon=2),
     "groups": lambda: pt.f_oneway(X, Y, X, **UNIT),
     "difference": lambda: pt.ttest_ind(X, Y, **UNIT),
-    "region": lambda: pt.hotelling_test(TWO, 1 - TWO, n_bootstrap=19, **UNIT),
+    "region": lambda: pt.hotelling_test(TWO, 1 - TWO, n_bootstrap=199, **UNIT),
     "means": lambda: pt.private_mean(TWO, n_bootstrap=19, **UNIT),
     "median": lambda: pt.private_median(X, **UNIT),
     "plan": lambda: planning.sample_size("ks", SHIFT, epsilon=1),

@@ -157,7 +157,5 @@ def _words(column: pa.Array | pa.ChunkedArray, name: str) -> Any:
 
 
 def _hash(text: str, key: bytes) -> int:
-    return int.from_bytes(
-        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest(),
-        "big",
-    )
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key)
+    return int.from_bytes(digest.digest(), "big")

@@ -148,10 +148,14 @@ CITED: Mapping[tuple[str, str], Cited] = {
         ("independence test by the largest of", "HSIC"),
     ),
     ("independence", "kendall"): Cited(
-        "We used Kendall's rank correlation with discrete Laplace noise", (), ("Kendall",)
+        "We used Kendall's rank correlation with discrete Laplace noise",
+        ("dwork2006",),
+        ("Kendall",),
     ),
     ("independence", "spearman"): Cited(
-        "We used Spearman's rank correlation with discrete Laplace noise", (), ("Spearman",)
+        "We used Spearman's rank correlation with discrete Laplace noise",
+        ("dwork2006",),
+        ("Spearman",),
     ),
     ("independence", "pearson"): Cited(
         f"We estimated Pearson's correlation {_MOMENTS}", ("alabi2022",), ("Pearson",)
