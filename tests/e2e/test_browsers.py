@@ -23,7 +23,7 @@ const draw = () => {
 };
 main.addEventListener("mousedown", () => { clicks += 1; });
 draw();
-setInterval(draw, 40);
+setInterval(draw, 400);
 </script></html>
 """
 

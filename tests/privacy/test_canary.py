@@ -153,6 +153,7 @@ def test_results_have_the_declared_fields_and_no_others():
         "estimates",
         "intervals",  # of released numbers: tests/unit/test_public_intervals.py
         "recorded_widening",  # of released intervals: tests/unit/test_core_chance.py
+        "statistic_name",  # public words
     }
     outcome = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9)
     decision = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9, release="decision")

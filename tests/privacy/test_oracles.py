@@ -29,6 +29,7 @@ from privatest.data.sources import read_table
 from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
 from privatest.goodness_of_fit.reference_cdf import read_cdf
 from privatest.independence import linear
+from privatest.independence.rank_intervals import RankInterval
 from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.means import inference
 from privatest.noise import SimulatedNoise
@@ -195,6 +196,7 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     monkeypatch.setattr(tables_release, "fit_mixture", at_the_fit)
     monkeypatch.setattr(binomial, "_interval", at_the_fit)
     monkeypatch.setattr(inference, "t_pvalue", at_the_fit)
+    monkeypatch.setattr(RankInterval, "__call__", at_the_fit)
     monkeypatch.setattr(PrivateShares, "pvalue", at_the_fit)
     monkeypatch.setattr(proportions, "equivalence", at_the_fit)
     monkeypatch.setattr(Curve, "interval", at_the_fit)

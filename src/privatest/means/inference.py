@@ -179,7 +179,7 @@ def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
 
 def checked_calibration(alpha: float, calibration: str, rng: Rng) -> dict[str, Any]:
     """Return the options of :func:`infer_one_column`, checked."""
-    if calibration in _FORMER:
+    if isinstance(calibration, str) and calibration in _FORMER:
         warnings.warn(
             f"calibration={calibration!r} is called 'classical' now, and will be refused.",
             DeprecationWarning,
