@@ -179,14 +179,14 @@ def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
 
 def checked_calibration(alpha: float, calibration: str, rng: Rng) -> dict[str, Any]:
     """Return the options of :func:`infer_one_column`, checked."""
-    if isinstance(calibration, str) and calibration in _FORMER:
+    one_of("calibration", calibration, (*CALIBRATIONS, *_FORMER))
+    if calibration in _FORMER:
         warnings.warn(
             f"calibration={calibration!r} is called 'classical' now, and will be refused.",
             DeprecationWarning,
             stacklevel=3,
         )
         calibration = "classical"
-    one_of("calibration", calibration, CALIBRATIONS)
     public_generator(rng)
     return {"alpha": number("alpha", alpha, above=0, below=1), "calibration": calibration}
 
