@@ -38,7 +38,7 @@ def check_persons(
 ) -> Bounds:
     """Count rows per person if ``bounds`` is a schema with an id_column; return it without.
 
-    Ids are never told. What is refused here is for whoever passes the data, and may see it.
+    Ids are never disclosed. A refusal goes to the caller, who holds the data.
 
     Parameters
     ----------
