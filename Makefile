@@ -29,7 +29,7 @@ test: check postgresql chromium r ## everything: the checks, then all tests
 	$(BIN)/pytest $(PARALLEL) -n 3 --ignore=tests/test_architecture.py
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
-QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit src
+QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit tests/papers src papers/src
 quick: $(VENV)/.installed ## style, types and unit tests, in about a minute
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -64,7 +64,7 @@ fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 	$(PAGES)
-	$(BIN)/python -m tools.gallery --text
+	$(BIN)/python -m papers.gallery --text
 
 # Without the slow ones: most of them watch other processes, which it does not see.
 coverage: $(VENV)/.installed ## which lines no test runs; writes htmlcov/
@@ -83,7 +83,7 @@ matrix-%: $(VENV)/.created
 	@if $(BIN)/uv venv -q --python $(firstword $(subst -, ,$*)) .venv-$*; then \
 	$(BIN)/uv pip install -q --python .venv-$* --only-binary :all: -r pyproject.toml --extra dev \
 	--resolution $(if $(findstring oldest,$*),lowest-direct,highest) && \
-	$(BIN)/uv pip install -q --python .venv-$* --no-deps -e . && \
+	$(BIN)/uv pip install -q --python .venv-$* --no-deps -e . -e papers && \
 	.venv-$*/bin/pytest $(PARALLEL) $(QUICK) $(if $(findstring oldest,$*),-W ignore::DeprecationWarning); \
 	else echo "$*: there is no such Python, and it could not be downloaded." >&2; test -z "$$CI"; fi
 
@@ -102,7 +102,7 @@ bench-scale: $(VENV)/.installed ## tests on 2 × 20,000,000 rows of Parquet besi
 
 docs: $(VENV)/.installed chromium ## write the CLI reference, screenshots of the page, and the site into site/
 	$(PAGES)
-	$(BIN)/python -m tools.gallery
+	$(BIN)/python -m papers.gallery
 	@if command -v chromedriver >/dev/null; then $(BIN)/python -m tools.screenshots && $(BIN)/python -m tools.report_figures; fi
 	$(BIN)/mkdocs build --strict --site-dir site
 
@@ -114,7 +114,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Stamps: .created after venv succeeded (it may leave half an environment behind), .core and
-# .installed after pip. Both installs are redone when pyproject.toml changes.
+# .installed after pip. Both installs are redone when pyproject.toml changes. The demo needs no papers.
 $(VENV)/.created:
 	@test -n "$(PYTHON)" || { echo "privatest needs Python 3.11 or newer; none was found." >&2; exit 1; }
 	@rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
@@ -125,7 +125,7 @@ $(VENV)/.core: pyproject.toml | $(VENV)/.created
 	@$(PIP) -e ".[plot]"
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/.created
+$(VENV)/.installed: pyproject.toml papers/pyproject.toml | $(VENV)/.created
 	@echo "Installing privatest and its development tools into $(VENV) ..."
-	@$(PIP) -e ".[dev]"
+	@$(PIP) -e ".[dev]" -e papers
 	@touch $(VENV)/.core $@

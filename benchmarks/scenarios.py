@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.reproduce.samplers import perturbed_uniform
+from privatest_papers.samplers import perturbed_uniform
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 

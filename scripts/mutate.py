@@ -37,6 +37,7 @@ PAGE = ROOT / "docs" / "mutations.md"
 # It checks that each `old` is in the source, so it is red for every mutation.
 OWN_TEST = "tests/unit/test_scripts_mutate.py"
 SURVIVED = ""
+TREES = ("src/privatest", "papers/src/privatest_papers")  # where mistakes are planted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def load(path: Path = MUTATIONS) -> list[Mutation]:
 
 
 def sources(root: Path = ROOT) -> dict[Path, str]:
-    files = sorted((root / "src" / "privatest").rglob("*.py"))
+    files = [file for tree in TREES for file in sorted((root / tree).rglob("*.py"))]
     return {file: file.read_text(encoding="utf-8") for file in files}
 
 
@@ -111,11 +112,16 @@ def copy_project(target: Path) -> None:
             shutil.copy2(ROOT / name, target / name)
 
 
+def import_paths(folder: Path) -> list[str]:
+    """Return the folders from which Python imports both distributions of a copy."""
+    return [str((folder / tree).parent) for tree in TREES]
+
+
 def first_failure(folder: Path, tests: Iterable[str], workers: int) -> str:
     """Run tests in a copy until one is red; return its name, or nothing."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-rfE"]
     command += ["-p", "no:cacheprovider", f"--deselect={OWN_TEST}", f"-n{workers}", *tests]
-    path = os.pathsep.join([str(folder / "src"), str(folder)])
+    path = os.pathsep.join([*import_paths(folder), str(folder)])
     settings = os.environ | {"PYTHONPATH": path}
     run = subprocess.run(
         command, cwd=folder, env=settings, capture_output=True, text=True, check=False
@@ -130,14 +136,14 @@ def first_failure(folder: Path, tests: Iterable[str], workers: int) -> str:
 
 def check_copy(folder: Path) -> None:
     """Refuse to go on if tests of the copy would run the code of somewhere else."""
-    code = "import privatest; print(privatest.__file__)"
-    settings = os.environ | {"PYTHONPATH": str(folder / "src")}
-    command = [sys.executable, "-c", code]
-    run = subprocess.run(
-        command, cwd=folder, env=settings, capture_output=True, text=True, check=False
-    )
-    if not Path(run.stdout.strip()).is_relative_to(folder):
-        raise SystemExit(f"the copy is not what Python imports: {run.stdout}{run.stderr}")
+    settings = os.environ | {"PYTHONPATH": os.pathsep.join(import_paths(folder))}
+    for package in (Path(tree).name for tree in TREES):
+        command = [sys.executable, "-c", f"import {package}; print({package}.__file__)"]
+        run = subprocess.run(
+            command, cwd=folder, env=settings, capture_output=True, text=True, check=False
+        )
+        if not Path(run.stdout.strip()).is_relative_to(folder):
+            raise SystemExit(f"the copy is not what Python imports: {run.stdout}{run.stderr}")
 
 
 def try_mutation(mutation: Mutation, folder: Path, stamp: int, quick: bool, workers: int) -> Result:

@@ -21,6 +21,7 @@ from tools import cli_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "privatest"
+PAPERS = ROOT / "papers" / "src" / "privatest_papers"
 DOCS = ROOT / "docs"
 
 # A package imports from its own row or the rows above it; inside a row nothing goes in circles.
@@ -37,7 +38,7 @@ LAYERS: list[tuple[str, ...]] = [
     ),
     ("shares", "synthetic"),
     ("accounting", "ledger", "questions", "curator"),
-    ("audit", "plots", "reports", "reproduce", "simulation", "planning"),
+    ("audit", "plots", "reports", "simulation", "planning"),
     ("client", "service"),
     ("cli", "datasets", "noise"),
 ]
@@ -46,7 +47,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by core/noise.py and nobody else
 # What a noise source draws, but for the secret order of rows (permutation).
 DRAWS = ("below", "discrete_laplace", "discrete_laplaces", "gaussian", "laplace", "uniforms")
-SIMULATORS = ("audit", "reproduce", "simulation")  # may create SimulatedNoise
+SIMULATORS = ("audit", "simulation")  # may create SimulatedNoise
 SLOW_TO_IMPORT = (
     "dp_accounting",
     "fastapi",
@@ -67,9 +68,14 @@ def source_files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
+def papers_files() -> list[Path]:
+    return sorted(PAPERS.rglob("*.py"))
+
+
 def dotted_name(path: Path) -> str:
     """The name a file is imported by; a package's ``__init__`` keeps that last part."""
-    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+    home = SOURCE.parent if path.is_relative_to(SOURCE) else PAPERS.parent
+    return ".".join(path.relative_to(home).with_suffix("").parts)
 
 
 def component(name: str) -> str:
@@ -241,8 +247,29 @@ def missing_files(page: Path) -> list[str]:
     """Links of a page, and paths in its code quotes, that lead nowhere."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
-    paths = re.findall(r"`((?:src|tests|docs|tools|benchmarks)/[\w./-]+|\w+\.(?:md|toml))`", text)
+    paths = re.findall(
+        r"`((?:src|papers|tests|docs|tools|benchmarks)/[\w./-]+|\w+\.(?:md|toml))`", text
+    )
     return [name for name in [*links, *paths] if not (page.parent / name).exists()]
+
+
+def imports_of_papers(name: str, source: str) -> list[str]:
+    """Imports of privatest-papers by privatest, which finds it by its entry point only."""
+    return [
+        f"{name} imports {target}: privatest works without its papers"
+        for target in imported_names(name, source)
+        if within(target, "privatest_papers")
+    ]
+
+
+def secure_noise(name: str, source: str) -> list[str]:
+    """Ways to secure noise in the papers, whose methods take simulated noise only."""
+    targets = {*imported_names(name, source)}
+    wanted = {"SecureNoise", "noise_source"}
+    found = {target.rsplit(".", 1)[-1] for target in targets} | {
+        node.attr for node in walked(source) if isinstance(node, ast.Attribute)
+    }
+    return [f"{name} uses {each}: papers take simulated noise" for each in sorted(wanted & found)]
 
 
 def violations(check, *, files: list[Path] | None = None) -> list[str]:
@@ -344,8 +371,8 @@ def test_noise_checker_lets_pass(source):
 )
 def test_simulated_noise_checker_sees(source):
     assert len(simulated_noise("privatest.two_sample", source)) == 1
-    assert simulated_noise("privatest.reproduce", source) == []
-    assert len(simulated_noise("privatest.reproduced", source)) == 1
+    assert simulated_noise("privatest.simulation", source) == []
+    assert len(simulated_noise("privatest.simulations", source)) == 1
 
 
 def test_simulated_noise_may_be_named_in_words_and_types():
@@ -403,6 +430,40 @@ def test_only_mechanisms_draw_noise():
 
 def test_only_simulations_create_simulated_noise():
     assert violations(simulated_noise) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import privatest_papers",
+        "def f():\n    from privatest_papers.raj import paper_statistic",
+        "from importlib import import_module\nimport_module('privatest_papers.cli')",
+    ],
+)
+def test_the_checker_of_papers_sees(source):
+    assert len(imports_of_papers("privatest.cli", source)) == 1
+
+
+def test_privatest_does_not_import_its_papers():
+    assert papers_files()
+    assert violations(imports_of_papers) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from privatest.core.noise import SecureNoise",
+        "from privatest import noise\nnoise.SecureNoise()",
+        "from privatest.core.noise import noise_source as source",
+    ],
+)
+def test_the_checker_of_secure_noise_sees(source):
+    assert len(secure_noise("privatest_papers.raj", source)) == 1
+
+
+def test_papers_use_simulated_noise_only():
+    assert violations(secure_noise, files=papers_files()) == []
+    assert violations(secret_imports, files=papers_files()) == []
 
 
 REPORT = f"""
@@ -466,7 +527,7 @@ def test_the_slow_import_check_can_fail():
 def test_nothing_in_src_ties_to_a_machine():
     roots = {"home", "Users"} | {path.name for path in Path("/").iterdir()}
     found = {}
-    for path in sorted(SOURCE.rglob("*")):
+    for path in sorted([*SOURCE.rglob("*"), *PAPERS.rglob("*")]):
         if path.is_file() and path.suffix in {".py", ".toml", ".md", ".txt", ".csv", ".json"}:
             problems = ties_to_a_machine(path.read_text(encoding="utf-8"), roots)
             if problems:
@@ -540,6 +601,9 @@ def test_the_version_is_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"]["path"] == "src/privatest/__init__.py"
+    papers = tomllib.loads((ROOT / "papers" / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in papers["project"]["dynamic"]
+    assert papers["tool"]["hatch"]["version"]["path"] == "../src/privatest/__init__.py"
     assert "version" not in yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 

@@ -46,10 +46,18 @@ def render_app(root: Any, name: str) -> str:
 
 # Typed as Any: Typer's commands are click's or its own copy of them, depending on its version.
 def _walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    command = loaded(command)
     yield path, command
     for name, child in getattr(command, "commands", {}).items():
         if not child.hidden:
             yield from _walk(child, f"{path} {name}")
+
+
+def loaded(command: Any) -> Any:
+    """Return a command, imported if it is a plug-in's."""
+    from privatest.cli.plugins import PluginCommand  # noqa: PLC0415
+
+    return command.load() if isinstance(command, PluginCommand) else command
 
 
 def _section(path: str, command: Any) -> str:

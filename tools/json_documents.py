@@ -547,26 +547,7 @@ SERVICE = {
 AUDIT = {
     "audit": _document("Of `audit`.", {"audited": _list("Tests.", _part("audited"))}),
 }
-_EXPERIMENT = {
-    "name": _text("On the command line."),
-    "paper": _text("Whose it is."),
-    "figure": _text("Which figure or table."),
-    "title": _text("What is compared."),
-    "measure": _text("What a value is.", "power", "level", "distance"),
-    "runs_in_paper": _count("Simulated studies in the paper."),
-    "methods": _table("Methods, and whose they are: paper or ours."),
-    "points": _list("Places of the figure.", _part("point")),
-}
-REPRODUCE = {
-    "experiments": _document(
-        "Of `reproduce list`.", {"experiments": _list("All of them.", _part("experiment"))}
-    ),
-    "experiment_run": _document(
-        "Of `reproduce run` and `reproduce show`.",
-        {**_EXPERIMENT, "rows": _list("What was found.", _part("row"))},
-    ),
-}
-DOCUMENTS = TESTS | ESTIMATES | LEDGER | SERVICE | AUDIT | REPRODUCE
+DOCUMENTS = TESTS | ESTIMATES | LEDGER | SERVICE | AUDIT
 PARTS = {
     "checked": _object(
         "A column.",
@@ -615,29 +596,6 @@ PARTS = {
     "published": _object("A release.", _PUBLISHED),
     "totals": _object("All budgets of a data set.", _TOTALS),
     "token": _object("A token as it is kept.", _TOKEN),
-    "experiment": _object("A figure or a table of a paper.", _EXPERIMENT),
-    "point": _object(
-        "One place of a figure.",
-        {
-            "panel": _text("The part of the figure."),
-            "x": _number("The place in it."),
-            "study": _table("What data is drawn."),
-            "settings": _table("What the tests are given."),
-            "published": _table("What the paper has there, by method."),
-        },
-    ),
-    "row": _object(
-        "One method at one point.",
-        {
-            "panel": _text("The part of the figure."),
-            "x": _number("The place in it."),
-            "method": _text("Its name."),
-            "by": _text("Whose it is.", "paper", "ours"),
-            "runs": _count("Simulated studies."),
-            "total": _number("Sum of what was found: of rejections, or of distances."),
-            "squares": _number("Sum of its squares."),
-        },
-    ),
     "audited": _object(
         "What attacks found on a test.",
         {
@@ -664,13 +622,58 @@ PARTS = {
         },
     ),
 }
+# What privatest-papers prints.
+_EXPERIMENT = {
+    "name": _text("On the command line."),
+    "paper": _text("Whose it is."),
+    "figure": _text("Which figure or table."),
+    "title": _text("What is compared."),
+    "measure": _text("What a value is.", "power", "level", "distance"),
+    "runs_in_paper": _count("Simulated studies in the paper."),
+    "methods": _table("Methods, and whose they are: paper or ours."),
+    "points": _list("Places of the figure.", _part("point")),
+}
+PAPERS = {
+    "experiments": _document(
+        "Of `reproduce list`.", {"experiments": _list("All of them.", _part("experiment"))}
+    ),
+    "experiment_run": _document(
+        "Of `reproduce run` and `reproduce show`.",
+        {**_EXPERIMENT, "rows": _list("What was found.", _part("row"))},
+    ),
+}
+PAPERS_PARTS = {
+    "experiment": _object("A figure or a table of a paper.", _EXPERIMENT),
+    "point": _object(
+        "One place of a figure.",
+        {
+            "panel": _text("The part of the figure."),
+            "x": _number("The place in it."),
+            "study": _table("What data is drawn."),
+            "settings": _table("What the tests are given."),
+            "published": _table("What the paper has there, by method."),
+        },
+    ),
+    "row": _object(
+        "One method at one point.",
+        {
+            "panel": _text("The part of the figure."),
+            "x": _number("The place in it."),
+            "method": _text("Its name."),
+            "by": _text("Whose it is.", "paper", "ours"),
+            "runs": _count("Simulated studies."),
+            "total": _number("Sum of what was found: of rejections, or of distances."),
+            "squares": _number("Sum of its squares."),
+        },
+    ),
+}
 
 
-def schema() -> Schema:
-    """Return the JSON Schema of every document."""
+def schema(documents: Schema = DOCUMENTS, parts: Schema = PARTS) -> Schema:
+    """Return the JSON Schema of documents and their parts."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What privatest prints with --json",
-        "anyOf": [_part(name) for name in DOCUMENTS],
-        "$defs": DOCUMENTS | PARTS,
+        "anyOf": [_part(name) for name in documents],
+        "$defs": documents | parts,
     }

@@ -1,4 +1,4 @@
-"""Write docs/reference/json.md, and the JSON Schema that the package has, from json_documents.
+"""Write docs/reference/json.md, and the JSON Schemas of both distributions, from json_documents.
 
 Run ``python -m tools.json_reference``. A test fails when a committed file is out of date.
 """
@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tools.json_documents import DOCUMENTS, PARTS, schema
+from tools.json_documents import DOCUMENTS, PAPERS, PAPERS_PARTS, PARTS, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "src" / "privatest" / "cli" / "output.schema.json"
+PAPERS_SCHEMA = ROOT / "papers" / "src" / "privatest_papers" / "output.schema.json"
 PAGE = ROOT / "docs" / "reference" / "json.md"
 
 INTRODUCTION = """\
@@ -28,20 +29,26 @@ Budgets are exact decimals, as text, where they are added up; a result's own eps
 numbers.
 
 The same as a [JSON Schema](https://json-schema.org): the file `cli/output.schema.json` of the
-package. `ledger export` writes lines of entries instead, one JSON object each.
+package, and `output.schema.json` of privatest-papers for `reproduce`.
+`ledger export` writes lines of entries instead, one JSON object each.
 """
 
 
 def render() -> str:
     """Return the whole page."""
-    sections = [_section("##", name, entry) for name, entry in DOCUMENTS.items()]
-    inner = [_section("###", name, entry) for name, entry in PARTS.items()]
+    sections = [_section("##", name, entry) for name, entry in (DOCUMENTS | PAPERS).items()]
+    inner = [_section("###", name, entry) for name, entry in (PARTS | PAPERS_PARTS).items()]
     return "\n".join([INTRODUCTION, *sections, "## Parts of documents\n", *inner])
 
 
 def render_schema() -> str:
     """Return the schema's file."""
     return json.dumps(schema(), indent=1) + "\n"
+
+
+def render_papers_schema() -> str:
+    """Return the schema's file of privatest-papers."""
+    return json.dumps(schema(PAPERS, PAPERS_PARTS), indent=1) + "\n"
 
 
 def _section(level: str, name: str, entry: Mapping[str, Any]) -> str:
@@ -74,3 +81,4 @@ def _type(value: Mapping[str, Any]) -> str:
 if __name__ == "__main__":
     PAGE.write_text(render(), encoding="utf-8")
     SCHEMA.write_text(render_schema(), encoding="utf-8")
+    PAPERS_SCHEMA.write_text(render_papers_schema(), encoding="utf-8")

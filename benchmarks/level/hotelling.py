@@ -24,7 +24,7 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.means.hotelling import hotelling_test
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.samplers import cubes
+from privatest_papers.samplers import cubes
 
 ALPHA, REPLICATES, STEP = 0.05, 999, 25
 EPSILONS, SIZES = (0.1, 0.5, 1.0, 5.0), (100, 1000, 10_000, 100_000)

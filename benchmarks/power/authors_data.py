@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import save, start
 from benchmarks.report import print_table
-from privatest.reproduce.kim_schrab import paper_hsic_sensitivity, paper_mmd_sensitivity
-from privatest.reproduce.kim_schrab_statistics import hsic_statistics, mmd_statistics
-from privatest.reproduce.results import published
-from privatest.reproduce.samplers import bump
+from privatest_papers.kim_schrab import paper_hsic_sensitivity, paper_mmd_sensitivity
+from privatest_papers.kim_schrab_statistics import hsic_statistics, mmd_statistics
+from privatest_papers.results import published
+from privatest_papers.samplers import bump
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint32]

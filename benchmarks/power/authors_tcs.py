@@ -17,9 +17,9 @@ from benchmarks.measure import missing, save, start, stored
 from benchmarks.power.authors_data import SIZES, chained, perturbed, split, uniform
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.reproduce.raj import noise_ratio, paper_sensitivity, paper_statistic
-from privatest.reproduce.raj_locations import climbed_locations
-from privatest.reproduce.results import published
+from privatest_papers.raj import noise_ratio, paper_sensitivity, paper_statistic
+from privatest_papers.raj_locations import climbed_locations
+from privatest_papers.results import published
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint32]

@@ -27,14 +27,14 @@ from privatest.data.samples import encode_samples
 from privatest.kernels.embedding import Embedding
 from privatest.mechanisms.moments import release_moments
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.experiments.raj import box, public_choice
-from privatest.reproduce.samplers import PROBLEMS
-from privatest.reproduce.samplers import problem as samples_of
 from privatest.statistics.moment_test import moment_pvalue, pool_releases
 from privatest.statistics.moments import moments
 from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
 from privatest.two_sample.embedding_locations import characteristic_features, location_features
 from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
+from privatest_papers.experiments.raj import box, public_choice
+from privatest_papers.samplers import PROBLEMS
+from privatest_papers.samplers import problem as samples_of
 
 DELTA, ALPHA = 1e-5, 0.05
 TESTS = ("statistic", "permutation", "moments", "shares")

@@ -30,7 +30,7 @@ from privatest.core.privacy import Budget
 from privatest.mechanisms.family import strongest
 from privatest.mechanisms.permutation import RELEASES, smoothed_decision, smoothed_pvalue
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.samplers import perturbed_uniform
+from privatest_papers.samplers import perturbed_uniform
 
 Rows = NDArray[np.float64]
 Draw = Callable[[int, float, np.random.Generator], tuple[Rows, Rows]]

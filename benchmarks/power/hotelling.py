@@ -24,8 +24,8 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.means import hotelling_test, ttest_ind
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.dunsche import hotelling_decision
-from privatest.reproduce.samplers import cubes
+from privatest_papers.dunsche import hotelling_decision
+from privatest_papers.samplers import cubes
 
 ALPHA, REPLICATES, DELTA = 0.05, 999, 1e-6
 NAME = "power-hotelling"

@@ -19,7 +19,7 @@ import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.samplers import perturbed_uniform
+from privatest_papers.samplers import perturbed_uniform
 
 # the published curve for amplitude .2, n = 3000, whose bandwidth was tuned by hand
 CURVE = {0.183: 0.19, 0.346: 0.405, 0.51: 0.655, 0.673: 0.80, 0.837: 0.875, 1.0: 0.935}

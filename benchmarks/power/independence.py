@@ -33,8 +33,8 @@ from privatest.independence.plan import FUNCTIONS, Plan
 from privatest.mechanisms.family import strongest
 from privatest.mechanisms.permutation import Release, noise_scale
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.samplers import perturbed_uniform
 from privatest.statistics.dependence import values
+from privatest_papers.samplers import perturbed_uniform
 
 Rows = NDArray[np.float64]
 Pair = tuple[Rows, Rows]

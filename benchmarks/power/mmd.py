@@ -25,7 +25,7 @@ import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.samplers import perturbed_uniform
+from privatest_papers.samplers import perturbed_uniform
 
 
 @dataclass(frozen=True)

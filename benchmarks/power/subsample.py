@@ -23,8 +23,8 @@ from benchmarks.report import print_table
 from privatest.any_test import sarrm_test, test_of_tests
 from privatest.core.results import Decision
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.results import published
-from privatest.reproduce.samplers import perturbed_uniform
+from privatest_papers.results import published
+from privatest_papers.samplers import perturbed_uniform
 
 FIGURES = {"privacy_mid": 0.15, "privacy_low": 0.1}  # and their amplitudes
 SIZE = 3000

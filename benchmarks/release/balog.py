@@ -27,11 +27,11 @@ from rich.progress import Progress, track
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.data.domain import Domain
-from privatest.reproduce.experiments.balog import KERNEL, Releases, data
-from privatest.reproduce.results import published
 from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
 from privatest.synthetic.embedding.shrinkage import signed_weights
 from privatest.synthetic.embedding.weights import best_points
+from privatest_papers.experiments.balog import KERNEL, Releases, data
+from privatest_papers.results import published
 
 DOMAIN = Domain((0, 0), bounded=False)
 POOL = 1072

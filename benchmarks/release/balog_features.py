@@ -28,14 +28,14 @@ from privatest.kernels.fourier import FourierMap, kernel_map
 from privatest.kernels.kernels import Kernel, gram
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.experiments.balog import BOX, DELTA, OWN, data
-from privatest.reproduce.results import published
 from privatest.synthetic.embedding.fourier import (
     NoisyFeatures,
     mean_features,
     mean_features_sensitivity,
 )
 from privatest.synthetic.embedding.reduced_set import reduced_set
+from privatest_papers.experiments.balog import BOX, DELTA, OWN, data
+from privatest_papers.results import published
 
 KERNEL = Kernel("gaussian", 1 / math.sqrt(1e-4 / 2) / (2 * BOX))
 DOMAIN = Domain((0, 0))

@@ -69,7 +69,7 @@ def test_nobody_holds_an_element():
         if not name.startswith("_"):
             assert get_type_hints(method)["return"] in plain, name
     own = ROOT / "tests" / "e2e" / "browsers.py"
-    for folder in ("src", "tests", "tools", "scripts", "benchmarks"):
+    for folder in ("src", "papers", "tests", "tools", "scripts", "benchmarks"):
         for path in (ROOT / folder).rglob("*.py"):
             if path not in (own, Path(__file__)):
                 text = path.read_text(encoding="utf-8")

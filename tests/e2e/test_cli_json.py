@@ -16,10 +16,13 @@ from privatest.cli import app
 from privatest.ledger import Ledger
 from tests import curators
 from tests.e2e.command_line import table, write
-from tools import json_reference
+from tools import cli_reference, json_reference
 
-SCHEMA = json.loads(files("privatest.cli").joinpath("output.schema.json").read_text("utf-8"))
-DEFS: Mapping[str, Any] = SCHEMA["$defs"]
+SCHEMAS = [
+    json.loads(files(package).joinpath("output.schema.json").read_text("utf-8"))
+    for package in ("privatest.cli", "privatest_papers")
+]
+DEFS: Mapping[str, Any] = {name: part for each in SCHEMAS for name, part in each["$defs"].items()}
 KINDS: Mapping[str, Any] = {
     "object": dict,
     "array": list,
@@ -90,6 +93,7 @@ def test_the_files_are_up_to_date():
     for path, text in (
         (json_reference.PAGE, json_reference.render()),
         (json_reference.SCHEMA, json_reference.render_schema()),
+        (json_reference.PAPERS_SCHEMA, json_reference.render_papers_schema()),
     ):
         assert path.read_text(encoding="utf-8") == text, "run: python -m tools.json_reference"
 
@@ -283,6 +287,7 @@ def test_every_command_with_a_document_is_tested():
 
 
 def _with_json(command: Any, path: str) -> Iterator[str]:
+    command = cli_reference.loaded(command)
     for name, child in getattr(command, "commands", {}).items():
         yield from _with_json(child, f"{path} {name}".strip())
     if any("--json" in parameter.opts for parameter in command.params):

@@ -24,8 +24,8 @@ from privatest.mechanisms.additive import laplace
 from privatest.mechanisms.counts import count_noise, noisy_counts
 from privatest.mechanisms.permutation import smoothed_pvalue
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.raj import paper_sensitivity, paper_statistic
 from privatest.statistics.ranks import doubled_ranks
+from privatest_papers.raj import paper_sensitivity, paper_statistic
 
 ONE = Budget(1)
 Floats = NDArray[np.float64]

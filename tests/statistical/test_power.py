@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from privatest import mmd_test
 from privatest.noise import SimulatedNoise
-from privatest.reproduce.samplers import perturbed_uniform
+from privatest_papers.samplers import perturbed_uniform
 
 RUNS = 40
 EXPECTED = 0.93  # epsilon 0.1, n = m = 3000, one bump of amplitude 0.2

@@ -29,10 +29,10 @@ from privatest.cli.output import OutputError, flush, make_forgiving, print_error
 from privatest.cli.paired import paired
 from privatest.cli.places import reading
 from privatest.cli.plan import app as plan_app
+from privatest.cli.plugins import CommandGroup
 from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.report import report
-from privatest.cli.reproduce import app as reproduce_app
 from privatest.cli.schema import schema
 from privatest.cli.serve import serve
 from privatest.cli.shares import compare, plan_share, share
@@ -46,7 +46,7 @@ __all__ = ["app", "main"]
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 # pretty_exceptions_enable: rich would print local variables, and those hold people's data.
-app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+app = typer.Typer(cls=CommandGroup, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.command("two-sample")(reading(two_sample))
 app.command("independence")(reading(independence))
 app.command("paired")(reading(paired))
@@ -65,7 +65,6 @@ app.command("serve")(serve)
 app.command("schema")(reading(schema))
 app.command("check")(reading(check))
 app.command("audit")(audit)
-app.add_typer(reproduce_app, name="reproduce")
 app.command("demo")(demo)
 
 
