@@ -1,7 +1,7 @@
-"""Write the table of docs/guarantees.md from what is declared and what the audit found.
+"""Write the two tables of docs/guarantees.md from what is declared and what the audit found.
 
 Run ``python -m tools.guarantees``. What a function releases and where that is proved is in
-tools/guarantees.toml; ratios and bounds are those of the cases of docs/audit.json that a row names;
+tools/guarantees.toml; ratios and bounds are those of the cases of docs/audit.json;
 levels are those that functions declare (privatest.core.levels). A test fails when the committed
 page is out of date, or when a public test has no proof, no attack, no audit or no level.
 """
@@ -20,12 +20,12 @@ from tools.audit import stored
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "guarantees.md"
 ROWS = Path(__file__).with_suffix(".toml")
-BEGIN = "<!-- table: written by `python -m tools.guarantees` -->\n"
-END = "<!-- end of the table -->\n"
-HEAD = (
-    "| function | what is released | cost | neighbours | proof | level | worst ratio | exact loss "
-    "| ε at least | audited |\n|---|---|---|---|---|---|---|---|---|---|\n"
-)
+BEGIN = "<!-- {name}: written by `python -m tools.guarantees` -->\n"
+END = "<!-- end of {name} -->\n"
+AS_GIVEN = "(ε, δ) as given"
+PROMISE = "| method | what is released | adjacency | level | proof |\n|---|---|---|---|---|\n"
+AUDIT_COLUMNS = ("case", "method", "worst ratio", "exact loss", "ε at least", "audited")
+AUDIT = f"| {' | '.join(AUDIT_COLUMNS)} |\n{'|---' * len(AUDIT_COLUMNS)}|\n"
 
 
 def rows() -> list[dict[str, Any]]:
@@ -35,10 +35,36 @@ def rows() -> list[dict[str, Any]]:
 
 
 def render(page: str) -> str:
-    """Return the page with its table."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return before + BEGIN + HEAD + "".join(map(_line, rows())) + END + after
+    """Return the page with both of its tables."""
+    for name, text in {"promise": promise(), "audit": audit()}.items():
+        begin, end = BEGIN.format(name=name), END.format(name=name)
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = before + begin + text + end + after
+    return page
+
+
+def promise() -> str:
+    """Return the table of what is released, for which neighbours, at which level, and the proof."""
+    lines = []
+    for row in rows():
+        cost = row["cost"]
+        released = row["leaves"] + ("" if cost == AS_GIVEN else f". Cost: {cost}")
+        cells = [row["call"], released, row["neighbours"], _level(row), row["proof"]]
+        lines.append("| " + " | ".join(cells) + " |\n")
+    return PROMISE + "".join(lines)
+
+
+def audit() -> str:
+    """Return the table of what the audit found in each case, and which rows have no case."""
+    lines = []
+    for name, case in stored().items():
+        numbers = [_number(case, key) for key in ("worst_ratio", "exact_loss", "epsilon_at_least")]
+        method = "—" if name.startswith("mechanism/") else f"`{case['function']}`"
+        cells = [name, method, *numbers, f"{case['date']}, {case['version']}"]
+        lines.append("| " + " | ".join(cells) + " |\n")
+    without = "; ".join(row["call"] for row in rows() if not audited(row))
+    return AUDIT + "".join(lines) + f"\nMethods without a case of their own: {without}.\n\n"
 
 
 def audited(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -58,27 +84,20 @@ def levels(row: dict[str, Any]) -> dict[str, DeclaredLevel]:
     return {name: level for name, level in found.items() if level is not None}
 
 
-def _line(row: dict[str, Any]) -> str:
-    found = [*audited(row).values()]
-    measured = [_largest(found, name) for name in ("worst_ratio", "exact_loss", "epsilon_at_least")]
-    when = max((f"{case['date']}, {case['version']}" for case in found), default="—")
-    cells = [row["call"], row["leaves"], row["cost"], row["neighbours"], row["proof"]]
-    return "| " + " | ".join([*cells, _level(row), *measured, when]) + " |\n"
-
-
-def _largest(found: list[dict[str, Any]], name: str) -> str:
-    numbers = [case[name] for case in found if name in case]
-    return f"{max(numbers):.3f}" if numbers else "—"
+def _number(case: dict[str, Any], key: str) -> str:
+    return f"{case[key]:.3f}" if key in case else "—"
 
 
 def _level(row: dict[str, Any]) -> str:
     """Return the level of an option, or what the functions declare; a dash if they test nothing."""
     if "level" in row:
         return str(row["level"])
-    words = {name: str(level) for name, level in levels(row).items()}
-    if len(set(words.values())) <= 1:
-        return next(iter(words.values()), "—")
-    return ", ".join(f"`{name}` {level}" for name, level in words.items())
+    names: dict[str, list[str]] = {}
+    for name, level in levels(row).items():
+        names.setdefault(str(level), []).append(f"`{name}`")
+    if len(names) <= 1:
+        return next(iter(names), "—")
+    return ". ".join(f"{', '.join(functions)}: {level}" for level, functions in names.items())
 
 
 if __name__ == "__main__":

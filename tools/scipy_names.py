@@ -277,7 +277,7 @@ def render() -> str:
     shown = {"same": "SciPy's", "same, one-sided": "SciPy's if one-sided"}
     rows = ["| SciPy | ours | statistic | kept keywords | what differs |", "|---|---|---|---|---|"]
     rows += [
-        f"| `{peer.scipy}` | [`{peer.ours}`](../reference/api.md#privatest.{peer.ours}) "
+        f"| `{peer.scipy}` | [`{peer.ours}`][privatest.{peer.ours}] "
         f"| {shown.get(peer.statistic, peer.statistic)} "
         f"| {', '.join(f'`{name}`' for name in peer.keywords) or '-'} | {peer.differs} |"
         for peer in PEERS

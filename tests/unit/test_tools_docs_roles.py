@@ -25,3 +25,9 @@ def test_anything_else_is_a_name():
     assert linked(PAGE + '<i id="privatest.C.save"></i>:meth:<code>save</code>').endswith(
         "<code>save</code>"  # two classes have one: none is meant for sure
     )
+
+
+def test_names_on_other_pages_are_left_to_autorefs():
+    link = '<autoref identifier="privatest.ks_2samp" optional><code>ks_2samp</code></autoref>'
+    for name in ("privatest.ks_2samp", "ks_2samp"):
+        assert shown(f":func:<code>{name}</code>") == link

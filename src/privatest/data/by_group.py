@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import ADJACENCIES, Adjacency
 from privatest.core.validation import listed, one_of, reject
+from privatest.data.bounds import schema_of
 from privatest.data.categories import Category, spelling
 from privatest.data.columns import one_column
 from privatest.data.grouping import Grouping
@@ -17,9 +19,9 @@ from privatest.data.persons import check_persons
 from privatest.data.schema import Membership, Schema
 from privatest.data.source import Source
 from privatest.data.source_groups import split_source
-from privatest.data.tables import Table, arranged, label_of, read_data
+from privatest.data.tables import arranged, label_of, read_data
 
-__all__ = ["GroupOptions", "Samples", "group_names", "persons_in_groups", "read_samples"]
+__all__ = ["GroupOptions", "SampleLayout", "group_names", "persons_in_groups", "resolve_samples"]
 
 _PUBLIC = "pass adjacency='one', if everybody may know who is in which group"
 
@@ -32,15 +34,39 @@ class GroupOptions(TypedDict, total=False):
     columns: str | Sequence[str] | None
 
 
-class Samples(NamedTuple):
-    """What a test compares: data of each sample, its bounds, and what is hidden."""
+@dataclass(frozen=True, slots=True)
+class SampleLayout:
+    """Which samples a test compares, in public terms; it holds no data.
 
-    data: tuple[Any, ...]
-    bounds: Any
+    Attributes
+    ----------
+    adjacency : {"one", "both", "row"}
+        What is hidden.
+    count : int
+        The number of samples.
+    bounds : object
+        Public bounds, as they were passed.
+    grouping : Grouping or None
+        How one frame is split; None for separate samples.
+    columns : tuple of str or None
+        The columns to compare; None for all columns that the frame has.
+    """
+
     adjacency: Adjacency
+    count: int
+    bounds: Any
+    grouping: Grouping | None = None
+    columns: tuple[str, ...] | None = None
+
+    def read(self, data: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+        """Return the samples and the bounds of their columns; a frame is paid for and split."""
+        if self.grouping is None:
+            return data, self.bounds
+        frame = next(each for each in data if each is not None)
+        return _by_group(frame, self.grouping, self.columns, self.bounds, self.adjacency)
 
 
-def read_samples(
+def resolve_samples(
     data: tuple[Any, ...],
     bounds: Any,
     adjacency: Adjacency | None,
@@ -50,8 +76,8 @@ def read_samples(
     columns: str | Sequence[str] | None,
     several: bool = False,
     public_groups: str = "",
-) -> Samples:
-    """Return the samples that were passed, or those of one frame with a group column.
+) -> SampleLayout:
+    """Return which samples are compared and what is hidden; nothing is read, nothing is paid.
 
     Parameters
     ----------
@@ -71,6 +97,7 @@ def read_samples(
     """
     if adjacency is not None:
         one_of("adjacency", adjacency, ADJACENCIES)
+    schema_of(bounds)  # refuses what no data could fit
     given = tuple(each for each in data if each is not None)
     if group is None:
         if groups is not None or columns is not None:
@@ -80,7 +107,7 @@ def read_samples(
                 "y must be given, the second sample; or group, the column of one frame that says "
                 "which sample a row is in."
             )
-        return Samples(data, bounds, adjacency or "one")
+        return SampleLayout(adjacency or "one", len(data), bounds)
     if len(given) != 1:
         raise ParameterError("group splits one frame: pass it alone, without a second sample.")
     grouping = _grouping(group, groups, bounds, adjacency, several=several)
@@ -90,7 +117,8 @@ def read_samples(
             f"groups are private unless you say otherwise, and here {public_groups}: {_PUBLIC}, or "
             'membership = "public" in the schema; or use mmd_test, which hides the group too.'
         )
-    return _by_group(given[0], grouping, columns, bounds, adjacency)
+    names = _compared(grouping.column, columns, bounds)
+    return SampleLayout(adjacency, len(grouping.labels), bounds, grouping, names)
 
 
 def group_names(
@@ -126,8 +154,12 @@ def _label(value: Any) -> str:
 
 
 def _by_group(
-    frame: Any, grouping: Grouping, columns: Any, bounds: Any, adjacency: Adjacency
-) -> Samples:
+    frame: Any,
+    grouping: Grouping,
+    columns: tuple[str, ...] | None,
+    bounds: Any,
+    adjacency: Adjacency,
+) -> tuple[tuple[Any, ...], Any]:
     if adjacency == "both":
         bounds = persons_in_groups(frame, grouping, bounds)
     else:
@@ -135,13 +167,15 @@ def _by_group(
     source = read_data(frame, "x")
     if source.names is None:
         raise DataError("x must have named columns: a data frame, a table or a mapping.")
-    names = _compared(source, grouping.column, columns, bounds)
+    names = columns or tuple(name for name in source.names if name != grouping.column)
+    if columns is None and len(names) != 1:
+        raise ParameterError("columns must be given: the columns to compare.")
     bounds = _bounds_of(bounds, names)
     if isinstance(frame, Source):
         read = arranged(source, (*names, grouping.column), "x").names
         samples = split_source(frame.select(read or ()), grouping)
         grouping.require_rows([len(sample) > 0 for sample in samples])
-        return Samples(samples, bounds, adjacency)
+        return samples, bounds
     chosen = arranged(source, (*names, grouping.column), "x")
     sides = grouping.sides_of(chosen.column(len(names)))
     grouping.require_rows([(sides == place).any() for place in range(len(grouping.labels))])
@@ -154,7 +188,7 @@ def _by_group(
         {name: _chosen(column, sides == place) for name, column in values.items()}
         for place in range(len(grouping.labels))
     )
-    return Samples(split, bounds, adjacency)
+    return split, bounds
 
 
 def persons_in_groups(frame: Any, grouping: Grouping, bounds: Any) -> Any:
@@ -182,15 +216,17 @@ def _chosen(column: Any, rows: Any) -> Any:
     return column[rows] if isinstance(column, np.ndarray) else column.filter(rows)
 
 
-def _compared(source: Table, group: str, columns: Any, bounds: Any) -> tuple[str, ...]:
-    """Return the names of the columns to compare; which they are is public."""
+def _compared(group: str, columns: Any, bounds: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns to compare, or None if only the frame has them."""
     known = bounds.columns if isinstance(bounds, Schema) else bounds
     by_name = isinstance(known, Mapping)
+    if columns is None and not by_name:
+        return None
     names = (columns,) if isinstance(columns, str) else columns
     if names is None:
-        names = [name for name in (known if by_name else source.names or ()) if name != group]
-        if not by_name and len(names) > 1:
-            raise ParameterError("columns must be given: the columns to compare.")
+        names = [name for name in known if name != group]
+    if not isinstance(names, Sequence):
+        reject("columns", "a name or a list of names of columns", names)
     names = tuple(names)
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError("columns must name at least one column.")

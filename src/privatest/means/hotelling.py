@@ -15,7 +15,7 @@ from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import resolve_samples
 from privatest.data.categories import Category
 from privatest.data.samples import Sample
 from privatest.means.bootstrap import Contrast
@@ -124,7 +124,7 @@ def hotelling_test(
     """
     budget = Budget(epsilon, delta)
     options = checked_bootstrap(alpha, n_bootstrap, rng)
-    data, bounds, adjacency = read_samples(
+    layout = resolve_samples(
         (x, y),
         bounds,
         adjacency,
@@ -133,8 +133,10 @@ def hotelling_test(
         groups=groups,
         columns=columns,
     )
+    adjacency = layout.adjacency
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
+    data, bounds = layout.read((x, y))
     samples = numeric_samples(data[0], data[1], bounds, adjacency)
     contrast = compare_two(samples, each, source, equal_covariance=equal_covariance)
     facts: dict[str, Any] = {

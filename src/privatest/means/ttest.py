@@ -12,7 +12,7 @@ from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, number, one_of
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import resolve_samples
 from privatest.data.categories import Category
 from privatest.data.samples import Sample
 from privatest.laws.law import ALTERNATIVES, Alternative
@@ -128,7 +128,7 @@ def ttest_ind(
     budget = Budget(epsilon, delta)
     options = checked_calibration(alpha, calibration, rng)
     one_of("alternative", alternative, ALTERNATIVES)
-    data, bounds, adjacency = read_samples(
+    layout = resolve_samples(
         (x, y),
         bounds,
         adjacency,
@@ -137,8 +137,10 @@ def ttest_ind(
         groups=groups,
         columns=columns,
     )
+    adjacency = layout.adjacency
     each = sample_budget(budget, adjacency)
     source = noise_source(noise)
+    data, bounds = layout.read((x, y))
     samples = numeric_samples(data[0], data[1], bounds, adjacency)
     check_one_column(samples.x, "x and y")
     contrast = compare_two(samples, each, source, equal_covariance=equal_var)

@@ -14,7 +14,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, reject
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import group_names, read_samples
+from privatest.data.by_group import group_names, resolve_samples
 from privatest.data.categories import Category
 from privatest.means.inference import (
     Calibration,
@@ -112,7 +112,7 @@ def f_oneway(
     )
     if not isinstance(equal_var, bool):
         reject("equal_var", "True or False", equal_var)
-    data, described, chosen = read_samples(
+    layout = resolve_samples(
         samples,
         bounds,
         adjacency,
@@ -122,10 +122,12 @@ def f_oneway(
         groups=groups,
         columns=columns,
     )
-    if len(data) < 2:
+    chosen = layout.adjacency
+    if layout.count < 2:
         raise ParameterError("f_oneway must have two samples or more.")
-    each = sample_budget(budget, chosen, groups=len(data))
+    each = sample_budget(budget, chosen, groups=layout.count)
     source = noise_source(noise)
+    data, described = layout.read(samples)
     found_groups = numeric_groups(data, described, chosen)
     check_one_column(found_groups[0], "each sample")
     sizes = [len(sample) for sample in found_groups]

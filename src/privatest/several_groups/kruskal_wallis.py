@@ -16,7 +16,7 @@ from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import resolve_samples
 from privatest.data.categories import Category
 from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample
@@ -106,7 +106,7 @@ def kruskal(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     if n_resamples is not None:
         integer_at_least("n_resamples", n_resamples, 1)
-    data, bounds, chosen = read_samples(
+    layout = resolve_samples(
         samples,
         bounds,
         adjacency,
@@ -116,12 +116,14 @@ def kruskal(
         groups=groups,
         columns=columns,
     )
-    if len(data) < 2:
+    chosen = layout.adjacency
+    if layout.count < 2:
         raise ParameterError("kruskal must have two samples or more.")
-    if all(isinstance(each, Source) for each in data):  # sizes are known before anything is paid
-        check_drawable([len(each) for each in data])
+    if group is None and all(isinstance(each, Source) for each in samples):  # sizes are known
+        check_drawable([len(each) for each in samples])
     public_generator(rng)  # refused before anything is paid
     source = noise_source(noise)
+    data, bounds = layout.read(samples)
     ranked = read_groups(data, bounds, chosen)
     sizes = [len(sample) for sample in ranked]
     check_drawable(sizes)

@@ -17,7 +17,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import group_names, read_samples
+from privatest.data.by_group import group_names, resolve_samples
 from privatest.data.categories import Category
 from privatest.data.persons import check_persons
 from privatest.laws.law import ALTERNATIVES, Alternative
@@ -132,7 +132,7 @@ def proportions_test(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     integer_at_least("n_simulations", n_simulations, 99)
-    data, described, chosen = read_samples(
+    layout = resolve_samples(
         samples,
         bounds,
         adjacency,
@@ -141,9 +141,11 @@ def proportions_test(
         groups=groups,
         columns=columns,
     )
-    if alternative != "two-sided" and len(data) != 2:
+    chosen = layout.adjacency
+    if alternative != "two-sided" and layout.count != 2:
         raise ParameterError("alternative must be 'two-sided' for more than two groups.")
     generator, source = public_generator(rng), noise_source(noise)
+    data, described = layout.read(samples)
     read = _read(data, described, success, chosen)
     released = _release(read, budget, chosen, source)
     pvalue = released.pvalue(alternative, n_simulations, generator)

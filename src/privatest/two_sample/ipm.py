@@ -15,7 +15,7 @@ from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.by_group import GroupOptions, read_samples
+from privatest.data.by_group import GroupOptions, resolve_samples
 from privatest.data.categories import Category
 from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
 from privatest.data.samples import TwoSamples, encode_samples
@@ -200,13 +200,13 @@ def ipm_test(
     one_of("distance", distance, DISTANCES)
     one_of("norm", norm, MEAN_NORMS)
     one_of("release", release, RELEASES)
-    data, bounds, adjacency = read_samples(
-        (x, y), bounds, adjacency, group=group, groups=groups, columns=columns
-    )
+    layout = resolve_samples((x, y), bounds, adjacency, group=group, groups=groups, columns=columns)
+    adjacency = layout.adjacency
     check_relabel(relabel, adjacency)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     checked = read_grid(grid)
     generator, source = public_generator(rng), noise_source(noise)
+    data, bounds = layout.read((x, y))
     samples = encode_samples(data[0], data[1], bounds, adjacency=adjacency)
     check_sizes(samples, adjacency)
     chosen = _on_cells(metric(distance, samples.domain, norm), samples, checked)

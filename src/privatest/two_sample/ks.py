@@ -17,7 +17,7 @@ from privatest.core.results import Outcome
 from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import read_samples
+from privatest.data.by_group import resolve_samples
 from privatest.data.categories import Category
 from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
 from privatest.data.samples import TwoSamples, encode_samples
@@ -159,15 +159,15 @@ def ks_2samp(
     one_of("alternative", alternative, ALTERNATIVES)
     if alternative != "two-sided" and statistic != "ks":
         raise ParameterError("alternative must be 'two-sided' for statistic='kuiper'.")
-    data, bounds, adjacency = read_samples(
-        (x, y), bounds, adjacency, group=group, groups=groups, columns=columns
-    )
+    layout = resolve_samples((x, y), bounds, adjacency, group=group, groups=groups, columns=columns)
+    adjacency = layout.adjacency
     one_of("mechanism", mechanism, MECHANISMS)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     if adjacency == "row" and mechanism != "auto":
         raise ParameterError("mechanism must be 'auto' for adjacency='row', a permutation test.")
     checked = read_grid(grid)
     generator, source = public_generator(rng), noise_source(noise)
+    data, bounds = layout.read((x, y))
     samples = encode_samples(data[0], data[1], bounds, units="own", adjacency=adjacency)
     if samples.domain.levels != (0,):
         raise DataError("x and y must have one numeric column: their values are ranked.")

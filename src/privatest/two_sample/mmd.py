@@ -16,7 +16,7 @@ from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensiti
 from privatest.core.results import Decision, Outcome
 from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.by_group import GroupOptions, read_samples
+from privatest.data.by_group import GroupOptions, resolve_samples
 from privatest.data.categories import Category
 from privatest.data.samples import encode_samples
 from privatest.kernels.kernels import KernelFamily, kernel_grid
@@ -224,7 +224,7 @@ def mmd_test(
     budget = Budget(epsilon, delta)
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("release", release, RELEASES)
-    data, bounds, adjacency = read_samples(
+    layout = resolve_samples(
         (x, y, *others),
         bounds,
         adjacency,
@@ -233,6 +233,7 @@ def mmd_test(
         groups=groups,
         columns=columns,
     )
+    adjacency = layout.adjacency
     check_relabel(relabel, adjacency)
     one_of("estimator", estimator, ("v", "u"))
     one_of("method", method, METHODS)
@@ -243,11 +244,10 @@ def mmd_test(
         bin_size = integer_at_least("bin_size", bin_size, 1)
         if adjacency == "row":
             raise ParameterError("bin_size cannot be used with adjacency='row'.")
-    if len(data) > 2:
+    if layout.count > 2:
         return several_samples(
-            data,
-            adjacency=adjacency,
-            bounds=bounds,
+            (x, y, *others),
+            layout=layout,
             kernel=kernel,
             bandwidths=bandwidths,
             method=method,
@@ -263,6 +263,7 @@ def mmd_test(
             noise=noise,
         )
     generator, source = public_generator(rng), noise_source(noise)
+    data, bounds = layout.read((x, y, *others))
     samples = encode_samples(data[0], data[1], bounds, adjacency=adjacency)
     check_sizes(samples, adjacency)
     kernel_only = bandwidths is not None or estimator == "u"

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.privacy import Adjacency
+from privatest.core.noise import noise_source
 from privatest.core.results import Decision
-from privatest.core.validation import one_of
+from privatest.core.validation import one_of, public_generator
+from privatest.data.by_group import SampleLayout
 from privatest.data.samples import Sample, encode_several
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
 from privatest.independence import hsic_test
@@ -23,10 +24,9 @@ _ONLY_TWO = ("relabel", "bin_size")
 
 
 def several_samples(
-    samples: Sequence[Any],
+    data: tuple[Any, ...],
     *,
-    adjacency: Adjacency,
-    bounds: Any,
+    layout: SampleLayout,
     kernel: Any,
     bandwidths: Any,
     method: Any,
@@ -42,12 +42,16 @@ def several_samples(
 
     **Privacy** That of :func:`privatest.hsic_test`: p-value or decision, at (epsilon, delta).
     """
+    adjacency = layout.adjacency
     if adjacency == "both":
         raise ParameterError("adjacency must be 'one' or 'row' for three samples or more.")
     one_of("method", method, ("auto", "exact", "nystrom"))
     for name in _ONLY_TWO:
         if only_two[name] not in (None, "auto"):
             raise ParameterError(f"{name} is for two samples.")
+    public_generator(options["rng"])  # refused before anything is paid
+    noise_source(options["noise"])
+    samples, bounds = layout.read(data)
     groups = encode_several(samples, bounds, adjacency=adjacency)
     sizes = list(map(len, groups))
     if adjacency == "one" and min(sizes) < 2:

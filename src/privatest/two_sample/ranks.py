@@ -15,7 +15,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
-from privatest.data.by_group import GroupOptions, read_samples
+from privatest.data.by_group import GroupOptions, resolve_samples
 from privatest.data.categories import Category
 from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_samples, encode_several
@@ -163,19 +163,19 @@ def mannwhitneyu(
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
     one_of("release", release, RELEASES)
-    data, bounds, adjacency = read_samples(
-        (x, y), bounds, adjacency, group=group, groups=groups, columns=columns
-    )
+    layout = resolve_samples((x, y), bounds, adjacency, group=group, groups=groups, columns=columns)
+    adjacency = layout.adjacency
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
+    if release == "decision" and adjacency != "row":
+        raise ParameterError(
+            "release must be 'pvalue' for public groups: it costs no more than a decision there."
+        )
     generator, source = public_generator(rng), noise_source(noise)
+    data, bounds = layout.read((x, y))
     if adjacency == "row":
         chosen = {"alternative": alternative, "n_permutations": n_permutations}
         common = {"budget": budget, "alpha": alpha, "release": release, "noise": source}
         return _private_groups(data, bounds, chosen, generator, common)
-    if release == "decision":
-        raise ParameterError(
-            "release must be 'pvalue' for public groups: it costs no more than a decision there."
-        )
     samples = read_groups(data, bounds, adjacency)
     n, m = map(len, samples)
     return lattice_outcome(
@@ -311,8 +311,7 @@ def median_test(
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("alternative", alternative, ALTERNATIVES)
-    source = noise_source(noise)
-    data, bounds, chosen = read_samples(
+    layout = resolve_samples(
         (x, y),
         bounds,
         adjacency,
@@ -321,6 +320,9 @@ def median_test(
         groups=groups,
         columns=columns,
     )
+    chosen = layout.adjacency
+    source = noise_source(noise)
+    data, bounds = layout.read((x, y))
     samples = read_groups(data, bounds, chosen)
     n, m = map(len, samples)
     return lattice_outcome(
