@@ -151,7 +151,6 @@ def test_rank_correlations_with_ties_are_scipys(name, levels, alternative):
         assert ties == pytest.approx(shares, abs=1e-3)
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("name", CORRELATIONS)
 @pytest.mark.parametrize("epsilon", [1.0, 20.0])
 @pytest.mark.parametrize("levels", [2, 4])
