@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: demo test quick check fix coverage matrix mutate audit bench bench-scale docs clean help postgresql chromium r
+.PHONY: demo test test-all quick check fix coverage matrix mutate audit bench bench-scale docs clean help postgresql chromium r
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,8 +25,12 @@ demo: $(VENV)/.core ## three questions about real people, answered privately; wr
 PARALLEL := -n 2 --dist worksteal
 
 # A third worker for two processors: some tests wait, for a database, a browser or another process.
-test: check postgresql chromium r ## everything: the checks, then all tests
-	$(BIN)/pytest $(PARALLEL) -n 3 --ignore=tests/test_architecture.py
+TESTS := $(PARALLEL) -n 3 --ignore=tests/test_architecture.py
+test: check postgresql chromium r ## the gate: the checks, then all tests that are not marked nightly
+	$(BIN)/pytest $(TESTS) -m "not nightly"
+
+test-all: check postgresql chromium r ## the checks and every test: each night and before a release
+	$(BIN)/pytest $(TESTS)
 
 # What to run while you work: starts no program, no simulation, no attack, nothing over 5 seconds.
 QUICK := -q -m "not slow and not statistical and not e2e and not privacy" tests/unit tests/papers src papers/src

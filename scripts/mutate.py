@@ -4,6 +4,7 @@
     python scripts/mutate.py --only NAME     some of them (may be given several times)
     python scripts/mutate.py --list          what there is
 
+Only tests of the gate (`make test`) are run: a mistake that only a nightly test catches survives.
 The copy lies in a temporary folder; the project itself is never touched. What is found goes to
 scripts/mutations.json and docs/mutations.md. The exit code is 1 if a mutation survives.
 """
@@ -38,6 +39,8 @@ PAGE = ROOT / "docs" / "mutations.md"
 OWN_TEST = "tests/unit/test_scripts_mutate.py"
 SURVIVED = ""
 TREES = ("src/privatest", "papers/src/privatest_papers")  # where mistakes are planted
+GATE = "not nightly"  # the tests of `make test`
+NONE_CHOSEN = 5  # pytest's exit code where every named test is nightly
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,16 @@ def import_paths(folder: Path) -> list[str]:
 
 
 def first_failure(folder: Path, tests: Iterable[str], workers: int) -> str:
-    """Run tests in a copy until one is red; return its name, or nothing."""
+    """Run tests of the gate in a copy until one is red; return its name, or nothing."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-rfE"]
-    command += ["-p", "no:cacheprovider", f"--deselect={OWN_TEST}", f"-n{workers}", *tests]
+    command += ["-p", "no:cacheprovider", f"--deselect={OWN_TEST}", f"-n{workers}"]
+    command += ["-m", GATE, *tests]
     path = os.pathsep.join([*import_paths(folder), str(folder)])
     settings = os.environ | {"PYTHONPATH": path}
     run = subprocess.run(
         command, cwd=folder, env=settings, capture_output=True, text=True, check=False
     )
-    if run.returncode == 0:
+    if run.returncode in (0, NONE_CHOSEN):
         return SURVIVED
     found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", run.stdout, re.M)
     if run.returncode not in (1, 2) or found is None:  # 2: a test file cannot be imported
@@ -211,8 +215,9 @@ def page(mutations: Sequence[Mutation], results: dict[str, Result]) -> str:
         "",
         "A test suite that passes says little until it is known to fail. `make mutate` plants",
         f"{len(mutations)} mistakes that a careless change could make, one at a time, in a copy of",
-        "the project. The table names the first test that fails for each. A new mechanism brings",
-        "mutations of its own: add them to `scripts/mutations.toml`.",
+        "the project. The table names the first test of `make test` that fails for each; nightly",
+        "tests are not run. A new mechanism brings mutations of its own: add them to",
+        "`scripts/mutations.toml`.",
         "",
         "| what is broken | where | caught by |",
         "|---|---|---|",
@@ -252,9 +257,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="show the mutations, run nothing")
     parser.add_argument("--only", action="append", metavar="NAME", help="try this one; repeatable")
     parser.add_argument("--missing", action="store_true", help="try those without a stored result")
-    parser.add_argument("--quick", action="store_true", help="never fall back to the whole suite")
+    parser.add_argument("--quick", action="store_true", help="never fall back to the whole gate")
     parser.add_argument("--json", action="store_true", help="print what was found as JSON")
-    parser.add_argument("-n", type=int, default=2, metavar="N", help="processes of a whole suite")
+    parser.add_argument("-n", type=int, default=2, metavar="N", help="processes of a whole gate")
     options = parser.parse_args(arguments)
     mutations = load()
     chosen = mutations

@@ -80,6 +80,7 @@ def test_nobody_overspends_in_a_race(location):
     }
 
 
+@pytest.mark.nightly
 def test_kill_at_200_moments(tmp_path):
     found = run("kill", str(tmp_path / "ledger.db"), "200", str(tmp_path))
     assert found["without record"] == []
@@ -90,8 +91,11 @@ def test_kill_at_200_moments(tmp_path):
     assert min(found["stages"].values()) > 0
 
 
-def test_kill_with_postgresql(postgres, tmp_path):
-    found = run("kill", postgres, "40", str(tmp_path))
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_kill_at_40_moments(database, request, tmp_path):
+    sqlite = database == "sqlite"
+    place = str(tmp_path / "ledger.db") if sqlite else request.getfixturevalue("postgres")
+    found = run("kill", place, "40", str(tmp_path))
     assert found["without record"] == []
     assert 0 < found["released"] <= found["committed"] <= found["reserved"]
     assert found["spent events"] == found["reserved"]

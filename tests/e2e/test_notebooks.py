@@ -51,6 +51,7 @@ def test_notebooks_run():
     assert all("0 cells" not in line for line in said)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_long_notebooks_run():
     assert len(run(*LONG)) == len(LONG)

@@ -125,6 +125,7 @@ def equivalence(rows: Floats, **options: Any) -> Any:
     return tost_ind(rows[:, 0], -np.ones(3), -1, 1, **options)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("test", [three_groups, pairs, equivalence])
 def test_whole_tests_of_one_column(test):
     noise = SimulatedNoise(5)

@@ -191,6 +191,15 @@ def _interrupting(rows):
         pass
 
 
+@pytest.fixture
+def _at_a_terminal():
+    """Handle interrupts as a program in the foreground: background shells ignore them."""
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, usual)
+
+
+@pytest.mark.usefixtures("_at_a_terminal")
 @pytest.mark.parametrize("call", [_tot, _custom, _crt, _ks])
 def test_an_interrupt_from_the_terminal_stops_the_program(call):
     usual = signal.getsignal(signal.SIGINT)

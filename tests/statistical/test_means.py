@@ -39,6 +39,7 @@ def most(runs: int, rate: float = ALPHA) -> int:
     return int(binom.isf(FALSE_ALARM, runs, rate))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("law", ["centred", "off-centre"])
 @pytest.mark.parametrize(
     "budget", [{"epsilon": 0.1}, {"epsilon": 1.0}, {"epsilon": 1, "delta": 1e-6}]
@@ -147,6 +148,7 @@ def rejections(test: Any, runs: int, **budget: float) -> int:
     return count
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("spread", "budget"),
     [(0.01, {"epsilon": 20}), (0.03, {"epsilon": 5}), (0.01, {"epsilon": 20, "delta": 1e-6})],
@@ -202,6 +204,7 @@ def compared(ours: Any, scipys: Any, law: str, sizes: tuple[int, ...], runs: int
     return found, most(runs, max(ALPHA, own / runs))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, {"epsilon": 5}, {"epsilon": 1, "delta": 1e-6}])
 @pytest.mark.parametrize("ones", [10, 20.5])
 def test_level_with_rare_rows_is_that_of_the_classical_test(ones, budget):
@@ -218,6 +221,7 @@ def test_level_with_rare_rows_is_that_of_the_classical_test(ones, budget):
     assert found <= allowed
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("law", "sizes"),
     [("lognormal", (10, 1000)), ("rare 20", (30, 600)), ("normal", (5, 5)), ("normal", (10, 100))],
@@ -246,6 +250,7 @@ def test_any_law_has_its_level_whatever_the_rows(ones, epsilon):
     assert rejections <= most(runs)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("epsilon", [5, 20])
 def test_coverage_of_a_mean_off_centre(epsilon):
     """The interval held the mean in .87 and .74 of the cases."""

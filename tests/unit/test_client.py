@@ -176,7 +176,8 @@ def test_the_same_call_here_and_there(client, name):
     there = call(client, client.dataset("people"))
     assert type(here) is type(there)
     first, second = here.to_dict(), there.to_dict()
-    assert first.keys() == second.keys()
+    # whether an interval has a width to compare follows from secret noise
+    assert first.keys() ^ second.keys() <= {"interval_widening"}
     for key in KEPT & first.keys():
         assert first[key] == second[key]
 

@@ -131,6 +131,7 @@ def test_wrong_sensitivities_are_found_at_every_size(name, n):
         searched(function, n, declared, **options)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [20, 100, 1000, 20_000])
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_sensitivities_pass_at_every_size(name, n):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scripts import mutate
-from scripts.mutate import ROOT, Mutation, Result
+from scripts.mutate import OWN_TEST, ROOT, Mutation, Result
 
 MUTATIONS = mutate.load()
 SOURCES = mutate.sources()
@@ -59,6 +60,35 @@ def test_the_tests_that_caught_them_exist():
         assert is_there(result.caught_by), result
 
 
+def nightly(source: str) -> set[str]:
+    """Test functions marked nightly; the mark stands on a function, never on one of its cases."""
+    return {
+        node.name
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+        and "pytest.mark.nightly" in map(ast.unparse, node.decorator_list)
+    }
+
+
+def test_the_tests_that_caught_them_are_in_the_gate():
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
+    marks = {name: text.count("mark.nightly") for name, text in texts.items() if name != OWN_TEST}
+    found = {name: nightly(texts[name]) for name, count in marks.items() if count}
+    assert found
+    # a mark elsewhere (a case, a class, a whole file) would not be seen here
+    assert {name: len(functions) for name, functions in found.items()} == {
+        name: marks[name] for name in found
+    }
+    caught = {
+        result.caught_by.split("[", maxsplit=1)[0]
+        for result in mutate.known(MUTATIONS, mutate.stored()).values()
+    }
+    assert (
+        caught & {f"{name}::{each}" for name, all_of in found.items() for each in all_of} == set()
+    )
+
+
 # --- the harness -------------------------------------------------------------------------------
 
 
@@ -106,6 +136,17 @@ def test_a_mutation_is_tried_and_taken_back(project, new, tests, caught):
 def test_quick_does_not_fall_back(project):
     found = mutate.try_mutation(
         planted("return 1 + 2", "tests/test_other.py"), project, 10**9, True, 0
+    )
+    assert found.caught_by == mutate.SURVIVED
+
+
+@pytest.mark.e2e
+def test_nightly_tests_do_not_count(project):
+    test = project / "tests" / "test_a.py"
+    test.write_text("import pytest\n\npytestmark = pytest.mark.nightly\n" + test.read_text())
+    (project / "pytest.ini").write_text("[pytest]\nmarkers = nightly\n")
+    found = mutate.try_mutation(
+        planted("return 1 + 2", "tests/test_a.py"), project, 10**9, False, 0
     )
     assert found.caught_by == mutate.SURVIVED
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -225,7 +225,7 @@ def _compared(group: str, columns: Any, bounds: Any) -> tuple[str, ...] | None:
     names = (columns,) if isinstance(columns, str) else columns
     if names is None:
         names = [name for name in known if name != group]
-    if not isinstance(names, Sequence):
+    if not isinstance(names, Iterable):
         reject("columns", "a name or a list of names of columns", names)
     names = tuple(names)
     if not names or not all(isinstance(name, str) for name in names):

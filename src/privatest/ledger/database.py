@@ -258,8 +258,12 @@ def _engine(url: URL, timeout: float) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _: object) -> None:
         connection.isolation_level = None  # BEGIN is issued below
-        for pragma in ("journal_mode=WAL", "foreign_keys=ON"):
-            connection.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in ("journal_mode=WAL", "foreign_keys=ON"):
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()  # SQLAlchemy does not, if this listener fails
+            raise
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

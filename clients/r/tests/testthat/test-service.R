@@ -58,7 +58,7 @@ test_that("every question is answered, several at once", {
   )
   found <- lapply(jobs, pt_wait)
   expect_named(found$test$estimate, c("mean of x", "mean of y"))
-  expect_lt(found$test$conf.int[1], found$test$conf.int[2])
+  expect_lte(found$test$conf.int[1], found$test$conf.int[2]) # equal where noise puts both at a bound
   expect_named(found$related$estimate, "tau")
   expect_equal(found$changed$data.name, "age - visits")
   expect_equal(as.data.frame(found$fits)$term, c("basic", "plus"))
