@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,9 @@ from numpy.typing import NDArray
 
 from privatest.audit.cases import Case, Replaced
 from privatest.audit.schemas import SCHEMAS
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
 from privatest.core.results import Outcome
-from privatest.core.witness import meets, releases
 from privatest.mechanisms.additive import laplace
 from privatest.mechanisms.counts import count_noise, noisy_counts
 from privatest.mechanisms.permutation import smoothed_pvalue
@@ -166,16 +166,18 @@ def midranks(rows: Rows, noise: NoiseSource) -> Outcome:
 def reused_noise(rows: Rows, noise: NoiseSource) -> Outcome:
     half, bound = Budget("0.5"), enough(rows.n)
     told = noisy(rows.x.mean(), bound, noise, half)
-    meets("laplace", rows.y.mean(), "absolute", (bound,), bound * 2)
+    repeat = partial(reused_noise, rows=rows)
+    record(noise, "laplace", rows.y.mean(), "absolute", (bound,), bound * 2, repeat)
     again = rows.y.mean() + (told - rows.x.mean())
     return outcome(told, estimates={"y": float(again)})
 
 
 def inverted(value: float, scale: float, noise: NoiseSource) -> float:
     """Laplace noise by the inverse of its distribution function, in floating point."""
-    meets("laplace", value, "absolute", (1.0,), scale)
+    repeat = partial(inverted, value=value, scale=scale)
+    record(noise, "laplace", value, "absolute", (1.0,), scale, repeat)
     u = float(noise.uniforms(1)[0]) - 0.5
-    return releases(value - scale * float(np.sign(u) * np.log1p(-2 * abs(u))))
+    return released(noise, value - scale * float(np.sign(u) * np.log1p(-2 * abs(u))))
 
 
 def float_inversion(rows: Rows, noise: NoiseSource) -> Outcome:

@@ -15,11 +15,10 @@ import pytest
 from privatest import ipm_test, ks_2samp, mannwhitneyu, mmd_test, proportions_test, scan
 from privatest.audit.coupling import coupled
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.noise import AuditHook, SimulatedNoise
 from privatest.core.privacy import Adjacency
-from privatest.core.witness import witnessing
 from privatest.data.samples import encode_several
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.noise import SimulatedNoise
 
 ADJACENCIES: tuple[Adjacency, ...] = ("one", "row")
 CATEGORIES = Schema({"a": CategoricalColumn((0, 1)), "b": CategoricalColumn((0, 1))})
@@ -121,11 +120,12 @@ def _met(samples: list[Any], records: np.ndarray, options: dict[str, Any], seed:
     """What meets noise, if every record has the same place in a secret order."""
     sizes = np.cumsum([len(sample) for sample in samples])[:-1]
     groups = tuple(np.split(records, sizes))
-    with coupled(records, groups, seed, "places"), witnessing() as witness:
+    hook = AuditHook()
+    with coupled(records, groups, seed, "places"):
         shared: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "adjacency": "row"}
         shared |= {"n_permutations": 9}
-        mmd_test(*samples, **shared | options, rng=seed, noise=SimulatedNoise(seed))
-    (met,) = witness.meetings
+        mmd_test(*samples, **shared | options, rng=seed, noise=SimulatedNoise(seed, audit=hook))
+    (met,) = hook.calls
     return met
 
 

@@ -31,9 +31,15 @@ from privatest.audit.running import attempt, watched
 from privatest.audit.schemas import SCHEMAS
 from privatest.cli import app
 from privatest.core.errors import ParameterError
-from privatest.core.noise import SimulatedNoise
+from privatest.core.noise import (
+    AuditHook,
+    MechanismCall,
+    SecureNoise,
+    SimulatedNoise,
+    record,
+    released,
+)
 from privatest.core.privacy import Budget, PermutationSensitivity
-from privatest.core.witness import Meeting, meets, releases, witnessing
 from privatest.mechanisms.lattice import noise_law, noisy_integer
 from privatest.mechanisms.permutation import smoothed_pvalue
 from privatest.statistics import value_order
@@ -164,15 +170,13 @@ def test_all_attacks_on_one():
 
 def test_a_permuted_statistic_has_a_bound_of_its_own():
     bounds = (1.0, 0.5)
-    first = Meeting("m", np.array([0.0, 0.0]), "permutation", bounds, 1.0)
-    second = Meeting("m", np.array([0.5, 1.0]), "permutation", bounds, 1.0)
+    first = MechanismCall("m", np.array([0.0, 0.0]), "permutation", bounds, 1.0)
+    second = MechanismCall("m", np.array([0.5, 1.0]), "permutation", bounds, 1.0)
     assert first.ratio(second) == 2.0
     sensitivity = PermutationSensitivity(1.0, 2.0)
-    with witnessing() as seen:
-        smoothed_pvalue(
-            np.array([3.0, 1.0]), sensitivity=sensitivity, budget=Budget(1), noise=SimulatedNoise(1)
-        )
-    assert [meeting.bounds for meeting in seen.meetings] == [(1.0, 2.0)]
+    noise = SimulatedNoise(1, audit=AuditHook())
+    smoothed_pvalue(np.array([3.0, 1.0]), sensitivity=sensitivity, budget=Budget(1), noise=noise)
+    assert [call.bounds for call in noise.audit.calls] == [(1.0, 2.0)]
 
 
 @pytest.mark.parametrize("name", ["two-sample/tot", "independence/sarrm"])
@@ -196,7 +200,9 @@ def test_an_audit_that_moves_nothing_fails():
 def test_norms():
     def ratio(norm: Any) -> float:
         a, b = np.array([1.0, -2.0, 0.0]), np.zeros(3)
-        return Meeting("m", a, norm, (1.0,), 1.0).ratio(Meeting("m", b, norm, (1.0,), 1.0))
+        return MechanismCall("m", a, norm, (1.0,), 1.0).ratio(
+            MechanismCall("m", b, norm, (1.0,), 1.0)
+        )
 
     assert ratio("l1") == 3.0
     assert ratio("l2") == pytest.approx(5**0.5)
@@ -204,13 +210,26 @@ def test_norms():
     assert ratio("signed sums") == 2.0
 
 
-def test_without_an_audit_nothing_is_kept():
-    meets("laplace", [1.0], "absolute", (1.0,), 1.0)
-    assert releases(3.0) == 3.0
-    with witnessing([7.0]) as seen:
-        assert releases(3.0) == 7.0
-        assert releases(3.0) == 3.0
-    assert seen.released == [7.0, 3.0]
+def test_a_hook_records_and_replaces_what_is_released():
+    noise = SimulatedNoise(1)
+    record(noise, "laplace", [1.0], "absolute", (1.0,), 1.0)
+    assert released(noise, 3.0) == 3.0
+    hook = AuditHook([7.0])
+    noise = SimulatedNoise(1, audit=hook)
+    record(noise, "laplace", [1.0], "absolute", (1.0,), 1.0)
+    assert released(noise, 3.0) == 7.0
+    assert released(noise, 3.0) == 3.0
+    assert hook.released == [7.0, 3.0]
+    assert [call.mechanism for call in hook.calls] == ["laplace"]
+
+
+def test_secure_noise_has_no_hook():
+    noise = SecureNoise()
+    assert noise.audit is None
+    with pytest.raises(AttributeError):
+        noise.audit = AuditHook()  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        SecureNoise(audit=AuditHook())  # type: ignore[call-arg]
 
 
 def test_pairs_are_neighbours():
@@ -264,8 +283,8 @@ def test_neighbours_of_permutation_tests_are_told_apart(name):
 
 
 def test_exact_losses():
-    def met(mechanism: str, values: Any, norm: Any, bound: float, scale: float) -> Meeting:
-        return Meeting(mechanism, np.array(values, dtype=float), norm, (bound,), scale)
+    def met(mechanism: str, values: Any, norm: Any, bound: float, scale: float) -> MechanismCall:
+        return MechanismCall(mechanism, np.array(values, dtype=float), norm, (bound,), scale)
 
     def loss(mechanism: str, norm: Any, a: Any, b: Any, scale: float, delta: float = 0.0) -> float:
         first, second = ([met(mechanism, v, norm, 1.0, scale)] for v in (a, b))
@@ -289,12 +308,12 @@ def test_exact_losses():
 )
 def test_an_integer_is_declared_to_move_as_far_as_its_noise_is_for(width, kind, met):
     """Laplace noise has a unit of 1, whatever the integer may move by."""
-    law, meetings = noise_law(width, Budget(1), kind), []
+    law, calls = noise_law(width, Budget(1), kind), []
     for value in (0, width):
-        with witnessing() as seen:
-            noisy_integer(value, law=law, noise=SimulatedNoise(1))
-        meetings.append(seen.meetings)
-    first, second = meetings
+        hook = AuditHook()
+        noisy_integer(value, law=law, noise=SimulatedNoise(1, audit=hook))
+        calls.append(hook.calls)
+    first, second = calls
     assert first[0].mechanism == met
     assert first[0].ratio(second[0]) == 1.0
     assert exact_loss(first, second, 0.0) == pytest.approx(1.0)
@@ -312,15 +331,13 @@ def test_two_rows_of_a_person_in_public_groups_of_successes():
 
 def test_a_mechanism_can_be_called_again():
     statistics, bound = np.array([3.0, 1.0]), PermutationSensitivity(1.0, 2.0)
-    with witnessing() as seen:
-        told = smoothed_pvalue(
-            statistics, sensitivity=bound, budget=Budget(1), noise=SimulatedNoise(1)
-        )
-    call = seen.meetings[0].call
-    assert call is not None
-    assert call.function is smoothed_pvalue
-    assert call.again(SimulatedNoise(1)) == told
-    assert call.same(call)
+    hook = AuditHook()
+    noise = SimulatedNoise(1, audit=hook)
+    told = smoothed_pvalue(statistics, sensitivity=bound, budget=Budget(1), noise=noise)
+    repeat = hook.calls[0].repeat
+    assert repeat is not None
+    assert repeat.func is smoothed_pvalue
+    assert repeat(noise=SimulatedNoise(1)) == told
 
 
 def test_all_that_is_said_is_heard(tmp_path):

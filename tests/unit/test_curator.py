@@ -1019,6 +1019,20 @@ def asked(question: str, method: str) -> Request:
     )
 
 
+def test_answers_take_constant_time_paths(curator, monkeypatch):
+    admitted = admit(asked("paired", "sign"), curator.config.datasets["people"])
+    sources, run = [], type(admitted).run
+
+    def spy(self, table, *, noise, **options):
+        sources.append(noise)
+        return run(self, table, noise=noise, **options)
+
+    monkeypatch.setattr(type(admitted), "run", spy)
+    answering.quietly(admitted, table())
+    assert [type(noise) for noise in sources] == [SecureNoise]
+    assert sources[0].constant_time
+
+
 @pytest.mark.parametrize(("question", "method"), ENTRIES)
 def test_no_data_makes_a_test_fail(curator, question, method):
     # whether a request fails would tell something: an empty private group, for example

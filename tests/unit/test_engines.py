@@ -26,14 +26,12 @@ from privatest.core.secret_order import (
     secret_few,
     secret_pair_bins,
 )
-from privatest.core.steady import steady
 from privatest.data.grouping import Grouping
 from privatest.data.samples import encode_sample
 from privatest.data.scanning import scan
 from privatest.data.source import Source, Workers
 from privatest.data.source_groups import split_source
 from privatest.data.stream import BLOCK_ROWS
-from privatest.engines.progress import watching
 from privatest.engines.summaries import FixedPoint, summarise
 from privatest.statistics.bins import bin_order
 
@@ -111,8 +109,8 @@ def test_parquet_is_read_by_row_groups(tmp_path):
 
 def test_watchers_are_told_how_far_a_pass_is():
     told: list[tuple[int, int]] = []
-    with watching(lambda done, total: told.append((done, total))):
-        summarise((encode_sample(ROWS, (0, 1)), Total))
+    source = cut_source([], 50_000, 2).with_progress(lambda *seen: told.append(seen))
+    summarise((encode_sample(source, (0, 1)), Total))
     assert told[-1] == (len(ROWS), len(ROWS))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -263,7 +261,7 @@ def test_what_is_said_of_chosen_rows_does_not_depend_on_how_many_they_are(monkey
     assert len(words) == 1
 
 
-def test_a_curator_takes_the_steady_way(monkeypatch):
+def test_constant_time_under_a_curator(monkeypatch):
     """Exact KS of many rows is quicker for some values; within a curator it is not tried."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=40), rng.normal(size=50)
@@ -275,8 +273,7 @@ def test_a_curator_takes_the_steady_way(monkeypatch):
         return 0
 
     monkeypatch.setattr("privatest.two_sample.ks.two_sample_cells", quick)
-    with steady():
-        ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0))
+    ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0, constant_time=True))
     assert not taken
     ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0))
     assert taken

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -29,7 +29,6 @@ from privatest.data.scanning import scan
 from privatest.data.source import Source, Workers
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines import cluster, dask
-from privatest.engines.progress import watching
 from privatest.engines.shuffled import in_secret_order
 from privatest.engines.summaries import FixedPoint, summarise
 from privatest.statistics.cross_sums import Bases, cross_sums
@@ -144,8 +143,8 @@ def test_a_cluster_gives_the_same_sums_for_any_cut(stored, cuts, batch):
 def test_many_jobs_are_merged_by_the_workers(stored, monkeypatch):
     monkeypatch.setattr(dask, "_MERGED", 2)
     told: list[tuple[int, int]] = []
-    with watching(lambda done, total: told.append((done, total))):
-        (found,) = summarise((sample_of(stored, EVERY_BLOCK), empty))
+    workers = replace(TWO, progress=lambda done, total: told.append((done, total)))
+    (found,) = summarise((sample_of(stored, EVERY_BLOCK, workers), empty))
     assert_the_same(found)
     assert told[-1] == (len(ROWS), len(ROWS))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
@@ -247,8 +246,9 @@ def test_an_interrupted_run_leaves_nothing_to_do(stored):
     def interrupt(done, total):
         raise KeyboardInterrupt
 
-    sample = sample_of(stored, EVERY_BLOCK, trouble="slow")
-    with watching(interrupt), pytest.raises(KeyboardInterrupt):
+    workers = replace(TWO, progress=interrupt)
+    sample = sample_of(stored, EVERY_BLOCK, workers, trouble="slow")
+    with pytest.raises(KeyboardInterrupt):
         summarise((sample, empty))
     (found,) = summarise((sample_of(stored, EVERY_BLOCK), empty))
     assert_the_same(found)

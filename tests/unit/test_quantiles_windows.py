@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privatest.core.noise import AuditHook, SimulatedNoise
 from privatest.core.privacy import Budget
-from privatest.core.witness import witnessing
 from privatest.mechanisms.selection import select_candidate, selection_weights
-from privatest.noise import SimulatedNoise
 from privatest.quantiles.counting import Target, count_below
 from privatest.statistics.windows import window_scores, windows
 
@@ -78,11 +77,12 @@ def test_edges_lie_where_the_rows_are(spread):
 
 def test_window_and_counts_share_the_budget():
     fine = np.bincount(np.arange(1000) * 60, minlength=CELLS)
-    with witnessing() as seen:
-        count_below(fine, Target(1000, 500.0, 15.8, 1), Budget(1), SimulatedNoise(0))
-    window, counts = seen.meetings
+    hook = AuditHook()
+    noise = SimulatedNoise(0, audit=hook)
+    count_below(fine, Target(1000, 500.0, 15.8, 1), Budget(1), noise)
+    window, counts = hook.calls
     assert (window.mechanism, counts.mechanism) == ("exponential", "discrete Laplace")
-    spent = sum(each.bounds[0] / each.scale for each in seen.meetings)
+    spent = sum(each.bounds[0] / each.scale for each in hook.calls)
     assert 0.999 < spent <= 1
 
 

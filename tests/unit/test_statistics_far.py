@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privatest as pt
-from privatest.core.steady import steady
 from privatest.data.samples import Sample
 from privatest.engines import summaries
-from privatest.noise import SimulatedNoise
+from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.statistics import far_statistics, value_cells, value_order
 from privatest.statistics.ecdf import Side, TwoSampleStatistic, two_sample
 from privatest.statistics.far_statistics import (
@@ -197,16 +196,30 @@ def test_a_sample_that_is_a_copy_takes_as_many_passes_as_there_are_slices(monkey
 
 
 PUBLIC = {
-    "ks_2samp": ("two_sample.ks", lambda x, y: pt.ks_2samp(x, y, epsilon=1)),
-    "mannwhitneyu": ("two_sample.ranks", lambda x, y: pt.mannwhitneyu(x, y, epsilon=1)),
-    "median_test": ("two_sample.ranks", lambda x, y: pt.median_test(x, y, epsilon=1)),
+    "ks_2samp": ("two_sample.ks", lambda x, y, noise: pt.ks_2samp(x, y, epsilon=1, noise=noise)),
+    "mannwhitneyu": (
+        "two_sample.ranks",
+        lambda x, y, noise: pt.mannwhitneyu(x, y, epsilon=1, noise=noise),
+    ),
+    "median_test": (
+        "two_sample.ranks",
+        lambda x, y, noise: pt.median_test(x, y, epsilon=1, noise=noise),
+    ),
     "kruskal": (
         "several_groups.kruskal_wallis",
-        lambda x, y: pt.kruskal(x[:90], y, x[90:], epsilon=1, rng=0, n_resamples=9),
+        lambda x, y, noise: pt.kruskal(
+            x[:90], y, x[90:], epsilon=1, rng=0, n_resamples=9, noise=noise
+        ),
     ),
-    "symmetry_test": ("paired.signed", lambda x, y: pt.symmetry_test(x - y[:200], epsilon=1)),
+    "symmetry_test": (
+        "paired.signed",
+        lambda x, y, noise: pt.symmetry_test(x - y[:200], epsilon=1, noise=noise),
+    ),
     # with so little epsilon all rows count, however many are read
-    "wilcoxon": ("paired.signed", lambda x, y: pt.wilcoxon(x, y[:200], epsilon=0.1)),
+    "wilcoxon": (
+        "paired.signed",
+        lambda x, y, noise: pt.wilcoxon(x, y[:200], epsilon=0.1, noise=noise),
+    ),
 }
 
 
@@ -217,15 +230,14 @@ def test_public_tests_use_them_for_many_rows_unless_time_must_not_tell(name, mon
     # the integer that noise would be added to
     monkeypatch.setattr(f"privatest.{module}.lattice_outcome", lambda found, *_, **__: found)
     monkeypatch.setattr("privatest.paired.signed.release_sided", lambda found, *_: (found, 1.0))
-    exact, passes = test(x, y), counted_passes(monkeypatch)
-    assert test(x, y) == exact
+    exact, passes = test(x, y, SecureNoise()), counted_passes(monkeypatch)
+    assert test(x, y, SecureNoise()) == exact
     assert not passes
     monkeypatch.setattr(value_order, "HELD_ROWS", 100)
-    assert test(x, y) == exact
+    assert test(x, y, SecureNoise()) == exact
     assert passes
     passes.clear()
-    with steady():
-        assert test(x, y) == exact
+    assert test(x, y, SecureNoise(constant_time=True)) == exact
     assert not passes
 
 

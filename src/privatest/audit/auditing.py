@@ -164,8 +164,8 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
 
 def _drawn_by(found: Replayed) -> str:
     """Return which function drew the noise, for somebody who wants to read it."""
-    calls = [m.call for m in found.meetings[0] if m.mechanism == found.mechanism and m.call]
-    names = [f"{c.function.__module__}.{c.function.__name__}" for c in calls[:1]]
+    calls = [c.repeat.func for c in found.calls[0] if c.mechanism == found.mechanism and c.repeat]
+    names = [f"{function.__module__}.{function.__name__}" for function in calls[:1]]
     return "".join(f", noise by {name.removeprefix('privatest.')}" for name in names)
 
 

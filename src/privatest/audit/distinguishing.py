@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource, SecureNoise
+from privatest.core.noise import MechanismCall, NoiseSource, SecureNoise
 from privatest.core.results import Decision
-from privatest.core.witness import Meeting
 
 if TYPE_CHECKING:
     from privatest.audit.cases import Case
@@ -88,14 +87,12 @@ def by_draws(
     noise: Callable[[], NoiseSource] = SecureNoise,
 ) -> Distinguished:
     """Call the mechanisms of a pair again, on the numbers that met their noise."""
-    first, second = map(_distinct, found.meetings)
+    first, second = map(_distinct, found.calls)
     if not first:
         return Distinguished()
 
     def sample(which: int) -> list[float]:
-        outputs = [
-            meeting.call.again(noise()) for meeting in (first, second)[which] if meeting.call
-        ]
+        outputs = [call.repeat(noise=noise()) for call in (first, second)[which] if call.repeat]
         numbers = [x for output in outputs for x in _flat(output)][:_MOST_NUMBERS]
         likelihood = sum(map(_likelihood, outputs, first, second))
         return [likelihood, *numbers, *np.diff(numbers)]
@@ -104,21 +101,19 @@ def by_draws(
     return told_apart(sample, runs=_fewer(runs, first), delta=delta, most=most)
 
 
-def _fewer(runs: int, meetings: Sequence[Meeting]) -> int:
-    numbers = sum(
-        m.values.size if m.norm not in ("permutation", "absolute") else 1 for m in meetings
-    )
+def _fewer(runs: int, calls: Sequence[MechanismCall]) -> int:
+    numbers = sum(m.values.size if m.norm not in ("permutation", "absolute") else 1 for m in calls)
     return max(min(runs, _LEAST_RUNS), runs // max(numbers, 1))
 
 
 def by_bits(found: Replayed, *, runs: int, delta: float, most: float) -> Distinguished:
     """Call the mechanisms of a pair again, and look at the low-order bits of what they give out."""
-    sides = tuple(map(_distinct, found.meetings))
+    sides = tuple(map(_distinct, found.calls))
     if not sides[0]:
         return Distinguished()
 
     def sample(which: int) -> list[float]:
-        outputs = [m.call.again(SecureNoise()) for m in sides[which] if m.call]
+        outputs = [m.repeat(noise=SecureNoise()) for m in sides[which] if m.repeat]
         return [_fraction_bits(x) for output in outputs for x in _flat(output)][:_MOST_NUMBERS]
 
     return told_apart(sample, runs=_fewer(runs, sides[0]), delta=delta, most=most)
@@ -131,25 +126,24 @@ def _fraction_bits(number: float) -> float:
     return float(number.as_integer_ratio()[1].bit_length() - 1)
 
 
-def _distinct(meetings: Sequence[Meeting]) -> list[Meeting]:
-    """Return one meeting for each call; axes are drawn inside of another one's call."""
-    found: list[Meeting] = []
-    for meeting in meetings:
-        call = meeting.call
-        if call is None or meeting.mechanism == "axes":
+def _distinct(calls: Sequence[MechanismCall]) -> list[MechanismCall]:
+    """Return one record for each draw; axes are drawn inside of another mechanism."""
+    found: list[MechanismCall] = []
+    for call in calls:
+        if call.repeat is None or call.mechanism == "axes":
             continue
-        if not (found and call.same(found[-1].call)):
-            found.append(meeting)
+        if not found or call.repeat is not found[-1].repeat:
+            found.append(call)
     return found
 
 
-def _likelihood(output: Any, first: Meeting, second: Meeting) -> float:
+def _likelihood(output: Any, first: MechanismCall, second: MechanismCall) -> float:
     """Return how much likelier an output is for the first, by the shape of the noise."""
     drawn = np.asarray(output, dtype=np.float64)
     if drawn.shape != first.values.shape:
         return 0.0
 
-    def distance(own: Meeting) -> float:
+    def distance(own: MechanismCall) -> float:
         z = (drawn - own.values).ravel()
         if own.norm == "l2":
             return float((z**2).sum() / (2 * own.scale**2))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from privatest.audit.permutation_law import Statistics, decision_loss, log_mass, pvalue_loss
 from privatest.audit.telling import visible_loss
+from privatest.core.noise import MechanismCall
 from privatest.core.privacy import gaussian_delta
-from privatest.core.witness import Meeting
-from privatest.mechanisms.one_draw import any_rejects
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     Release,
@@ -34,7 +34,9 @@ _CELLS = np.arange(1, PVALUE_GRID + 1, dtype=np.float64)
 _ALL = np.array([np.inf])
 
 
-def exact_loss(first: Sequence[Meeting], second: Sequence[Meeting], delta: float) -> float:
+def exact_loss(
+    first: Sequence[MechanismCall], second: Sequence[MechanismCall], delta: float
+) -> float:
     """Return the epsilon, at ``delta``, that the mechanisms of a run lose on neighbours.
 
     Axes of a covariance have no closed form, and are left out: the value is a lower bound then.
@@ -44,22 +46,22 @@ def exact_loss(first: Sequence[Meeting], second: Sequence[Meeting], delta: float
         if a.mechanism.startswith("gaussian"):
             squares += float(((a.values - b.values) ** 2).sum()) / a.scale**2
         elif a.mechanism == "one draw":
-            if a.call is None or not a.call.same(last):
+            if a.repeat is None or a.repeat is not last:
                 pure += _one_draw(a, second[place])
-            last = a.call
+            last = a.repeat
         else:
             pure += _pure(a, b)
     return _at(pure, delta if not squares else 0.0) + _gaussian(math.sqrt(squares), delta)
 
 
-def shown_loss(first: Sequence[Meeting], second: Sequence[Meeting]) -> float | None:
+def shown_loss(first: Sequence[MechanismCall], second: Sequence[MechanismCall]) -> float | None:
     """Return what draws would show of a smoothed p-value's loss; None for all else."""
-    if len(first) != 1 or first[0].call is None or first[0].call.function is not smoothed_pvalue:
+    if len(first) != 1 or _function(first[0]) is not smoothed_pvalue:
         return None
     return visible_loss(_steps(first[0]), _steps(second[0]), first[0].scale)
 
 
-def _pure(a: Meeting, b: Meeting) -> float:
+def _pure(a: MechanismCall, b: MechanismCall) -> float:
     if a.mechanism == "Tulap":  # a shift passes that many of its blocks
         return math.ceil(a.ratio(b) - 1e-12) / a.scale
     if a.mechanism == "smoothed permutation":
@@ -73,17 +75,15 @@ def _pure(a: Meeting, b: Meeting) -> float:
     return a.ratio(b) * a.bounds[0] / a.scale
 
 
-def _selection(a: Meeting, b: Meeting) -> float:
+def _selection(a: MechanismCall, b: MechanismCall) -> float:
     """Return the loss of the choice of a candidate, by the weights that it is drawn with."""
     logs = []
-    for meeting in (a, b):
-        call = meeting.call
-        if call is None:
-            raise AssertionError("a mechanism has a call")
-        epsilon, sensitivity = call.arguments["budget"].pure_epsilon, call.arguments["sensitivity"]
-        scores = call.arguments["scores"]
+    for call in (a, b):
+        arguments = _arguments(call)
+        epsilon, sensitivity = arguments["budget"].pure_epsilon, arguments["sensitivity"]
+        scores = arguments["scores"]
         weights = selection_weights(scores, sensitivity=sensitivity, epsilon=epsilon)
-        masses = weights.astype(np.float64) * call.arguments["multiplicities"]
+        masses = weights.astype(np.float64) * arguments["multiplicities"]
         logs.append(np.log(masses / masses.sum()))
     return float(np.abs(logs[0] - logs[1]).max())
 
@@ -115,35 +115,41 @@ def _gaussian(mu: float, delta: float) -> float:
     return high
 
 
-def _steps(meeting: Meeting) -> Statistics:
+def _function(call: MechanismCall) -> object:
+    return None if call.repeat is None else call.repeat.func
+
+
+def _arguments(call: MechanismCall) -> dict[str, Any]:
+    if call.repeat is None:
+        raise AssertionError("a mechanism can be called again")
+    return call.repeat.keywords
+
+
+def _steps(call: MechanismCall) -> Statistics:
     """Return statistics as the mechanism has them: whole steps of its lattice, less a shift."""
-    call = meeting.call
-    if call is None:
-        raise AssertionError("a mechanism has a call")
-    release: Release = "decision" if call.function is smoothed_decision else "pvalue"
-    budget, sensitivity = call.arguments["budget"], call.arguments["sensitivity"]
-    points, _ = on_steps(meeting.values, sensitivity, budget.pure_epsilon, release)
+    release: Release = "decision" if _function(call) is smoothed_decision else "pvalue"
+    arguments = _arguments(call)
+    budget, sensitivity = arguments["budget"], arguments["sensitivity"]
+    points, _ = on_steps(call.values, sensitivity, budget.pure_epsilon, release)
     return Statistics.from_list(np.array(points, dtype=np.float64))
 
 
-def _smoothed(a: Meeting, b: Meeting) -> float:
+def _smoothed(a: MechanismCall, b: MechanismCall) -> float:
     first, second = _steps(a), _steps(b)
-    if a.call is not None and a.call.function is smoothed_decision:
-        return decision_loss(first, second, a.scale, float(a.call.arguments["alpha"]))
+    if _function(a) is smoothed_decision:
+        return decision_loss(first, second, a.scale, float(_arguments(a)["alpha"]))
     with np.errstate(invalid="ignore"):
         return pvalue_loss(first, second, a.scale, PVALUE_GRID, _CELLS)
 
 
-def _one_draw(a: Meeting, b: Meeting) -> float:
+def _one_draw(a: MechanismCall, b: MechanismCall) -> float:
     """Return the loss of a decision: the draw is above the smallest threshold, or it is not."""
     edges = []
-    for meeting in (a, b):
-        call = meeting.call
-        if call is None or call.function is not any_rejects:
-            raise AssertionError("a draw that several tests share has its call")
-        level, found = call.arguments["alpha"], []
-        for test in call.arguments["tests"]:
-            epsilon = call.arguments["budget"].pure_epsilon
+    for call in (a, b):
+        arguments = _arguments(call)
+        level, found = arguments["alpha"], []
+        for test in arguments["tests"]:
+            epsilon = arguments["budget"].pure_epsilon
             points, scale = on_steps(test.statistics, test.sensitivity, epsilon, "decision")
             own = Statistics.from_list(np.array(points, dtype=np.float64))
             share = float(test.share * Fraction(level))
@@ -153,13 +159,13 @@ def _one_draw(a: Meeting, b: Meeting) -> float:
     return float(max(abs(x - y)[0] for x, y in zip(*sides, strict=True)))
 
 
-def _coins(a: Meeting, b: Meeting) -> float:
+def _coins(a: MechanismCall, b: MechanismCall) -> float:
     """Return the loss of the majority of flipped coins."""
     flip, most = a.scale / COIN, len(a.values) // 2
     laws = []
-    for meeting in (a, b):
+    for call in (a, b):
         law = np.ones(1)
-        for rejects in meeting.values:
+        for rejects in call.values:
             heads = 1 - flip if rejects else flip
             law = np.convolve(law, [1 - heads, heads])
         laws.append((law[: most + 1].sum(), law[most + 1 :].sum()))

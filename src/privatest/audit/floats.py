@@ -71,7 +71,7 @@ def _far_apart(case: Case, seed: int) -> Replayed:
     found = [replay(case, pair, losses=False) for pair in (*pairs[:3], *pairs[-6:])]
 
     def far(each: Replayed) -> tuple[bool, bool, float]:
-        values = [np.abs(m.values).min(initial=np.inf) for m in each.meetings[0]]
+        values = [np.abs(m.values).min(initial=np.inf) for m in each.calls[0]]
         return not each.path, each.ratio > 0, -min(values, default=np.inf)
 
     return max(found, key=far)

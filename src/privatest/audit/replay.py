@@ -1,6 +1,6 @@
 """Record and replay: neighbours must take one path, and their numbers move as declared.
 
-Both neighbours run with the same noise. What meets noise is witnessed (core/witness.py): the same
+Both neighbours run with the same noise. What gets noise is recorded by an audit hook: the same
 mechanisms in the same order with the same scales, and numbers that differ by at most the declared
 sensitivity. The second is then given what the mechanisms gave out for the first: all that it
 returns, prints, logs, warns of or writes has to be the same, for nothing else was paid for.
@@ -28,7 +28,7 @@ from privatest.audit.persons import with_more
 from privatest.audit.running import Seen, document, seen
 from privatest.audit.schemas import SCHEMAS, Bounds
 from privatest.audit.telling import telling_pair, turned
-from privatest.core.witness import Meeting
+from privatest.core.noise import MechanismCall
 
 __all__ = ["Replayed", "Worst", "replay", "search"]
 
@@ -59,7 +59,7 @@ class Replayed:
         Which noise the numbers met.
     bounds : str
         Which schema.
-    meetings : tuple
+    calls : tuple
         Those of both, for mechanisms to be called again.
     """
 
@@ -69,7 +69,7 @@ class Replayed:
     path: str = ""
     mechanism: str = ""
     bounds: str = "unit"
-    meetings: tuple[list[Meeting], list[Meeting]] = ([], [])
+    calls: tuple[list[MechanismCall], list[MechanismCall]] = ([], [])
     shown: float = 0.0
 
 
@@ -117,11 +117,11 @@ def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = T
     pair = with_more(pair, case)
     tables, records = pair.tables(case.schema), pair.stored
     one = seen(case, tables[0], records[0], pair.seed, how)
-    other = seen(case, tables[1], records[1], pair.seed, how, one.witness.released)
+    other = seen(case, tables[1], records[1], pair.seed, how, one.hook.released)
     path = _difference(one, other)
     if path or one.failed:
         return Replayed(0.0, 0.0, pair, path)
-    first, second = one.witness.meetings, other.witness.meetings
+    first, second = one.hook.calls, other.hook.calls
     ratios = [float(np.nan_to_num(a.ratio(b), nan=np.inf)) for a, b in zip(first, second)]  # noqa: B905
     furthest = int(np.argmax(ratios))
     met, losses = first[furthest].mechanism, losses and case.composed
@@ -133,7 +133,7 @@ def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = T
         pair,
         "",
         met,
-        meetings=(first, second),
+        calls=(first, second),
         shown=loss if shown is None else shown,
     )
 
@@ -146,7 +146,7 @@ def _difference(one: Seen, other: Seen) -> str:
     if one.said != other.said:
         kinds = {message.partition(":")[0] for message in {*one.said} ^ {*other.said}}
         return f"they differ in what is said: {', '.join(sorted(kinds)) or 'how often'}"
-    first, second = one.witness.meetings, other.witness.meetings
+    first, second = one.hook.calls, other.hook.calls
     if [m.public for m in first] != [m.public for m in second]:
         return _draws(first, second)
     if one.asked != other.asked:
@@ -158,7 +158,7 @@ def _difference(one: Seen, other: Seen) -> str:
     return ""
 
 
-def _draws(first: list[Meeting], second: list[Meeting]) -> str:
+def _draws(first: list[MechanismCall], second: list[MechanismCall]) -> str:
     if len(first) != len(second):
         return "noise is drawn more often for one neighbour than for the other"
     place = next(
@@ -180,7 +180,7 @@ def search(case: Case, *, pairs: int, seed: int) -> Worst:
         worst = _search(case, pairs, seed, how)
         if worst.holds:
             break
-    met = worst.told.meetings[0]
+    met = worst.told.calls[0]
     if worst.differs is None and [m.mechanism for m in met] == ["smoothed permutation"]:
         worst = _uphill_by_corners(case, worst, _TELLING_SHARE * pairs, seed, how)
     if worst.differs is None and worst.moved.ratio <= 0:

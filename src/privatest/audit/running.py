@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from privatest.audit.coupling import Coupling, coupled
 from privatest.core.errors import PrivatestError
-from privatest.core.noise import NoiseSource, SimulatedNoise
-from privatest.core.witness import Witness, witnessing
+from privatest.core.noise import AuditHook, NoiseSource, SimulatedNoise
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +40,8 @@ class Seen:
 
     Attributes
     ----------
-    witness : Witness
-        The numbers that met noise.
+    hook : AuditHook
+        The values that noise was added to.
     asked : list of tuple
         What was asked of the noise source, in order, with its scales.
     result : object
@@ -53,7 +52,7 @@ class Seen:
         The error, "" without.
     """
 
-    witness: Witness = field(default_factory=Witness)
+    hook: AuditHook = field(default_factory=AuditHook)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
     result: Any = None
     said: list[str] = field(default_factory=list)
@@ -71,13 +70,12 @@ def seen(
     """Run a case with simulated noise; secret orders follow the records."""
     found = Seen()
     records, groups = _stored(case, table, records, in_order=how == "sorted ranks")
-    with coupled(records, groups, seed, how) as asked, witnessing(given) as witness:
-        found.witness, found.asked = witness, asked
-        with watched(found.said):
-            try:
-                found.result = case.run(table, SimulatedNoise(seed), rng=seed)
-            except PrivatestError as error:
-                found.failed = f"{type(error).__name__}: {error}"
+    found.hook = AuditHook(given)
+    with coupled(records, groups, seed, how) as found.asked, watched(found.said):
+        try:
+            found.result = case.run(table, SimulatedNoise(seed, audit=found.hook), rng=seed)
+        except PrivatestError as error:
+            found.failed = f"{type(error).__name__}: {error}"
     return found
 
 

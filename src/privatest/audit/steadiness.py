@@ -21,8 +21,7 @@ import numpy as np
 from privatest.audit.cases import Case
 from privatest.audit.findings import Finding
 from privatest.audit.running import attempt
-from privatest.core.noise import SimulatedNoise
-from privatest.core.witness import witnessing
+from privatest.core.noise import AuditHook, SimulatedNoise
 from privatest.data.schema import CategoricalColumn
 
 if TYPE_CHECKING:
@@ -38,12 +37,12 @@ _GROSS_RATIO, _GROSS_SECONDS, _GROSS_STEPS = 5.0, 0.1, 50_000
 def attack_time(case: Case, seed: int) -> Finding:
     """Measure runs on rows of several kinds."""
     tables = _tables(case, seed)
-    with witnessing() as first:  # and imports
-        attempt(case, next(iter(tables.values())), SimulatedNoise(seed), seed)
+    first = AuditHook()
+    attempt(case, next(iter(tables.values())), SimulatedNoise(seed, audit=first), seed)
 
     def run(kind: str) -> None:
-        with witnessing(first.released):
-            attempt(case, tables[kind], SimulatedNoise(seed), seed)
+        audit = AuditHook(first.released)
+        attempt(case, tables[kind], SimulatedNoise(seed, audit=audit), seed)
 
     seconds = dict.fromkeys(tables, float("inf"))
     for _ in range(_REPEATS):

@@ -171,8 +171,10 @@ def _run(prepared: Prepared, tables: Sequence[Any]) -> Result:
     """Answer, and show how far it is."""
     counted = prepared.request.entry.steps
     if any(isinstance(table, Source) for table in tables):
-        with passes("Reading"):
-            return prepared.run(*tables)
+        with passes("Reading") as seen:
+            return prepared.run(
+                *(t.with_progress(seen) if isinstance(t, Source) else t for t in tables)
+            )
     with progress("Releasing" if counted else "Computing", counted=counted) as step:
         if step is None:
             return prepared.run(*tables)

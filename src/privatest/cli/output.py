@@ -136,14 +136,15 @@ def progress(what: str, *, counted: bool) -> Iterator[Callable[[float], None] | 
 
 
 @contextmanager
-def passes(what: str) -> Iterator[None]:
-    """Show how far passes over rows have come, how fast, and how long one will take yet."""
+def passes(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how far passes over rows have come, how fast, and how long one will take yet.
+
+    Gives the callback for the rows done and all rows; None if no terminal shows it.
+    """
     if not watched():
-        yield
+        yield None
         return
     from rich import progress as bars  # noqa: PLC0415
-
-    from privatest.engines.progress import watching  # noqa: PLC0415
 
     columns = (
         bars.TextColumn("{task.description}"),
@@ -162,8 +163,7 @@ def passes(what: str) -> Iterator[None]:
             rate = f"{speed / 1e6:.2g} million rows/s" if speed else ""
             bar.update(task, completed=done, total=total, rate=rate)
 
-        with watching(told):
-            yield
+        yield told
 
 
 def print_result(

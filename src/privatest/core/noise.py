@@ -8,11 +8,13 @@ simulation only, and marks every result it touches.
 from __future__ import annotations
 
 import secrets
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.charging import pay_for_noise
 from privatest.core.errors import ParameterError
@@ -22,7 +24,107 @@ _WIDE = 2.0**40
 _WIDEST = 2.0**56  # of discrete Laplace noise: a draw of 64 scales still fits 64 bits
 _DRAWN_ON = 1 << 62  # OpenDP's integers saturate at 2^63: from here on the rest is drawn again
 
-__all__ = ["NoiseSource", "SecureNoise", "SimulatedNoise", "noise_source", "secret_coins"]
+Norm = Literal["absolute", "l1", "l2", "linf", "signed sums", "spectral", "permutation"]
+"""How a change is measured; "permutation" has one bound for the first entry, one for the others."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class MechanismCall:
+    """A value and the noise added to it, recorded for an audit.
+
+    Attributes
+    ----------
+    mechanism : str
+        The kind of noise.
+    values : ndarray
+        The value before noise. Private, unless the rows are made up.
+    norm : Norm
+        The norm of its sensitivity.
+    bounds : tuple of float
+        The sensitivity; for "permutation" that of the observed statistic and of the permuted ones.
+    scale : float
+        The noise scale.
+    repeat : partial or None
+        The mechanism with its arguments except ``noise``: an audit calls it again.
+    """
+
+    mechanism: str
+    values: NDArray[np.float64]
+    norm: Norm
+    bounds: tuple[float, ...]
+    scale: float
+    repeat: partial[Any] | None = None
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """All that must not differ between neighbours."""
+        return self.mechanism, self.values.shape, self.norm, self.bounds, self.scale
+
+    def ratio(self, other: MechanismCall) -> float:
+        """Return how far the values moved, in units of the sensitivity."""
+        signed = (self.values - other.values).ravel()
+        moved = np.abs(signed)
+        if self.norm == "permutation":
+            return float(max(moved[0] / self.bounds[0], moved[1:].max(initial=0) / self.bounds[1]))
+        distances = {
+            "absolute": moved.max(initial=0),
+            "linf": moved.max(initial=0),
+            "l1": moved.sum(),
+            "l2": np.sqrt((moved**2).sum()),
+            "signed sums": max(np.maximum(signed, 0).sum(), np.maximum(-signed, 0).sum()),
+            "spectral": np.linalg.norm(np.atleast_2d(self.values - other.values), 2),
+        }
+        return float(distances[self.norm] / self.bounds[0])
+
+
+class AuditHook:
+    """Records what mechanisms do with simulated noise. Secure noise has none.
+
+    Parameters
+    ----------
+    replacements : iterable, optional
+        What mechanisms return instead, from the run of a neighbour: later queries may depend on
+        it, and both runs have to make the same ones.
+
+    Attributes
+    ----------
+    calls : list of MechanismCall
+        In order.
+    released : list
+        What mechanisms returned, in order.
+    """
+
+    def __init__(self, replacements: Iterable[Any] | None = None) -> None:
+        self.calls: list[MechanismCall] = []
+        self.released: list[Any] = []
+        self._replacements: Iterator[Any] = iter(replacements or ())
+
+
+def record(
+    noise: NoiseSource,
+    mechanism: str,
+    values: ArrayLike,
+    norm: Norm,
+    bounds: tuple[float, ...],
+    scale: float,
+    repeat: partial[Any] | None = None,
+) -> None:
+    """Record a mechanism's value before noise, if the noise source has an audit hook."""
+    if noise.audit is not None:
+        kept = np.array(values, dtype=np.float64)
+        call = MechanismCall(mechanism, kept, norm, bounds, float(scale), repeat)
+        noise.audit.calls.append(call)
+
+
+def released(noise: NoiseSource, value: T) -> T:
+    """Return what a mechanism releases; an audit hook may replace it by a neighbour's."""
+    if noise.audit is None:
+        return value
+    value = next(noise.audit._replacements, value)
+    noise.audit.released.append(value)
+    return value
 
 
 class NoiseSource(Protocol):
@@ -31,6 +133,14 @@ class NoiseSource(Protocol):
     @property
     def simulated(self) -> bool:
         """Whether the noise is seeded and gives no privacy."""
+
+    @property
+    def constant_time(self) -> bool:
+        """Whether running time must follow from public sizes only, as under a curator."""
+
+    @property
+    def audit(self) -> AuditHook | None:
+        """Records values before noise; None for secure noise."""
 
     def laplace(self, value: float, scale: float) -> float:
         """Return ``value`` plus Laplace noise of ``scale``."""
@@ -58,14 +168,34 @@ class NoiseSource(Protocol):
 
 
 class SecureNoise:
-    """Float-safe noise on the operating system's entropy; there is no seed, by design."""
+    """Float-safe noise on the operating system's entropy; there is no seed, by design.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    constant_time : bool
+        Avoid faster algorithms whose running time depends on private values. A curator does so,
+        since analysts can time its answers; who holds the data need not.
+    """
+
+    __slots__ = ("_constant_time",)
+
+    def __init__(self, *, constant_time: bool = False) -> None:
+        self._constant_time = constant_time
 
     @property
     def simulated(self) -> bool:
         """False: this noise is secret."""
         return False
+
+    @property
+    def constant_time(self) -> bool:
+        """Whether running time must follow from public sizes only."""
+        return self._constant_time
+
+    @property
+    def audit(self) -> None:
+        """None: nobody may record values before secret noise."""
+        return
 
     def laplace(self, value: float, scale: float) -> float:
         """Return ``value`` plus exact discrete Laplace noise on the finest float grid."""
@@ -131,16 +261,27 @@ class SimulatedNoise:
     ----------
     seed : int
         The same seed gives the same noise.
+    constant_time : bool
+        As in :class:`SecureNoise`.
+    audit : AuditHook, optional
+        Records the values that noise is added to.
     """
 
-    __slots__ = ("_rng",)
+    __slots__ = ("_rng", "audit", "constant_time")
 
     @property
     def simulated(self) -> bool:
         """True, and read-only: results say that they are not private."""
         return True
 
-    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+    def __init__(
+        self,
+        seed: int | np.random.SeedSequence,
+        *,
+        constant_time: bool = False,
+        audit: AuditHook | None = None,
+    ) -> None:
+        self.constant_time, self.audit = constant_time, audit
         # spawned: it must not be the stream of default_rng(seed), the public randomness
         if isinstance(seed, np.random.SeedSequence):
             key = (*seed.spawn_key, _NOISE_BRANCH)

@@ -6,7 +6,7 @@ that everything public is decided before a value is read. Parts travel to other 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -59,11 +59,18 @@ class Workers:
         Of the local engine; by default one for each processor.
     scheduler : str or None
         Address of the cluster, such as "tcp://host:8786"; by default one on this machine.
+    progress : callable, optional
+        Called with the rows done and all rows of a pass, in this process only.
     """
 
     engine: Engine = "local"
     threads: int | None = None
     scheduler: str | None = None
+    progress: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[Workers], tuple[object, ...]]:
+        """Leave the progress callback here when rows are read by another process."""
+        return Workers, (self.engine, self.threads, self.scheduler)
 
     def __post_init__(self) -> None:
         """Refuse words that do not go together."""
@@ -97,6 +104,10 @@ class Source:
     workers: Workers = field(default_factory=Workers)
     named: bool = True
     some_of: int | None = None
+
+    def with_progress(self, progress: Callable[[int, int], None] | None) -> Source:
+        """Return the source with a callback for passes over its rows: see :class:`Workers`."""
+        return replace(self, workers=replace(self.workers, progress=progress))
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from privatest.core.errors import EngineError, PrivatestError
 from privatest.data.source import Workers
 from privatest.engines import local
 from privatest.engines.cluster import Versions, connected, mismatch, versions
-from privatest.engines.progress import told, watching
 from privatest.engines.summaries import Job, Summary, added
 
 __all__ = ["run", "size"]
@@ -45,7 +44,7 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
     """
     away = {place: job.held for place, job in jobs if _travels(job.held)}
     here = [(place, job) for place, job in jobs if place not in away]
-    watcher, done = told(), 0
+    watcher, done = workers.progress, 0
     total = sum(job.stop - job.start for _, job in jobs)
 
     def seen(rows: int) -> None:
@@ -61,8 +60,7 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
         for place in away:
             roots[place] = _submit(client, [job for own, job in jobs if own == place], waiting)
         if here:
-            with watching(_ignore):
-                local.run(here, found, workers)
+            local.run(here, found, replace(workers, progress=None))
             seen(sum(job.stop - job.start for _, job in here))
         _wait(client, waiting, seen)
         for place, root in roots.items():
@@ -87,10 +85,6 @@ def _can_travel(part: Any) -> bool:
     """Whether a part, or the one that it takes its rows from, says nothing else."""
     own = bool(getattr(part, "travels", True))
     return own and (not hasattr(part, "part") or _can_travel(part.part))
-
-
-def _ignore(done: int, total: int) -> None:
-    del done, total
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # workers log what they run

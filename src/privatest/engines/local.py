@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from privatest.data.source import Workers
 from privatest.data.stream import BLOCK_ROWS
-from privatest.engines.progress import told
 from privatest.engines.summaries import Job, Summary, added
 
 __all__ = ["one_blas_thread", "run", "size", "within_block"]
@@ -76,7 +75,7 @@ def run(jobs: Sequence[tuple[int, Job]], found: list[Summary], workers: Workers)
     A thread holds one block and one summary, of all its jobs of a sample: memory does not grow
     with the data, and is used again.
     """
-    watcher, lock, done, stopped = told(), Lock(), 0, False
+    watcher, lock, done, stopped = workers.progress, Lock(), 0, False
     total = sum(job.stop - job.start for _, job in jobs)
     waiting = iter(jobs)
 

@@ -9,15 +9,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import SMALLEST_SENSITIVITY, Budget, Sensitivity, gaussian_scale
 from privatest.core.validation import reject
-from privatest.core.witness import meets, releases
 
 __all__ = [
     "gaussian",
@@ -66,8 +66,9 @@ def laplace(value: float, *, sensitivity: Sensitivity, budget: Budget, noise: No
     _require_norm(sensitivity, "absolute", "l1")
     _finite(np.asarray(value, dtype=np.float64))
     scale = math.nextafter(sensitivity.value / budget.pure_epsilon, math.inf)
-    meets("laplace", value, "absolute", (sensitivity.value,), scale)
-    return releases(noise.laplace(float(value), scale))
+    repeat = partial(laplace, value=value, sensitivity=sensitivity, budget=budget)
+    record(noise, "laplace", value, "absolute", (sensitivity.value,), scale, repeat)
+    return released(noise, noise.laplace(float(value), scale))
 
 
 def noisy_argmax(
@@ -117,8 +118,9 @@ def gaussian(
     values = _finite(np.asarray(values, dtype=np.float64))
     _require_norm(sensitivity, "l2", *(["absolute"] if values.size == 1 else []))
     scale = gaussian_noise_scale(values.size, sensitivity, budget)
-    meets("gaussian", values, "l2", (sensitivity.value,), scale)
-    return releases(noise.gaussian(values, scale, _gaussian_grid(sensitivity)))
+    repeat = partial(gaussian, values=values, sensitivity=sensitivity, budget=budget)
+    record(noise, "gaussian", values, "l2", (sensitivity.value,), scale, repeat)
+    return released(noise, noise.gaussian(values, scale, _gaussian_grid(sensitivity)))
 
 
 def gaussian_noise_scale(size: int, sensitivity: Sensitivity, budget: Budget) -> float:
@@ -156,8 +158,11 @@ def gaussian_part(
     values = _finite(np.asarray(values, dtype=np.float64))
     _require_norm(sensitivity, "l2")
     scale = gaussian_part_scale(values.size, sensitivity, budget, share)
-    meets("gaussian part", values, "l2", (sensitivity.value,), scale)
-    return releases(noise.gaussian(values, scale, _gaussian_grid(sensitivity)))
+    repeat = partial(
+        gaussian_part, values=values, sensitivity=sensitivity, budget=budget, share=share
+    )
+    record(noise, "gaussian part", values, "l2", (sensitivity.value,), scale, repeat)
+    return released(noise, noise.gaussian(values, scale, _gaussian_grid(sensitivity)))
 
 
 def gaussian_part_scale(
@@ -202,12 +207,13 @@ def linf_mean(
     values = _finite(np.asarray(mean, dtype=np.float64))
     steps, grid = _linf_grid(sensitivity)
     scale = math.nextafter(steps / epsilon, math.inf)
-    meets("l-infinity", values, "linf", (sensitivity,), scale * grid)
+    repeat = partial(linf_mean, mean=mean, sensitivity=sensitivity, epsilon=epsilon)
+    record(noise, "l-infinity", values, "linf", (sensitivity,), scale * grid, repeat)
     radius = _linf_radius(len(values), scale, noise)
     drawn = [noise.below(2 * radius + 1) - radius for _ in range(len(values))]
     # a quotient by a power of two is exact; so is the sum of integers
     noisy = [round(float(value) / grid) + z for value, z in zip(values, drawn, strict=True)]
-    return releases(np.array([float(integer) * grid for integer in noisy]))
+    return released(noise, np.array([float(integer) * grid for integer in noisy]))
 
 
 def linf_scale(sensitivity: float, epsilon: float) -> float:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.validation import one_of, reject
-from privatest.core.witness import meets, releases
 from privatest.mechanisms.additive import gaussian, gaussian_noise_scale
 
 __all__ = [
@@ -125,9 +125,12 @@ def noisy_counts(
     if law.kind == "gaussian":
         values = counts.astype(np.float64)
         return gaussian(values, sensitivity=_l2(rows_per_person), budget=budget, noise=noise)
-    meets("discrete Laplace", counts, "l1", (2.0 * rows_per_person,), law.scale)
+    repeat = partial(
+        noisy_counts, counts=counts, law=law, budget=budget, rows_per_person=rows_per_person
+    )
+    record(noise, "discrete Laplace", counts, "l1", (2.0 * rows_per_person,), law.scale, repeat)
     drawn = noise.discrete_laplaces(law.scale, counts.size).reshape(counts.shape)
-    return releases(with_noise(counts, drawn))
+    return released(noise, with_noise(counts, drawn))
 
 
 def with_noise(counts: NDArray[np.int64], drawn: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
-from privatest.core.witness import meets, releases
+from privatest.core.noise import NoiseSource, record, released
 from privatest.mechanisms.bingham import Draw, orthogonal_axes, rational_root, secret_draws
 from privatest.mechanisms.signed_sums import (
     signed_sums,
@@ -151,13 +151,21 @@ def covariance_ed(
     noisy = signed_sums(values[0], sensitivity=moved, epsilon=share, noise=noise)
     if dimension > 1:
         bound = _turned(dimension, rows_per_person, _slack(n, dimension, error))
-        meets("axes", matrix, "spectral", (bound,), 1 / scales.concentration)
+        repeat = partial(
+            covariance_ed,
+            matrix=matrix,
+            n=n,
+            epsilon=epsilon,
+            rows_per_person=rows_per_person,
+            error=error,
+        )
+        record(noise, "axes", matrix, "spectral", (bound,), 1 / scales.concentration, repeat)
     axes = _axes(values, vectors, scales, *secret_draws(noise))
-    released = assembled(_cut(noisy[None]), axes)[0]
+    result = assembled(_cut(noisy[None]), axes)[0]
     # the low bits of the axes, which are not float-safe, are not released
     grid = math.ldexp(1.0, math.floor(math.log2(scales.eigenvalues)) - _GRID_BITS)
-    rounded: Floats = np.rint(released / grid) * grid
-    return releases((rounded + rounded.T) / 2)
+    rounded: Floats = np.rint(result / grid) * grid
+    return released(noise, (rounded + rounded.T) / 2)
 
 
 def ed_replicates(

@@ -6,13 +6,13 @@ Proof: docs/proofs/quantiles.md.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget
-from privatest.core.witness import meets, releases
 from privatest.laws.cumulative import cumulated
 from privatest.mechanisms.counts import with_noise
 from privatest.statistics.cumulative import Tree, tree_counts, tree_width
@@ -57,6 +57,7 @@ def noisy_cumulative(
     """
     nodes = tree_counts(counts, tree)
     scale = cumulative_scale(tree, moved, budget)
-    meets("discrete Laplace", nodes, "l1", (float(tree_width(tree, moved)),), scale)
+    repeat = partial(noisy_cumulative, counts=counts, tree=tree, moved=moved, budget=budget)
+    record(noise, "discrete Laplace", nodes, "l1", (float(tree_width(tree, moved)),), scale, repeat)
     drawn = noise.discrete_laplaces(scale, len(nodes))
-    return cumulated(releases(with_noise(nodes, drawn)), tree, float(counts.sum()))
+    return cumulated(released(noise, with_noise(nodes, drawn)), tree, float(counts.sum()))

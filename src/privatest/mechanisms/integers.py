@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, Sensitivity
-from privatest.core.witness import meets, releases
 from privatest.mechanisms.counts import CountNoise, with_noise
 
 __all__ = ["integer_noise", "noisy_integers"]
@@ -34,6 +34,7 @@ def noisy_integers(
     Proof: docs/proofs/conditional.md.
     """
     law = integer_noise(sensitivity, budget)
-    meets("discrete Laplace", values, "l1", (sensitivity.value,), law.scale)
+    repeat = partial(noisy_integers, values=values, sensitivity=sensitivity, budget=budget)
+    record(noise, "discrete Laplace", values, "l1", (sensitivity.value,), law.scale, repeat)
     drawn = noise.discrete_laplaces(law.scale, values.size)
-    return releases(with_noise(values, drawn))
+    return released(noise, with_noise(values, drawn))

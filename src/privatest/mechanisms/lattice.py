@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
-from privatest.core.witness import meets, releases
 from privatest.laws.law import Alternative, Law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
 
@@ -109,7 +109,8 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
     """
     scale = math.nextafter(1.0 / law.epsilon, math.inf)
     kind = "Tulap" if law.blocks == 1 else "discrete Laplace"
-    meets(kind, value, "absolute", (float(law.width * law.blocks),), scale)
+    bounds, repeat = (float(law.width * law.blocks),), partial(noisy_integer, value=value, law=law)
+    record(noise, kind, value, "absolute", bounds, scale, repeat)
     # integers around 0 if the width is odd, around 1/2 if it is even, which is put right here
     middle, half_step = (law.width - 1) // 2, 0.5 * (1 - law.width % 2)
     while True:
@@ -117,7 +118,7 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
         if law.edge is None or abs(drawn - half_step) < law.edge:
             break
     spread = (noise.below(1 << 53) + 0.5) / (1 << 53) - 0.5
-    return releases(float(value + drawn) - half_step + spread)
+    return released(noise, float(value + drawn) - half_step + spread)
 
 
 def noisy_integers(
@@ -157,9 +158,12 @@ def noisy_integers(
     """
     weighted = [weight * value for weight, value in zip(weights, values, strict=True)]
     scale = math.nextafter(sensitivity / epsilon, math.inf)
-    meets("discrete Laplace, weighted", weighted, "l1", (sensitivity,), scale)
+    repeat = partial(
+        noisy_integers, values=values, weights=weights, sensitivity=sensitivity, epsilon=epsilon
+    )
+    record(noise, "discrete Laplace, weighted", weighted, "l1", (sensitivity,), scale, repeat)
     drawn = [noise.discrete_laplace(integers_scale(weight, scale)) for weight in weights]
-    return releases([value + z for value, z in zip(values, drawn, strict=True)])
+    return released(noise, [value + z for value, z in zip(values, drawn, strict=True)])
 
 
 def integers_scale(weight: float, scale: float) -> float:

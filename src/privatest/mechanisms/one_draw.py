@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.core.witness import meets, releases
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     on_steps,
@@ -61,16 +61,17 @@ def any_rejects(
         for test in tests
     ]
     unit = max(scale for _, scale in grids)
+    repeat = partial(any_rejects, tests=tests, alpha=alpha, budget=budget)
     for test, (_, scale) in zip(tests, grids, strict=True):
         bounds = (test.sensitivity.observed, test.sensitivity.permuted)
-        meets("one draw", test.statistics, "permutation", bounds, scale)
+        record(noise, "one draw", test.statistics, "permutation", bounds, scale, repeat)
     draw = Fraction(noise.discrete_laplace(unit)) / Fraction(unit)
     rejected = [
         survival_mean(points[0] + math.floor(draw * Fraction(scale)), points, scale)
         <= test.share * level
         for test, (points, scale) in zip(tests, grids, strict=True)
     ]
-    return releases(any(rejected))  # all are computed: time would tell which one rejected
+    return released(noise, any(rejected))  # all are computed: time would tell which one rejected
 
 
 def shared_result(

@@ -13,16 +13,15 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.core.witness import meets, releases
 
 __all__ = [
     "PVALUE_GRID",
@@ -201,8 +200,9 @@ def smoothed_pvalue(
     **Privacy** The p-value, rounded up to a multiple of 1/10,000, is (epsilon, delta)-private
     as a whole: any number of decisions may be read off it.
     """
-    exact = _noisy_survival(statistics, sensitivity, budget, "pvalue", noise)
-    return releases(max(1, math.ceil(exact * PVALUE_GRID)) / PVALUE_GRID)
+    repeat = partial(smoothed_pvalue, statistics=statistics, sensitivity=sensitivity, budget=budget)
+    exact = _noisy_survival(statistics, sensitivity, budget, "pvalue", noise, repeat)
+    return released(noise, max(1, math.ceil(exact * PVALUE_GRID)) / PVALUE_GRID)
 
 
 def smoothed_decision(
@@ -221,8 +221,15 @@ def smoothed_decision(
 
     **Privacy** The decision, and nothing else, is (epsilon, delta)-private.
     """
-    exact = _noisy_survival(statistics, sensitivity, budget, "decision", noise)
-    return releases(exact <= Fraction(Decimal(repr(alpha))))
+    repeat = partial(
+        smoothed_decision,
+        statistics=statistics,
+        alpha=alpha,
+        sensitivity=sensitivity,
+        budget=budget,
+    )
+    exact = _noisy_survival(statistics, sensitivity, budget, "decision", noise, repeat)
+    return released(noise, exact <= Fraction(Decimal(repr(alpha))))
 
 
 def _noisy_survival(
@@ -231,8 +238,9 @@ def _noisy_survival(
     budget: Budget,
     release: Release,
     noise: NoiseSource,
+    repeat: partial[Any],
 ) -> Fraction:
     points, scale = on_steps(statistics, sensitivity, budget.pure_epsilon, release)
     bounds = (sensitivity.observed, sensitivity.permuted)
-    meets("smoothed permutation", statistics, "permutation", bounds, scale)
+    record(noise, "smoothed permutation", statistics, "permutation", bounds, scale, repeat)
     return survival_mean(points[0] + noise.discrete_laplace(scale), points, scale)

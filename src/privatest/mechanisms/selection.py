@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget
-from privatest.core.witness import meets, releases
 
 __all__ = ["select_candidate", "selection_weights"]
 
@@ -70,7 +70,15 @@ def select_candidate(
     bits chooses among integer weights, so no float is rounded after the weights are made.
     """
     epsilon = budget.pure_epsilon
-    meets("exponential", scores, "linf", (float(sensitivity),), sensitivity / epsilon)
+    repeat = partial(
+        select_candidate,
+        scores=scores,
+        multiplicities=multiplicities,
+        sensitivity=sensitivity,
+        budget=budget,
+    )
+    scale = sensitivity / epsilon
+    record(noise, "exponential", scores, "linf", (float(sensitivity),), scale, repeat)
     weights = selection_weights(scores, sensitivity=sensitivity, epsilon=epsilon)
     high = np.cumsum((weights >> _HALF) * multiplicities)
     low = np.cumsum((weights & _MASK) * multiplicities)
@@ -81,4 +89,4 @@ def select_candidate(
 
     # a limit that is public, so that nothing about the weights shows in how the number is drawn
     drawn = noise.below(1 << _DRAWN) * below(len(scores) - 1) >> _DRAWN
-    return releases(bisect_right(range(len(scores)), drawn, key=below))
+    return released(noise, bisect_right(range(len(scores)), drawn, key=below))

@@ -9,15 +9,15 @@ Proof: docs/proofs/covariance.md.
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import SMALLEST_SENSITIVITY
-from privatest.core.witness import meets, releases
 from privatest.mechanisms.additive import geometric
 
 __all__ = [
@@ -67,11 +67,12 @@ def signed_sums(
         raise ParameterError("value must be a vector of finite numbers: noise was not drawn.")
     steps, grid = _grid(sensitivity, len(values))
     scale = math.nextafter(steps / epsilon, math.inf)
-    meets("signed sums", values, "signed sums", (sensitivity,), scale * grid)
+    repeat = partial(signed_sums, values=values, sensitivity=sensitivity, epsilon=epsilon)
+    record(noise, "signed sums", values, "signed sums", (sensitivity,), scale * grid, repeat)
     drawn = _integers(len(values), scale, noise)
     # a quotient by a power of two is exact; so is the sum of integers
     noisy = [round(float(value) / grid) + z for value, z in zip(values, drawn, strict=True)]
-    return releases(np.array([float(integer) * grid for integer in noisy]))
+    return released(noise, np.array([float(integer) * grid for integer in noisy]))
 
 
 def signed_sums_scale(sensitivity: float, epsilon: float, dimension: int) -> float:

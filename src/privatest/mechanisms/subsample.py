@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
+from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number
-from privatest.core.witness import meets, releases
 
 __all__ = [
     "COIN",
@@ -157,8 +156,9 @@ def sarrm_rejects(
     """
     if len(rejections) != parameters.n_subsets:
         raise ParameterError("rejections must be as many as there are subsets; nothing was drawn.")
-    meets("flipped coins", rejections, "l1", (1.0,), parameters.flips)
+    repeat = partial(sarrm_rejects, rejections=rejections, parameters=parameters)
+    record(noise, "flipped coins", rejections, "l1", (1.0,), parameters.flips, repeat)
     # every coin is tossed, whatever the rejections are
     flipped = [noise.below(COIN) < parameters.flips for _ in rejections]
     flips = zip(rejections, flipped, strict=True)
-    return releases(sum(a != b for a, b in flips) > parameters.k)
+    return released(noise, sum(a != b for a, b in flips) > parameters.k)

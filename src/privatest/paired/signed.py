@@ -277,7 +277,7 @@ def wilcoxon(
     source = noise_source(noise)
     sample = _difference_rows(x, y, bounds)
     n, people = len(sample), rows_of_a_person(sample)
-    far = are_far(n)
+    far = are_far(n, source)
     shares = (
         PairedShares.whole(budget, people)
         if far
@@ -347,7 +347,7 @@ def _facts(
 def _symmetry(differences: Sample, statistic: Symmetry, noise: NoiseSource) -> int:
     """Return n times the distance, ties in a secret order and zeros with secret signs."""
     n = len(differences)
-    if are_far(n):
+    if are_far(n, noise):
         return far_symmetry(differences, statistic, noise)
     values = np.sort(differences.values)  # for speed: any order would do
     return symmetry(values, statistic, noise.permutation(n), secret_coins(noise, n))

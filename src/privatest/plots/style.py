@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -68,12 +67,12 @@ class Theme:
 LIGHT = Theme("#1c2024", "#6b7076", "#ffffff", "#0072B2", "#D55E00", "#009E73", "#cfe0f1", "Blues")
 DARK = Theme("#e8eaed", "#9aa0a6", "#15181c", "#56B4E9", "#E69F00", "#2fc29b", "#234a66", "cividis")
 _THEMES = {"light": LIGHT, "dark": DARK}
-_CURRENT: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
+_current = LIGHT  # of the process, as matplotlib's own style is
 
 
 def colours() -> Theme:
     """Return the colours to draw with."""
-    return _CURRENT.get()
+    return _current
 
 
 @contextmanager
@@ -81,11 +80,12 @@ def themed(name: str) -> Iterator[None]:
     """Draw in the block for light or dark pages: ``with themed("dark"): result.plot()``."""
     if name not in _THEMES:
         raise ParameterError(f"theme must be one of {', '.join(_THEMES)}; got {name!r}.")
-    token = _CURRENT.set(_THEMES[name])
+    global _current  # noqa: PLW0603
+    before, _current = _current, _THEMES[name]
     try:
         yield
     finally:
-        _CURRENT.reset(token)
+        _current = before
 
 
 def need_matplotlib() -> None:

@@ -160,7 +160,7 @@ def kruskal(
 def _statistic(samples: Sequence[Sample], noise: NoiseSource) -> int:
     """Return the sum over groups, ties in a secret order."""
     total = sum(map(len, samples))
-    if are_far(total):
+    if are_far(total, noise):
         return far_kruskal_wallis(samples, noise)
     return kruskal_wallis([sample.values for sample in samples], noise.permutation(total))
 

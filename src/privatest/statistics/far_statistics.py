@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource
 from privatest.core.secret_order import row_coins
-from privatest.core.steady import is_steady
 from privatest.data.samples import Sample
 from privatest.statistics import value_order
 from privatest.statistics.ecdf import Side, TwoSampleStatistic, reach
@@ -38,9 +37,9 @@ _SMALL = 1 << 10  # rows of a cell that are not worth another pass
 _MOST = 1 << 62  # of a statistic: it is an integer of 64 bits
 
 
-def are_far(rows: int) -> bool:
-    """Whether so many rows are read in passes; not where the time may tell of values."""
-    return rows > value_order.HELD_ROWS and not is_steady()
+def are_far(rows: int, noise: NoiseSource) -> bool:
+    """Return whether so many rows are read in passes; not in constant time."""
+    return rows > value_order.HELD_ROWS and not noise.constant_time
 
 
 def far_two_sample(

@@ -13,7 +13,6 @@ from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome
-from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.by_group import GroupOptions, resolve_samples
 from privatest.data.categories import Category
@@ -315,7 +314,9 @@ def _private_groups(
     *,
     swap: bool,
 ) -> Values:
-    one_pass = swap and not is_steady()  # its blocks follow from how many rows each group has
+    one_pass = (
+        swap and not noise.constant_time
+    )  # its blocks follow from how many rows each group has
     if one_pass and isinstance(chosen, LinearMetric):
         values, errors, _ = permuted_swaps_streamed(
             samples, chosen, n_permutations, rng, noise, pairs=False

@@ -14,7 +14,6 @@ from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Outcome
-from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import resolve_samples
@@ -224,10 +223,10 @@ def _distance(
         labels = noise.permutation(total) if total <= LABELLED_ROWS else None
         of_x, of_y = counts_of(samples, cuts)
         return two_sample_counts(of_x, of_y, statistic, labels, alternative)
-    if are_far(total):
+    if are_far(total, noise):
         return far_two_sample(samples.x, samples.y, statistic, noise, alternative)
     x, y = parallel(lambda sample: sample.values, samples, total)
-    if total <= _WHOLE_ROWS or is_steady():  # the time of the other way follows from values
+    if total <= _WHOLE_ROWS or noise.constant_time:  # the time of the other way follows from values
         x, y = parallel(np.sort, (x, y), total)  # for speed: any order would do
         return two_sample(x, y, statistic, noise.permutation(total), alternative)
     return two_sample_cells(x, y, statistic, noise.permutation, alternative)

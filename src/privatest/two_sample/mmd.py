@@ -14,7 +14,6 @@ from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.core.steady import is_steady
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.by_group import GroupOptions, resolve_samples
 from privatest.data.categories import Category
@@ -325,7 +324,7 @@ class _Found:
 def _statistics(
     plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
 ) -> _Found:
-    if _streams(plan):
+    if _streams(plan, noise):
         return _one_pass(plan, n_permutations, rng, noise)
     x, y = plan.samples.x.rows, plan.samples.y.rows
     compute = _private_groups if plan.adjacency == "row" else _public_groups
@@ -333,10 +332,10 @@ def _statistics(
     return _Found(values, errors, secret_pairs(x, y, noise) if needs_pairs(plan) else None)
 
 
-def _streams(plan: Plan) -> bool:
+def _streams(plan: Plan, noise: NoiseSource) -> bool:
     """Whether features are summed as rows are read, each sample by itself."""
     # blocks of a private group follow from its size: where time must not tell, held rows are mixed
-    told = is_steady() and isinstance(plan.samples.x.held, np.ndarray)
+    told = noise.constant_time and isinstance(plan.samples.x.held, np.ndarray)
     return not plan.exact and (plan.adjacency != "row" or (plan.swap and not told))
 
 

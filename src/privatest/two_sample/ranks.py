@@ -204,7 +204,7 @@ def mannwhitneyu(
 def _mann_whitney(samples: Sequence[Sample], noise: NoiseSource) -> int:
     """Return 2U - nm, ties in a secret order."""
     total = sum(map(len, samples))
-    if are_far(total):
+    if are_far(total, noise):
         return far_mann_whitney(samples[0], samples[1], noise)
     return mann_whitney(*_ordered(samples), noise.permutation(total))
 
@@ -212,7 +212,7 @@ def _mann_whitney(samples: Sequence[Sample], noise: NoiseSource) -> int:
 def _median_balance(samples: Sequence[Sample], noise: NoiseSource) -> int:
     """Return how many of x are above the median, ties in a secret order."""
     total = sum(map(len, samples))
-    if are_far(total):
+    if are_far(total, noise):
         return far_median_balance(samples[0], samples[1], noise)
     return median_balance(*_ordered(samples), noise.permutation(total))
 
