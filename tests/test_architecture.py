@@ -37,10 +37,10 @@ LAYERS: list[tuple[str, ...]] = [
         *("quantiles", "several_groups", "tables", "two_sample"),
     ),
     ("shares", "synthetic"),
-    ("accounting", "ledger", "questions", "curator"),
+    ("accounting", "ledger", "requests", "curator"),
     ("audit", "plots", "reports", "simulation", "planning"),
     ("client", "service"),
-    ("cli", "datasets", "noise"),
+    ("cli", "datasets", "noise", "questions"),
 ]
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
@@ -552,10 +552,15 @@ def test_unit_tests_are_named_after_their_package():
     subjects = ROW.keys() | OTHER_SUBJECTS
     files = {path.name for path in (ROOT / "tests" / "unit").glob("test_*.py")}
     assert {name for name in files if not subject(name, subjects)} == set()
-    packages = ROW.keys() - {"cli", "datasets", "noise"}  # in tests/e2e; nothing of their own
+    packages = ROW.keys() - {
+        "cli",
+        "datasets",
+        "noise",
+        "questions",
+    }  # in tests/e2e; nothing of their own
     assert packages - {subject(name, subjects) for name in files} == set()
     assert subject("test_two_sample_ks.py", subjects) == "two_sample"
-    assert subject("test_requests.py", subjects) == ""
+    assert subject("test_answers.py", subjects) == ""
 
 
 def test_tests_named_in_the_documentation_exist():

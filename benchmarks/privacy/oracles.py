@@ -37,7 +37,7 @@ from privatest import ks_1samp, ks_family, test_of_tests
 from privatest.curator import Curator, answering
 from privatest.curator.admission import admit
 from privatest.curator.config import DatasetConfig
-from privatest.questions import Request
+from privatest.requests.request import Request
 
 RUNS = 200
 SWAPS = 9999

@@ -12,7 +12,7 @@ from privatest.cli import main
 from privatest.cli.spending import open_ledger
 from privatest.core.privacy import Budget
 from privatest.noise import SecureNoise
-from privatest.questions import rehearsal
+from privatest.requests import rehearsal
 from tests.e2e.command_line import CANARY, Cli, Run
 
 DATA_COMMANDS = ("two-sample", "independence", "paired", "fit", "mean", "release", "share")

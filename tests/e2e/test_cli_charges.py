@@ -14,8 +14,8 @@ from privatest.core.errors import ParameterError
 from privatest.data import sources
 from privatest.data.schema import Schema
 from privatest.data.sources import read_table
-from privatest.questions import Prepared
-from privatest.questions.rehearsal import made_up_rows, rehearse_call
+from privatest.requests.rehearsal import made_up_rows, rehearse_call
+from privatest.requests.request import Prepared
 from tests.e2e.command_line import GROUP, refused, released, table, write
 
 WHY = "cannot be refunded"
@@ -159,7 +159,7 @@ def test_an_unforeseen_failure_says_what_it_cost(cli, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("8675309")
 
-    monkeypatch.setattr("privatest.questions.rehearsal.rehearse_call", lambda *_: None)
+    monkeypatch.setattr("privatest.requests.rehearsal.rehearse_call", lambda *_: None)
     monkeypatch.setattr(Prepared, "run", broken)
     run = cli("two-sample", write("a.csv", table()), *GROUP, *COST)
     assert run.code == 1
@@ -171,7 +171,7 @@ def test_an_interruption_says_what_it_cost(cli, monkeypatch):
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("privatest.questions.rehearsal.rehearse_call", lambda *_: None)
+    monkeypatch.setattr("privatest.requests.rehearsal.rehearse_call", lambda *_: None)
     monkeypatch.setattr(Prepared, "run", stopped)
     run = cli("two-sample", write("a.csv", table()), *GROUP, *COST)
     assert run.code == 130
@@ -181,7 +181,7 @@ def test_an_interruption_says_what_it_cost(cli, monkeypatch):
 def test_the_budget_is_looked_at_before_the_rehearsal(cli, monkeypatch):
     data = write("a.csv", table())
     assert cli("ledger", "init", "a", "--epsilon", "0.5").code == 0
-    monkeypatch.setattr("privatest.questions.rehearsal.rehearse_call", None)
+    monkeypatch.setattr("privatest.requests.rehearsal.rehearse_call", None)
     refused(cli("two-sample", data, *GROUP, *COST, "--dataset", "a"), "left")
 
 

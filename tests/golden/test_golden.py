@@ -28,7 +28,9 @@ import pytest
 import privatest as pt
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.noise import SimulatedNoise
-from privatest.questions import METHODS, Request, prepare
+from privatest.requests.catalogue import METHODS
+from privatest.requests.prepare import prepare
+from privatest.requests.request import Request
 
 STORED = Path(__file__).parent / "results.json"
 SCHEMA = pt.Schema(

@@ -13,7 +13,8 @@ from privatest.core.errors import DataError, PrivatestError
 from privatest.curator import Curator, RequestFailed, answering
 from privatest.curator.admission import admit
 from privatest.curator.answers import log_failure
-from privatest.questions import Prepared, Request, prepare
+from privatest.requests.prepare import prepare
+from privatest.requests.request import Prepared, Request
 from tests.curators import opened, request, table, write
 from tests.privacy.harness import audit
 

@@ -34,7 +34,8 @@ from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
 from privatest.means import inference
 from privatest.noise import SimulatedNoise
 from privatest.quantiles.curve import Curve
-from privatest.questions import METHODS, Request
+from privatest.requests.catalogue import METHODS
+from privatest.requests.request import Request
 from privatest.statistics.families import BUILT_IN
 from privatest.synthetic.tables import measuring as tables_release
 from privatest.tables import binomial, contingency, proportions

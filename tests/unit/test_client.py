@@ -25,7 +25,9 @@ from privatest.client.transport import Http, Lost, Reply
 from privatest.core.errors import PrivatestError
 from privatest.curator.answers import RequestFailed
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.questions import METHODS, Request, prepare
+from privatest.requests.catalogue import METHODS
+from privatest.requests.prepare import prepare
+from privatest.requests.request import Request
 from privatest.synthetic import SyntheticData
 from tests.curators import CONFIG, request, table
 from tests.e2e.test_tutorials import run

@@ -13,7 +13,7 @@ import privatest as pt
 from privatest.core.chance import NOISE, noise_line, noise_ratio
 from privatest.noise import SimulatedNoise
 from privatest.planning.tables import tabulated
-from privatest.questions import result_from_dict
+from privatest.requests.results import result_from_dict
 
 SIZES = {"n": 100, "m": 100}
 HIDDEN = "Noise hides the estimate: the interval holds every possible value."

@@ -14,7 +14,7 @@ from privatest import planning, simulation
 from privatest.core.equality import EqualByValue
 from privatest.core.results import Released
 from privatest.noise import SimulatedNoise
-from privatest.questions.each_column import ColumnResults
+from privatest.requests.results import ColumnResults
 from privatest.two_sample.embedding_moments import DistinguishingFeature
 
 

@@ -15,7 +15,7 @@ from privatest.laws.ks_one_sample import one_sample_law
 from privatest.laws.ks_two_sample import two_sample_law
 from privatest.laws.rank_correlation import spearman_law
 from privatest.noise import SimulatedNoise
-from privatest.questions import result_from_dict
+from privatest.requests.results import result_from_dict
 
 X = np.random.default_rng(0).uniform(size=60)
 Y = np.random.default_rng(1).uniform(size=60)

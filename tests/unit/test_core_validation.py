@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,32 @@ def test_values_that_may_be_data_are_not_quoted():
     for value in (np.array([0.7346291]), [0.7346291]):
         with pytest.raises(ParameterError) as caught:
             reject("alpha", "a number", value)
-        assert "7346291" not in str(caught.value)
+        assert "7346291" not in repr((str(caught.value), caught.value.args, vars(caught.value)))
+
+
+def test_fields_of_an_error_make_its_sentence():
+    with pytest.raises(ParameterError) as caught:
+        reject("alpha", "small", 3, remedy={"beta": ""})
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (error.parameter, error.rule, error.given) == ("alpha", "must be small", "3")
+    assert error.remedy == {"beta": ""}
+    assert error.naming("--alpha") == "--alpha must be small; got 3."
+    error.rename({"alpha": "level", "level": "other"})
+    assert str(error) == "level must be small; got 3."
+    assert str(ParameterError("no name", "must be empty")) == "no name must be empty."
+
+
+def test_a_sentence_concerns_no_parameter():
+    error = ParameterError("alpha and beta do not go together.")
+    error.rename({"alpha": "level"})
+    assert (error.parameter, error.rule) == ("", "")
+    assert str(error) == error.naming("--x") == "alpha and beta do not go together."
+
+
+def test_a_part_of_a_parameter_is_renamed_with_it():
+    error = ParameterError("cdf: scale", "must be above 0")
+    error.rename({"cdf": "dist"})
+    assert str(error) == "dist: scale must be above 0."
 
 
 def test_errors_are_value_errors_of_ours():

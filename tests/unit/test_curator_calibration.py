@@ -13,7 +13,7 @@ from privatest.curator.config import ALL_TESTS, CuratorConfig, DatasetConfig, Po
 from privatest.curator.examples import examples
 from privatest.curator.registration import load_registrations, made_up_rows
 from privatest.curator.response_times import Sizes, Times, allowance, response_time
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 from tests.curators import CONFIG, opened, request
 
 ONE = CONFIG.replace("largest_epsilon = 1", 'tests = ["paired/sign"]')

@@ -19,8 +19,8 @@ from privatest.independence.residuals import choose_grid, regress
 from privatest.means.release import plan_release
 from privatest.mechanisms.integers import integer_noise, noisy_integers
 from privatest.noise import SimulatedNoise
-from privatest.questions import Request
-from privatest.questions.preparing import prepare
+from privatest.requests.prepare import prepare
+from privatest.requests.request import Request
 from privatest.statistics.cell_sums import (
     UNIT,
     CellSums,

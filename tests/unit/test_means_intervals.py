@@ -15,7 +15,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.means import MeanEstimate
 from privatest.noise import SimulatedNoise
-from privatest.questions import result_from_dict
+from privatest.requests.results import result_from_dict
 
 RNG = np.random.default_rng(5)
 BEFORE = RNG.uniform(2, 6, size=300)

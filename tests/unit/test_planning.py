@@ -14,7 +14,7 @@ from privatest.core.chance import reach
 from privatest.core.errors import ParameterError
 from privatest.planning.search import find, solve
 from privatest.planning.tables import tabulated
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 from privatest.simulation.running import Power, power
 
 SHIFT = simulation.shift(0.3)

@@ -19,8 +19,8 @@ from privatest.simulation import shift
         ("size --effect 0.3 --epsilon 1 --power nan", "power must be a finite number"),
         ("power --n 9 --effect 0.3 --epsilon 1 --delta abc", "delta must be a finite"),
         ("recommend --n 9 --epsilon abc", "epsilon must be"),
-        ("recommend --n 9 --epsilon 1 --kind x", "error: kind must be one of 'shift'"),
-        ("size --effect 0.3 --epsilon 1 --kind x", "error: kind must be one of 'shift'"),
+        ("recommend --n 9 --epsilon 1 --kind x", "error: --kind must be one of 'shift'"),
+        ("size --effect 0.3 --epsilon 1 --kind x", "error: --kind must be one of 'shift'"),
         ("size --effect 0.3 --epsilon 1 --method hsic", "(hsic belongs to question independence)"),
     ],
 )

@@ -16,7 +16,7 @@ from privatest.laws.ties import bounded_pvalue, kendall_factor, spearman_factor,
 from privatest.mechanisms.lattice import noisy_integers
 from privatest.noise import SimulatedNoise
 from privatest.paired.nonzero import PairedShares
-from privatest.questions.results import result_from_dict
+from privatest.requests.results import result_from_dict
 
 LITTLE = 1e4  # of noise: epsilon
 CORRELATIONS: dict[str, Callable[..., pt.Outcome]] = {

@@ -15,7 +15,7 @@ from privatest.data.schema import NumericColumn, Schema
 from privatest.laws.counts import binomial_law
 from privatest.laws.cumulative import cumulated, noisy_tails, paths
 from privatest.noise import SimulatedNoise
-from privatest.questions.results import result_from_dict
+from privatest.requests.results import result_from_dict
 from privatest.statistics.cumulative import (
     Tree,
     _parts,

@@ -12,10 +12,10 @@ import pytest
 import privatest as pt
 from privatest.core.results import Decision, Outcome
 from privatest.noise import SimulatedNoise
-from privatest.questions import METHODS
 from privatest.reports import report_html
 from privatest.reports.citations import CITED, cited
 from privatest.reports.references import REFERENCES
+from privatest.requests.catalogue import METHODS
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random(120), RNG.random(110)

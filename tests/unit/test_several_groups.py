@@ -18,7 +18,7 @@ from privatest.data.source import Source
 from privatest.laws.ranks import mann_whitney_law
 from privatest.means.samples import sample_budget
 from privatest.noise import SimulatedNoise
-from privatest.questions import result_from_dict
+from privatest.requests.results import result_from_dict
 from privatest.several_groups import rank_sums
 from privatest.several_groups.rank_sums import by_blocks, null_rank_sums
 

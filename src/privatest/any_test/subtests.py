@@ -112,8 +112,7 @@ def scheme_of(pvalue: object, scheme: Scheme | None) -> Scheme:
         return scheme or "two-sample"
     if not isinstance(pvalue, str) or pvalue not in _SCHEMES:
         names = ", ".join(repr(name) for name in _SCHEMES)
-        got = repr(pvalue) if isinstance(pvalue, str) else type(pvalue).__name__
-        raise ParameterError(f"pvalue must be a function of (x, y) or one of {names}; got {got}.")
+        reject("pvalue", f"a function of (x, y) or one of {names}", pvalue)
     if scheme not in (None, _SCHEMES[pvalue]):
         reject("scheme", f"{_SCHEMES[pvalue]!r} for pvalue={pvalue!r}", scheme)
     return _SCHEMES[pvalue]

@@ -18,7 +18,8 @@ from privatest.core.privacy import Budget
 from privatest.curator.admission import admit
 from privatest.curator.config import ALL_TESTS, DatasetConfig, Policy
 from privatest.data.schema import NumericColumn, Schema
-from privatest.questions import METHODS, Request
+from privatest.requests.catalogue import METHODS
+from privatest.requests.request import Request
 
 if TYPE_CHECKING:
     import pyarrow as pa

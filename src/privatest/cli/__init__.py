@@ -7,6 +7,7 @@ imports what it needs when it runs.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ from privatest.cli.output import OutputError, flush, make_forgiving, print_error
 from privatest.cli.paired import paired
 from privatest.cli.places import reading
 from privatest.cli.plan import app as plan_app
-from privatest.cli.plugins import CommandGroup
+from privatest.cli.plugins import CommandGroup, loaded
 from privatest.cli.query import query
 from privatest.cli.release import release
 from privatest.cli.report import report
@@ -37,7 +38,7 @@ from privatest.cli.schema import schema
 from privatest.cli.serve import serve
 from privatest.cli.shares import compare, plan_share, share
 from privatest.cli.two_sample import two_sample
-from privatest.core.errors import PrivatestError
+from privatest.core.errors import ParameterError, PrivatestError
 
 __all__ = ["app", "main"]
 
@@ -134,7 +135,7 @@ def _run(arguments: list[str] | None) -> int:
     except (BrokenPipeError, OutputError):
         raise
     except PrivatestError as error:
-        print_error(str(error), error.flags, *_notes(error))
+        print_error(*_worded(error, arguments), *_notes(error))
         return 2
     except typer.Abort:
         return 130
@@ -146,6 +147,32 @@ def _run(arguments: list[str] | None) -> int:
             return 2
         return _report_fault(error)
     return code if isinstance(code, int) else 0
+
+
+def _worded(error: PrivatestError, arguments: Sequence[str] | None) -> list[str]:
+    """Return an error in the words of the command: its options instead of parameters."""
+    command = _command()
+    for word in sys.argv[1:] if arguments is None else arguments:
+        command = getattr(loaded(command), "commands", {}).get(word, command)
+    known = {each.name: each for each in loaded(command).params}
+
+    def named(name: str) -> str:
+        """Return the option, or the name of an argument as the help shows it."""
+        if name not in known:
+            return name
+        is_option = known[name].param_type_name == "option"
+        return str(known[name].opts[0] if is_option else known[name].metavar)
+
+    words = str(error)
+    if isinstance(error, ParameterError) and error.parameter:
+        words = error.naming(named(error.parameter))
+    remedies = [
+        named(name)
+        + (f" {shlex.quote(value) if value else each.metavar}" if each.opts[0][0] == "-" else "")
+        for name, value in error.remedy.items()
+        if (each := known.get(name)) is not None
+    ]
+    return [words, f"Pass {', or '.join(remedies)}."] if remedies else [words]
 
 
 def _what_is_missing(error: Exception) -> list[str]:

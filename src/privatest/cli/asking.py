@@ -18,7 +18,8 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, pars
 from privatest.data.source import Source
 
 if TYPE_CHECKING:
-    from privatest.questions import Prepared, Request, Result
+    from privatest.requests.request import Prepared, Request
+    from privatest.requests.results import Result
 
 PLANNED = ("two-sample", "independence", "paired")
 
@@ -60,8 +61,8 @@ def answer(
     told : mapping, optional
         Words for the record in place of options that are tables: the names of their files.
     """
-    from privatest.questions import prepare, rehearse  # noqa: PLC0415
-    from privatest.questions.rehearsal import rehearse_sizes  # noqa: PLC0415
+    from privatest.requests.prepare import prepare  # noqa: PLC0415
+    from privatest.requests.rehearsal import rehearse, rehearse_sizes  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=len(files))
     if plot is not None:

@@ -41,7 +41,7 @@ def calibrate(
     from privatest.curator.calibration import calibrate as measure  # noqa: PLC0415
     from privatest.curator.config import CuratorConfig  # noqa: PLC0415
     from privatest.curator.response_times import response_time  # noqa: PLC0415
-    from privatest.questions.catalogue import find  # noqa: PLC0415
+    from privatest.requests.catalogue import find  # noqa: PLC0415
 
     settings = CuratorConfig.load(config)
     with progress("Measuring on made-up rows", counted=True) as told:

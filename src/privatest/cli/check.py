@@ -52,7 +52,7 @@ def check(
     """
     from privatest.data.grouping import Grouping  # noqa: PLC0415
     from privatest.data.persons import check_persons  # noqa: PLC0415
-    from privatest.questions.columns import chosen_columns  # noqa: PLC0415
+    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds or [], None)
     split = None if group is None else Grouping.ask(group, described, groups, membership)

@@ -24,7 +24,7 @@ from privatest.datasets import Example, randhie
 if TYPE_CHECKING:
     from privatest.cli.spending import Receipt
     from privatest.core.results import Outcome
-    from privatest.questions import Prepared
+    from privatest.requests.request import Prepared
     from privatest.synthetic import SyntheticData
 
 __all__ = ["demo"]
@@ -151,8 +151,9 @@ def _ask(
     """Return the result, what was asked, and what the ledger says."""
     from privatest.data.schema import Schema  # noqa: PLC0415
     from privatest.data.sources import read_table  # noqa: PLC0415
-    from privatest.questions import Request, prepare  # noqa: PLC0415
-    from privatest.questions.catalogue import usual  # noqa: PLC0415
+    from privatest.requests.catalogue import usual  # noqa: PLC0415
+    from privatest.requests.prepare import prepare  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     cost = Budget(budget.epsilon, question.delta)
     request = Request(question.asked, usual(question.asked), cost, parts=question.parts)

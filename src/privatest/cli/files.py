@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from privatest.data.place import Place
-    from privatest.questions import Request
+    from privatest.requests.request import Request
 
 __all__ = [
     "PICTURES",

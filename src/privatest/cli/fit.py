@@ -11,7 +11,7 @@ from privatest.cli.asking import answer, describe
 from privatest.cli.grid import GridOption, read_grid
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import find
+from privatest.requests.catalogue import find
 
 __all__ = ["fit"]
 
@@ -112,7 +112,7 @@ def fit(
       privatest fit visits.csv --column plan --shares equal \\
         --schema visits.toml --epsilon 1
     """
-    from privatest.questions import Request  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     targets = {"dist": dist, "family": family, "shares": shares}
     parts = {"column": column, **targets}

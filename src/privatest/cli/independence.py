@@ -10,7 +10,7 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import find, such, usual
+from privatest.requests.catalogue import find, such, usual
 
 __all__ = ["independence"]
 
@@ -137,7 +137,7 @@ def independence(
         --bounds age=0:100 --bounds visits=0:80 --bounds income=0:200 \\
         --epsilon 1 --delta 1e-6
     """
-    from privatest.questions import Request  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     request = Request(

@@ -343,7 +343,7 @@ def words_of(asked: object) -> str:
 
 def print_answer(found: Answered) -> None:
     """Print a recorded answer as its command did."""
-    from privatest.questions import result_from_dict  # noqa: PLC0415
+    from privatest.requests.results import result_from_dict  # noqa: PLC0415
 
     page, released = Page(), found.released
     document = released if isinstance(released, Mapping) else {"": released}

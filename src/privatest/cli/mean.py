@@ -10,7 +10,7 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import find
+from privatest.requests.catalogue import find
 
 __all__ = ["mean"]
 
@@ -85,7 +85,7 @@ def mean(
         --success basic --epsilon 1
       privatest mean visits.csv --q 0.5 --bounds age=18:80 --epsilon 1
     """
-    from privatest.questions import Request  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     request = Request(

@@ -16,7 +16,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number, reject
 from privatest.data.schema import Membership, Schema
-from privatest.questions.catalogue import METHODS, such, usual
+from privatest.requests.catalogue import METHODS, such, usual
 
 _DATA, _PRIVACY, _TEST, _OUTPUT = "Data", "Privacy", "Test", "Output"
 _SOME = "Options of some methods"  # after those that everybody needs

@@ -19,7 +19,7 @@ from privatest.core.validation import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from privatest.questions import Result
+    from privatest.requests.results import Result
 
 __all__ = [
     "OutputError",
@@ -181,7 +181,7 @@ def print_result(
     from privatest.core.results import Decision  # noqa: PLC0415
 
     if as_json:
-        from privatest.questions.results import result_document  # noqa: PLC0415
+        from privatest.requests.results import result_document  # noqa: PLC0415
 
         print_json(result_document(result, compared, label) | dict(more or {}))
         return

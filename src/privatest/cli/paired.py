@@ -10,7 +10,7 @@ from privatest.cli import options
 from privatest.cli.asking import answer, describe
 from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.privacy import Budget
-from privatest.questions.catalogue import such, usual
+from privatest.requests.catalogue import such, usual
 
 __all__ = ["paired"]
 
@@ -76,7 +76,7 @@ def paired(
       privatest paired visits.csv --before visits_2023 --after visits_2024 \\
         --method wilcoxon --epsilon 1
     """
-    from privatest.questions import Request  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     request = Request(
         "paired",

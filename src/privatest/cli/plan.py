@@ -18,7 +18,7 @@ from privatest.cli.output import Page, print_json, progress
 from privatest.cli.plans_kept import Plans
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number, reject
-from privatest.questions.catalogue import usual
+from privatest.requests.catalogue import usual
 
 if TYPE_CHECKING:
     from privatest.planning import Plan, Recommendation
@@ -329,8 +329,8 @@ def _named() -> Iterator[None]:
     try:
         yield
     except ParameterError as error:
-        words = str(error).replace("looking_for", "kind")
-        raise ParameterError(words).with_flags(error.flags) from None
+        error.rename({"looking_for": "kind"})
+        raise
 
 
 def _people(sizes: list[int] | tuple[int, ...]) -> Any:

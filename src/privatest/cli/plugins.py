@@ -50,6 +50,11 @@ class PluginCommand(TyperCommand):
         return self.load().make_context(*args, **kwargs)
 
 
+def loaded(command: Any) -> Any:
+    """Return a command, imported if it is a plug-in's."""
+    return command.load() if isinstance(command, PluginCommand) else command
+
+
 class _MissingCommand(TyperCommand):
     """A command of a distribution that is not installed."""
 

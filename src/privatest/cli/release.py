@@ -18,11 +18,11 @@ from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.place import Place
-from privatest.questions.catalogue import usual
+from privatest.requests.catalogue import usual
 
 if TYPE_CHECKING:
     from privatest.data.schema import Schema
-    from privatest.questions import Request
+    from privatest.requests.request import Request
     from privatest.synthetic import SyntheticData
 
 __all__ = ["release"]
@@ -191,7 +191,7 @@ def release(
     if report is not None:
         check_new(report, "--report", force)
 
-    from privatest.questions import Request  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     described = describe(schema, bounds or [], rows_per_person)
     names = None if columns is None else options.read_names(columns, described)
@@ -235,7 +235,7 @@ def release(
 
 def _foretell(request: Request, data: Place, described: Schema | None, *, as_json: bool) -> None:
     """Say what would be measured: the number of rows is all that is taken from the data."""
-    from privatest.questions import prepare  # noqa: PLC0415
+    from privatest.requests.prepare import prepare  # noqa: PLC0415
 
     prepared = prepare(request, described, samples=1)
     data.check(prepared.names)
@@ -304,7 +304,7 @@ def _points(
     if file is None:
         return None
     from privatest.data.sources import read_table  # noqa: PLC0415
-    from privatest.questions.columns import chosen_columns  # noqa: PLC0415
+    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
 
     chosen = chosen_columns(described, names)
     found = read_table(file, list(chosen.columns), text=chosen.categorical_names)

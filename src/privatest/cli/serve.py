@@ -54,9 +54,7 @@ def serve(
     if missing:
         raise ParameterError('serve needs more packages: pip install "privatest[server]".')
     if (certificate is None) != (key is None):
-        raise ParameterError("certificate and key go together.").with_flags(
-            "Pass --certificate and --key."
-        )
+        raise ParameterError("pass --certificate and --key together.")
     import uvicorn  # noqa: PLC0415
 
     from privatest.curator import Curator  # noqa: PLC0415
@@ -121,7 +119,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind(address)
     except OSError as error:
         listening.close()
-        raise ParameterError(f"port {port} of {host} cannot be used: {error.strerror}.").with_flags(
-            "Stop what uses it, or choose another with --port."
+        raise ParameterError(
+            f"port {port} of {host} cannot be used: {error.strerror}. Stop what uses it, or choose "
+            "another with --port."
         ) from None
     return listening

@@ -147,7 +147,7 @@ def plan_share(
     noise_ratio = _number("balance", balance)
     check_new(output, "output", force)
 
-    from privatest.questions.columns import chosen_columns  # noqa: PLC0415
+    from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
 
     known = describe(schema, bounds or [], rows_per_person)
@@ -203,7 +203,7 @@ def share(
     limits = Budget(max_epsilon or 10**9, max_delta or "0.999999")
     check_new(output, "output", force)
 
-    from privatest.questions.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
+    from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
     from privatest.shares import document, sharing  # noqa: PLC0415
     from privatest.shares import plan as plans  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ from privatest.cli.spending import DatasetOption, LedgerOption, NoLedger, Purse
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.place import Place
-from privatest.questions.catalogue import usual
+from privatest.requests.catalogue import usual
 
 __all__ = ["two_sample"]
 
@@ -75,7 +75,7 @@ def two_sample(
       privatest two-sample visits.csv --group plan --groups basic plus \\
         --bounds visits=0:80 --epsilon 1
     """
-    from privatest.questions import Request  # noqa: PLC0415
+    from privatest.requests.request import Request  # noqa: PLC0415
 
     if other is not None and _is_half_a_name(other):  # half a name, not a file
         raise ParameterError(

@@ -15,7 +15,8 @@ from privatest.client.talking import Talk
 from privatest.client.transport import Http, Transport
 from privatest.core.errors import ParameterError, ServiceError
 from privatest.core.validation import number, of_type, reject
-from privatest.questions import Request, Result
+from privatest.requests.request import Request
+from privatest.requests.results import Result
 
 __all__ = ["Client", "connect"]
 

@@ -10,7 +10,7 @@ from privatest.client.functions import Function, function_named, function_names
 from privatest.core.errors import ParameterError
 from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
-from privatest.questions import Request
+from privatest.requests.request import Request
 
 if TYPE_CHECKING:
     from privatest.client.budget import RemoteBudget

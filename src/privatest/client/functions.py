@@ -15,8 +15,8 @@ from typing import Any
 
 from privatest.client.values import translated
 from privatest.core.errors import ParameterError
-from privatest.questions import METHODS, Method, Request
-from privatest.questions.request import PARTS
+from privatest.requests.catalogue import METHODS, Method
+from privatest.requests.request import PARTS, Request
 
 __all__ = ["Function", "function_named", "function_names"]
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from privatest.client.talking import Talk, error_of
 from privatest.core.errors import ServiceError
-from privatest.questions import Request, Result, result_from_dict
+from privatest.requests.request import Request
+from privatest.requests.results import Result, result_from_dict
 
 __all__ = ["Job"]
 

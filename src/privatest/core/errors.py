@@ -12,24 +12,13 @@
     └── LedgerError                          the ledger cannot be used, or was changed
         └── LedgerMissing                    there is no ledger yet
 
-Messages name parameters, columns and rules. They never hold a value read from data.
+Messages name parameters, columns and rules. They and the fields of an error never hold a value
+read from data. ``str(error)`` is a sentence that names arguments as the library does; a front end
+writes its own from the fields (the command line names options, the curator keys of a request).
 """
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Self
-
-__all__ = [
-    "BudgetError",
-    "DataError",
-    "EngineError",
-    "LedgerError",
-    "LedgerMissing",
-    "ParameterError",
-    "PrivacyError",
-    "PrivatestError",
-    "ServiceError",
-]
 
 
 class PrivatestError(Exception):
@@ -37,21 +26,60 @@ class PrivatestError(Exception):
 
     Attributes
     ----------
-    flags : str
-        What to type instead, for those who use the command line: not part of the message, since
-        an analyst who wrote a request has no flags.
+    remedy : mapping of str to str
+        Alternatives: arguments that would help, by name, each with its value, or "" where any
+        value would do. Public words only.
     """
 
-    flags = ""
-
-    def with_flags(self, words: str) -> Self:
-        """Add what to type on the command line."""
-        self.flags = words
-        return self
+    def __init__(self, message: str = "", *, remedy: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.remedy = dict(remedy or {})
 
 
 class ParameterError(PrivatestError, ValueError):
-    """A public parameter cannot be used; the message says what to pass instead."""
+    """A public parameter cannot be used.
+
+    ``ParameterError("alpha", "must be below 1", given="2")``, or one sentence for what concerns
+    no single parameter.
+
+    Attributes
+    ----------
+    parameter : str
+        The name of the argument, perhaps with a part of it (``"cdf: scale"``); "" if the error
+        concerns no single parameter.
+    rule : str
+        The rest of the sentence: what the argument must be.
+    given : str
+        What was passed: a quoted public value or the name of a type, or "".
+    """
+
+    def __init__(
+        self,
+        parameter: str = "",
+        rule: str = "",
+        *,
+        given: str = "",
+        remedy: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(parameter, remedy=remedy)
+        self.parameter, self.rule, self.given = parameter if rule else "", rule, given
+        if rule:
+            self.args = (parameter, rule)
+
+    def __str__(self) -> str:
+        """Return the sentence, with the name of the argument."""
+        return self.naming(self.parameter)
+
+    def naming(self, parameter: str) -> str:
+        """Return the sentence with another name for the parameter."""
+        if not self.rule:
+            return super().__str__()
+        return f"{parameter} {self.rule}{self.given and f'; got {self.given}'}."
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Give the parameter the new name that ``names`` has for it, if any."""
+        parameter, colon, part = self.parameter.partition(":")
+        self.parameter = f"{names.get(parameter, parameter)}{colon}{part}"
 
 
 class DataError(PrivatestError, ValueError):
@@ -98,18 +126,18 @@ class LedgerError(PrivatestError):
 
 
 class LedgerMissing(LedgerError):
-    """There is no ledger yet, and nothing else is wrong: whoever may can make one."""
+    """There is no ledger yet; otherwise nothing is wrong."""
 
 
 class ServiceError(PrivatestError):
-    """A curator's service cannot be reached, does not know the asker, or cannot be understood.
+    """A curator's service cannot be reached, refuses the token, or sent an unreadable answer.
 
     Attributes
     ----------
     status : int
-        The status of its answer; 0 if there was none.
+        The HTTP status; 0 without a response.
     name : str
-        What it calls the problem.
+        The service's name for the problem.
     """
 
     def __init__(self, message: str = "", *, status: int = 0, name: str = "") -> None:

@@ -1,9 +1,9 @@
-"""Checks of public parameters, all with one error template."""
+"""Checks of public parameters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import NoReturn
@@ -12,27 +12,17 @@ import numpy as np
 
 from privatest.core.errors import ParameterError
 
-__all__ = [
-    "Rng",
-    "integer_at_least",
-    "listed",
-    "number",
-    "of_type",
-    "one_of",
-    "printable",
-    "public_generator",
-    "reject",
-]
-
 Rng = None | int | np.random.Generator
 """Public randomness: permutations, null simulations, random frequencies. Never noise."""
 
 _LONGEST_QUOTE = 60
 
 
-def reject(name: str, expected: str, got: object) -> NoReturn:
+def reject(
+    name: str, expected: str, got: object, *, remedy: Mapping[str, str] | None = None
+) -> NoReturn:
     """Raise a ParameterError that says what was expected and what was passed."""
-    raise ParameterError(f"{name} must be {expected}; got {_shown(got)}.")
+    raise ParameterError(name, f"must be {expected}", given=_shown(got), remedy=remedy)
 
 
 def printable(text: str) -> str:
@@ -46,7 +36,7 @@ def printable(text: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names for a message, in one printable line; one with a comma as --columns takes it."""
+    """Return names for a message, in one printable line; one with a comma in double quotes."""
     return ", ".join(f'"{name}"' if "," in name else name for name in map(printable, names))
 
 
@@ -60,7 +50,7 @@ def _shown(value: object) -> str:
 
 
 def of_type(value: object, *kinds: type) -> bool:
-    """Whether a value has one of these types, whatever its annotation promises."""
+    """Return whether a value has one of these types, whatever its annotation promises."""
     return isinstance(value, kinds)
 
 

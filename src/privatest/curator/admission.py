@@ -9,8 +9,7 @@ neither is covered by noise. Measured: benchmarks/privacy/oracles.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,8 @@ from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.data.source import Source
 from privatest.data.source_groups import split_source
-from privatest.questions import Prepared, Request, prepare
-from privatest.questions.each_column import PreparedEach
+from privatest.requests.prepare import prepare
+from privatest.requests.request import Prepared, PreparedEach, Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,8 +45,7 @@ def read_request(asked: Request | Mapping[str, Any]) -> Request:
         for name, value in asked.items():
             if name not in ("epsilon", "delta", "where"):  # a Budget reads these, decimals too
                 _plain_words(str(name), value)
-        with _without_flags():
-            request = Request.from_dict(asked)
+        request = Request.from_dict(asked)
     _short_names(request.where, "where")
     for name, value in {**request.parts, **request.options}.items():
         _plain_words(name, value)
@@ -112,20 +110,9 @@ def _splitting(prepared: Prepared) -> Callable[..., tuple[Any, ...]]:
     return split
 
 
-@contextmanager
-def _without_flags() -> Iterator[None]:
-    """Drop what an error says about the command line: an analyst writes a request."""
-    try:
-        yield
-    except PrivatestError as error:
-        error.with_flags("")
-        raise
-
-
 def _prepared(request: Request, schema: Schema) -> Prepared:
     try:
-        with _without_flags():
-            return prepare(request, schema)
+        return prepare(request, schema)
     except PrivatestError:
         raise
     except Exception as error:  # a value of a wrong type; no data was touched

@@ -11,8 +11,9 @@ from privatest.curator.contents import stamp
 from privatest.curator.registration import Registration
 from privatest.data.place import Place
 from privatest.data.source import Source
-from privatest.questions import Prepared, Result
-from privatest.questions.rehearsal import quiet, rehearse_sizes
+from privatest.requests.rehearsal import quiet, rehearse_sizes
+from privatest.requests.request import Prepared
+from privatest.requests.results import Result
 
 if TYPE_CHECKING:
     import pyarrow as pa

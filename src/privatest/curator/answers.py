@@ -19,8 +19,7 @@ from typing import Any
 
 from privatest.core.errors import PrivatestError
 from privatest.core.privacy import Budget
-from privatest.questions import Result
-from privatest.questions.results import result_document
+from privatest.requests.results import Result, result_document
 
 __all__ = ["NOT_OPEN", "Answer", "Price", "Rehearsal", "RequestFailed", "log_failure"]
 

@@ -29,7 +29,7 @@ from privatest.curator.response_times import Measured, Sizes, Times
 from privatest.curator.workers import Workers
 from privatest.data.schema import toml_key
 from privatest.ledger import Ledger
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from privatest.curator.service_config import ServiceConfig
 from privatest.data.place import Place
 from privatest.data.schema import Schema
 from privatest.data.source import Workers
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 __all__ = ["EXAMPLE", "AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]
 

@@ -36,7 +36,7 @@ from privatest.data.scanning.places import is_pattern
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.data.source import Workers
 from privatest.ledger.accounts import COMPOSITIONS
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 __all__ = ["read_config"]
 

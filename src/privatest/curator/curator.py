@@ -27,7 +27,8 @@ from privatest.curator.registration import (
 from privatest.curator.work import limit_work
 from privatest.data.place import Place
 from privatest.ledger import request_digest
-from privatest.questions import Prepared, Request, Result, result_from_dict
+from privatest.requests.request import Prepared, Request
+from privatest.requests.results import Result, result_from_dict
 
 __all__ = ["Curator"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from privatest.curator.admission import categories_of
 from privatest.curator.config import DatasetConfig
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 __all__ = ["examples"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig

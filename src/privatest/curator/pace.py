@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.curator.registration import Registration
-    from privatest.questions import Prepared
+    from privatest.requests.request import Prepared
 
 __all__ = ["AT_ONCE", "Pace", "next_multiple"]
 

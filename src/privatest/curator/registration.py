@@ -27,13 +27,13 @@ from privatest.data.place import MOST_HELD
 from privatest.data.samples import encode_sample
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.data.source import Source
-from privatest.questions import rehearsal
+from privatest.requests import rehearsal
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from privatest.curator.config import DatasetConfig
-    from privatest.questions.request import Filter
+    from privatest.requests.request import Filter
 
 __all__ = [
     "Registration",

@@ -19,13 +19,13 @@ from privatest.core.documents import write_text
 from privatest.core.errors import ParameterError
 from privatest.curator.registration import rows_of
 from privatest.curator.work import count_steps
-from privatest.questions.each_column import PreparedEach
+from privatest.requests.request import PreparedEach
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.curator.registration import Registration
-    from privatest.questions import Prepared
-    from privatest.questions.catalogue import Method
+    from privatest.requests.catalogue import Method
+    from privatest.requests.request import Prepared
 
 __all__ = [
     "ADMISSION",

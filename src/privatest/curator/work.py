@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from privatest.core.errors import ParameterError, PrivatestError
 from privatest.curator.config import DatasetConfig
-from privatest.questions import Prepared
-from privatest.questions.each_column import PreparedEach
+from privatest.requests.request import Prepared, PreparedEach
 
 __all__ = ["count_steps", "limit_work"]
 

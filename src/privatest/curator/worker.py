@@ -25,12 +25,12 @@ from privatest.curator.answers import NOT_OPEN, RequestFailed, log_failure
 from privatest.curator.curator import Curator
 from privatest.curator.pace import Pace, next_multiple
 from privatest.curator.response_times import ADMISSION, RECORDING, Allowance, Times, allowance
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.curator.registration import Registration
-    from privatest.questions import Prepared
+    from privatest.requests.request import Prepared
 
 __all__ = ["main", "nursery"]
 

@@ -74,9 +74,11 @@ class Grouping:
         if schema is None or entry is None:
             if groups is None:
                 raise ParameterError(
-                    f"groups must be given, or a schema with column {column!r}: groups found from "
-                    "the data would leak it."
-                ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
+                    "groups",
+                    f"must be given, or a schema with column {column!r}: groups found from the "
+                    "data would leak it",
+                    remedy={"groups": ""},
+                )
             different = len(set(map(label_spelling, groups))) == len(groups)
             if not different or _REST in groups[:-1]:
                 raise ParameterError("groups must be different values, only the last may be rest.")
@@ -86,8 +88,9 @@ class Grouping:
                 raise ParameterError(
                     f"groups with '{_REST}' need a Schema that lists the categories of {column!r}, "
                     "as a mistyped group would look like an empty one. Or name all groups; or pass "
-                    "adjacency='one', if everybody may know who is in which group."
-                ).with_flags("Pass --schema FILE, or --membership public.")
+                    "adjacency='one', if everybody may know who is in which group.",
+                    remedy={"schema": "", "membership": "public"},
+                )
             return cls(column, groups, has_rest, membership or "private")
         if not isinstance(entry, CategoricalColumn):
             raise ParameterError(f"group column {column!r} must be categorical in the schema.")
@@ -162,8 +165,9 @@ class Grouping:
         elif self.membership == "private" and (sides == UNKNOWN).any():
             raise DataError(
                 f"{label} has a third group or more: where membership is private, "
-                f"groups must name all values there are. Use {self.labels[0]} and {_REST}."
-            ).with_flags("Or pass --membership public.")
+                f"groups must name all values there are. Use {self.labels[0]} and {_REST}.",
+                remedy={"membership": "public"},
+            )
         return sides
 
     def _split(self, table: pa.Table) -> list[NDArray[np.bool_]]:
@@ -192,8 +196,10 @@ def _declared(
     """Check the groups against the schema; return their codes."""
     if groups is None:
         raise ParameterError(
-            f"groups must be given: column {column!r} has {len(entry.categories)} categories."
-        ).with_flags(f"Pass --groups A B, or --groups A {_REST}.")
+            "groups",
+            f"must be given: column {column!r} has {len(entry.categories)} categories",
+            remedy={"groups": ""},
+        )
     codes = tuple(_category_code(entry, label) for label in groups)
     for place, (code, label) in enumerate(zip(codes, groups, strict=True)):
         if code is None and (label != _REST or place < len(groups) - 1):
@@ -205,8 +211,9 @@ def _declared(
     if membership == "private" and codes[-1] is not None and len(codes) < len(entry.categories):
         raise ParameterError(
             f"column {column!r} has other categories too: picking some of them would make the "
-            f"number of rows private. Use groups {groups[0]} and {_REST}."
-        ).with_flags("Or pass --membership public.")
+            f"number of rows private. Use groups {groups[0]} and {_REST}.",
+            remedy={"membership": "public"},
+        )
     return codes
 
 

@@ -113,13 +113,13 @@ def closed_form(
     order = (*shapes, "loc", "scale")
     given = dict(zip(order, plain, strict=False))
     if len(plain) > len(order) or named.keys() - set(order) or named.keys() & given.keys():
-        raise ParameterError(f"cdf: {name} takes the parameters {', '.join(order)}.")
+        raise ParameterError("cdf", f"must have the parameters of {name}: {', '.join(order)}")
     given = {"loc": 0.0, "scale": 1.0} | given | dict(named)
     if shapes and form.shape not in given:
-        raise ParameterError(f"cdf: {name} needs its shape parameter {form.shape}.")
+        raise ParameterError("cdf", f"must have the shape parameter {form.shape} of {name}")
     scale = number("cdf: scale", given["scale"], above=0)
     shape = [number(f"cdf: {key}", given[key], above=0) for key in shapes]
     if not all(form.least <= value <= form.most for value in shape):
         limits = f"at least {form.least:g}" if form.least else f"at most {form.most:g}"
-        raise ParameterError(f"cdf: {form.shape} of {name} must be {limits}.")
+        raise ParameterError(f"cdf: {form.shape}", f"must be {limits} for {name}")
     return form.cdf(shape, number("cdf: loc", given["loc"]), scale)

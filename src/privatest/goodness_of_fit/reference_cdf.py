@@ -117,12 +117,12 @@ def _named(name: str, plain: Sequence[float], named: dict[str, float]) -> Refere
 
     family = getattr(scipy.stats, name, None)
     if not isinstance(family, (scipy.stats.rv_continuous, scipy.stats.rv_discrete)):
-        raise ParameterError(f"cdf must name a distribution of scipy.stats; {name!r} is not one.")
+        raise ParameterError("cdf", f"must name a distribution of scipy.stats; {name!r} is not one")
     try:
         frozen = family(*plain, **named)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"cdf: {name} does not take the parameters ({', '.join(shown)})."
+            "cdf", f"must have parameters that {name} takes, not ({', '.join(shown)})"
         ) from None
     return ReferenceCdf(frozen.cdf, words)
 

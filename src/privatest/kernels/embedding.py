@@ -175,13 +175,13 @@ def smooth_characteristic(
 ) -> SmoothCharacteristic:
     """Build the map at public ``frequencies`` (one per row), in radians per encoded unit."""
     if domain.categorical:
-        raise ParameterError("frequencies need numeric columns; use me_test for categories.")
+        raise ParameterError("frequencies", "need numeric columns; use me_test for categories")
     if not domain.bounded:
         # cos(w·x) of an x without bound has no known rounding error
         raise ParameterError("bounds must be given for a characteristic function.")
     if np.abs(frequencies).max(initial=0.0) > _MOST_RADIANS:
         raise ParameterError(
-            f"frequencies must be at most {_MOST_RADIANS:g} radians over the width of a column."
+            "frequencies", f"must be at most {_MOST_RADIANS:g} radians over the width of a column"
         )
     waves = fourier_map(np.ascontiguousarray(frequencies.T), domain)
     if bandwidth is None:

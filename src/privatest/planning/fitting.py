@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from privatest.core.validation import integer_at_least, one_of
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.planning.tables import kinds_of
-from privatest.questions.catalogue import METHODS, Method
+from privatest.requests.catalogue import METHODS, Method
 from privatest.simulation import samplers, samplers_tables
 from privatest.simulation.sampler import Sampler
 

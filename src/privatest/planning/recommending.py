@@ -15,7 +15,7 @@ from privatest.planning.curves import Curve
 from privatest.planning.fitting import column_types, fitting_methods, kinds_for, sampler_of
 from privatest.planning.search import solve
 from privatest.planning.tables import LEVEL, tables_source, tabulated
-from privatest.questions.catalogue import Method
+from privatest.requests.catalogue import Method
 from privatest.simulation.named_tests import MEMBERSHIPS
 from privatest.simulation.running import power as simulated_power
 from privatest.simulation.sampler import QUESTIONS, Sampler, sizes_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from privatest.core.chance import reach
 from privatest.planning.curves import Curve
-from privatest.questions.catalogue import METHODS
+from privatest.requests.catalogue import METHODS
 from privatest.simulation.sampler import Sampler
 
 __all__ = ["LEVEL", "curve_of", "effective", "kinds_of", "tables_source", "tabulated"]

@@ -19,7 +19,7 @@ from privatest.plots.planning import plot_plan, plot_power, plot_prices, plot_re
 from privatest.plots.pvalues import plot_pvalues
 from privatest.plots.style import need_matplotlib
 from privatest.quantiles import QuantileEstimate
-from privatest.questions.each_column import ColumnResults
+from privatest.requests.results import ColumnResults
 from privatest.simulation.running import Power
 from privatest.synthetic import SyntheticData
 

@@ -10,12 +10,12 @@ from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
 from privatest.plots.pvalues import plot_pvalues
-from privatest.questions.results import result_from_dict
 from privatest.reports import reproducing
 from privatest.reports.markup import code, page, section, table, tag
 from privatest.reports.pictures import picture
 from privatest.reports.subject import Subject
 from privatest.reports.words import guarantee, methods_paragraph
+from privatest.requests.results import result_from_dict
 
 __all__ = ["is_pairs", "pairs_page"]
 

@@ -120,7 +120,8 @@ print(answer)
 """
 _PROGRAM = """from privatest import Schema
 from privatest.data.sources import read_table
-from privatest.questions import Request, prepare
+from privatest.requests.prepare import prepare
+from privatest.requests.request import Request
 
 request = Request.from_dict(
     {request}

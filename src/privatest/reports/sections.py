@@ -9,13 +9,13 @@ from typing import Any
 
 from privatest.core.results import Decision
 from privatest.plots.drawing import draw
-from privatest.questions.each_column import ColumnResults
 from privatest.reports import reproducing
 from privatest.reports.markup import Markup, code, section, table, tag
 from privatest.reports.pictures import picture
 from privatest.reports.releases import release_parts
 from privatest.reports.subject import Subject
 from privatest.reports.words import facts, guarantee, methods_paragraph, reason
+from privatest.requests.results import ColumnResults
 from privatest.synthetic import SyntheticData
 
 __all__ = ["sections"]

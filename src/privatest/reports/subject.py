@@ -12,8 +12,7 @@ from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision
 from privatest.data.schema import Schema
-from privatest.questions.each_column import ColumnResults
-from privatest.questions.results import result_from_dict
+from privatest.requests.results import ColumnResults, result_from_dict
 from privatest.synthetic import SyntheticData
 
 __all__ = ["QUESTIONS", "Subject", "software"]

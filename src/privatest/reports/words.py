@@ -8,13 +8,12 @@ from typing import Any
 
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome
-from privatest.questions import METHODS
-from privatest.questions.catalogue import usual
-from privatest.questions.each_column import ColumnResults
 from privatest.reports.citations import Cited, cited
 from privatest.reports.markup import Markup, listed, tag
 from privatest.reports.references import REFERENCES
 from privatest.reports.subject import Subject, software
+from privatest.requests.catalogue import METHODS, usual
+from privatest.requests.results import ColumnResults
 from privatest.synthetic import SyntheticData
 
 __all__ = ["facts", "guarantee", "methods_paragraph", "reason"]

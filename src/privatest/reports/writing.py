@@ -11,12 +11,12 @@ from privatest.core.documents import JSON_FORMAT, write_text
 from privatest.core.errors import ParameterError
 from privatest.core.validation import of_type, reject
 from privatest.planning.answers import Plan, Recommendation
-from privatest.questions.results import result_document
 from privatest.reports.markup import page
 from privatest.reports.pairs import is_pairs, pairs_page
 from privatest.reports.plans import is_plan, plan_page
 from privatest.reports.sections import sections
 from privatest.reports.subject import Subject
+from privatest.requests.results import result_document
 
 __all__ = ["report", "report_html"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from privatest.core.errors import ParameterError
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 __all__ = ["Advice", "advice"]
 

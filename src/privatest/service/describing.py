@@ -9,8 +9,8 @@ from privatest.curator import Curator
 from privatest.curator.config import DatasetConfig
 from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.questions import METHODS
-from privatest.questions.request import PARTS
+from privatest.requests.catalogue import METHODS
+from privatest.requests.request import PARTS
 
 __all__ = ["columns_of", "describe_dataset", "describe_questions", "visible_datasets"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of
-from privatest.questions.catalogue import METHODS, Method, find
+from privatest.requests.catalogue import METHODS, Method, find
 from privatest.simulation.sampler import Sampler
 
 __all__ = ["MEMBERSHIPS", "check", "fits", "name_of", "ready", "takes"]

@@ -67,7 +67,7 @@ def _described(categories: Sequence[Category], side: str) -> CategoricalColumn:
     try:
         return CategoricalColumn(tuple(categories))
     except ParameterError as error:
-        error.args = (str(error).replace("categories", f"categories{side}", 1),)
+        error.rename({"categories": f"categories{side}"})
         raise
 
 

@@ -151,7 +151,7 @@ def expected_shares(given: object, categories: Sequence[Category]) -> Floats:
     if isinstance(given, Mapping):
         named = {spelling(name): share for name, share in given.items()}
         if set(named) != set(spelled(categories)) or len(named) != len(given):
-            raise ParameterError("f_exp must have a share for each category, and no other.")
+            raise ParameterError("f_exp", "must have a share for each category, and no other")
         given = [named[name] for name in spelled(categories)]
     try:
         shares = np.asarray(given, dtype=np.float64)
@@ -160,7 +160,7 @@ def expected_shares(given: object, categories: Sequence[Category]) -> Floats:
     with np.errstate(invalid="ignore", over="ignore"):
         good = shares.shape == (k,) and np.isfinite(shares.sum()) and bool((shares > 0).all())
     if not good:
-        raise ParameterError(f"f_exp must be {k} numbers above 0, one for each category.")
+        raise ParameterError("f_exp", f"must be {k} numbers above 0, one for each category")
     found: Floats = shares / shares.sum()
     return found
 

@@ -271,8 +271,9 @@ def _read(
     if adjacency == "row" and len(samples) != 2:
         raise ParameterError(
             "adjacency='row' (private groups) is for two groups: one value and 'rest', or pass "
-            "adjacency='one', if everybody may know who is in which group."
-        ).with_flags("Pass --membership public for that.")
+            "adjacency='one', if everybody may know who is in which group.",
+            remedy={"membership": "public"},
+        )
     bounds = check_persons(bounds, samples, together=adjacency != "both")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
     if adjacency == "row":  # in which group a row is, is not to be told

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.datastructures import ImmutableMultiDict
 
 from privatest.core.errors import ParameterError
-from privatest.questions import METHODS
+from privatest.requests.catalogue import METHODS
 
 __all__ = ["ALTERNATIVES", "KINDS", "Fields", "Kind", "document_of", "options_of"]
 

@@ -17,8 +17,9 @@ from starlette.responses import Response
 from privatest.core.documents import JSON_FORMAT, canonical
 from privatest.plots.drawing import draw
 from privatest.plots.style import plain_text
-from privatest.questions import METHODS, Result
 from privatest.reports import report_html
+from privatest.requests.catalogue import METHODS
+from privatest.requests.results import Result
 from privatest.service.describing import describe_dataset, visible_datasets
 from privatest.service.events import events
 from privatest.service.house import NotFound

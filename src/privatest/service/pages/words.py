@@ -10,7 +10,7 @@ from typing import Any
 from privatest.core.errors import PrivatestError
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome
-from privatest.questions import Result, result_from_dict
+from privatest.requests.results import Result, result_from_dict
 from privatest.service.store import Job
 
 __all__ = [

@@ -79,6 +79,7 @@ def check_size(count: int, n: int) -> None:
     """Refuse more points than rows."""
     if count > n:
         raise ParameterError(
-            f"n_points must be at most the number of rows of x, {n}: each public point costs "
-            "noise, and more points than rows carry no more information."
+            "n_points",
+            f"must be at most the number of rows of x, {n}: each public point costs noise, and "
+            "more points than rows carry no more information",
         )

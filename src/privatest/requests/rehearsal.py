@@ -1,7 +1,7 @@
-"""A request tried out on made-up rows, before it is paid for.
+"""Rehearsals: requests run on made-up rows before they are paid for.
 
-What fails on rows that nobody has says nothing about anybody, so it costs nothing. What passes
-here and still fails on the data has to do with people's values.
+A failure on made-up rows reveals nothing about people, so it costs nothing. A request that passes
+here and fails on the data fails because of people's values.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from privatest.core.errors import PrivatestError
 from privatest.data.categories import spelling
 from privatest.data.schema import NumericColumn, Schema
 from privatest.data.source import Source
-from privatest.questions.each_column import PreparedEach
+from privatest.requests.request import PreparedEach
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.questions.request import Prepared
-
-__all__ = ["made_up_rows", "quiet", "rehearse", "rehearse_call", "rehearse_sizes"]
+    from privatest.requests.request import Prepared
 
 _FEW = 200  # rows of a sample in the first, quick rehearsal
 
@@ -37,14 +35,14 @@ def made_up_rows(
     n: int,
     labels: Mapping[str, Sequence[str] | NDArray[Any]] | None = None,
 ) -> pa.Table:
-    """Return rows that nobody has: uniform over the schema's domain.
+    """Return made-up rows, uniform over the schema's domain.
 
     Parameters
     ----------
     names : iterable of str
         The columns.
     schema : Schema or None
-        What is publicly known of them; a column that it does not have gets numbers.
+        Their public description; a column that it does not have gets numbers.
     n : int
         The number of rows.
     labels : mapping, optional
@@ -52,7 +50,7 @@ def made_up_rows(
 
     Notes
     -----
-    The seed is fixed: what fails in a rehearsal fails again.
+    The seed is fixed, so that a failure can be repeated.
     """
     import pyarrow as pa  # noqa: PLC0415
 
@@ -77,7 +75,7 @@ def made_up_rows(
 
 
 def rehearse(prepared: Prepared, sizes: Sequence[int]) -> None:
-    """Run a request on made-up rows of public sizes; raise what it raises.
+    """Run a request on made-up rows of public sizes.
 
     Parameters
     ----------
@@ -92,7 +90,7 @@ def rehearse(prepared: Prepared, sizes: Sequence[int]) -> None:
 
 
 def rehearse_call(call: Callable[..., object], sizes: Sequence[int]) -> None:
-    """Call with small sizes; where that fails, see whether it fails with the true ones too."""
+    """Call with small sizes, and if that fails with the true ones."""
     few = [min(size, _FEW) for size in sizes]
     with quiet():
         try:
@@ -104,10 +102,9 @@ def rehearse_call(call: Callable[..., object], sizes: Sequence[int]) -> None:
 
 
 def rehearse_sizes(prepared: Prepared, sizes: Sequence[int]) -> None:
-    """Refuse a test that has to hold more rows than fit, before it is paid for.
+    """Refuse a test that needs more rows in memory than fit.
 
-    It is given sources of these sizes that nobody can read: whoever begins to read them row by
-    row could go on.
+    It runs on sources of these sizes that raise :class:`_Reached` when they are read row by row.
     """
     if isinstance(prepared, PreparedEach):
         for each in prepared.columns.values():
@@ -132,21 +129,21 @@ class _Reached(PrivatestError):
 
 @dataclass(frozen=True, slots=True)
 class _Unreadable:
-    """Rows that nobody has, and nobody can read."""
+    """Rows that cannot be read."""
 
     rows: int
     label: str = "a rehearsal"
     travels: ClassVar[bool] = False
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Tell that somebody wants to."""
+        """Raise _Reached."""
         del columns
         raise _Reached
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Let nothing warn: a warning may quote a value, and whether there is one depends on values."""
+    """Silence warnings, as they may quote values and depend on values."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

@@ -1,12 +1,8 @@
-"""What is asked: as public words (Request), and checked against a schema (Prepared).
-
-A request is a frozen description that can be written as JSON and compared.
-"""
+"""A request (public words) and a prepared request (checked against a public schema)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.adjusting import ADJUSTMENTS
+from privatest.core.adjusting import ADJUSTMENTS, Adjustment, adjust
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
@@ -27,15 +23,13 @@ from privatest.data.categories import spelling
 from privatest.data.grouping import Grouping
 from privatest.data.schema import Schema
 from privatest.data.source import Source
-from privatest.questions.catalogue import METHODS, Method, find
-from privatest.questions.results import Result
+from privatest.requests.catalogue import METHODS, Method, find
+from privatest.requests.results import ColumnResults, Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PARTS", "Filter", "Prepared", "Request", "named_as_asked"]
-
-# Which columns play which part, for each question.
+# Which columns play which part, and how groups are formed, by question.
 PARTS: Mapping[str, tuple[str, ...]] = {
     "two-sample": ("columns", "group", "groups", "membership", "adjacency", "each_column"),
     "independence": ("x", "y", "given"),
@@ -45,7 +39,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "release": ("columns",),
 }
 _ALPHA = 0.05
-_HEAD = re.compile(r"(\w*)(.*)", re.DOTALL)
+_WHY_DELTA = (
+    "synthetic data needs Gaussian noise on many coefficients, which is not private for any "
+    "epsilon alone. Choose delta well below 1 divided by the number of rows, for example 1e-6"
+)
 _LISTS = ("columns", "groups", "x", "y", "given")
 _TEXTS = {part for parts in PARTS.values() for part in parts} - {*_LISTS}
 
@@ -57,26 +54,26 @@ class Request:
     Attributes
     ----------
     question : {"two-sample", "independence", "paired", "fit", "mean", "release"}
-        What is to be found out.
+        The kind of question.
     method : str
-        How it is answered.
+        The name of the method in the catalogue.
     budget : Budget
-        What it may cost.
+        The cost of the answer.
     alpha : float or None
-        Level of the decision, or of the intervals; None for a method without.
+        Level of the test or of the intervals; None for a method without one.
     parts : mapping
-        Which columns play which part.
+        The columns, by their part in the question.
     options : mapping
-        What the method takes besides.
+        Options of the method.
     dataset : str
-        The data set it is about, for a curator; a command is given files.
+        The data set, for a curator.
     where : mapping of str to tuple of str
-        Which rows are meant, by categories of public columns; empty is all.
+        A filter of rows: for each public column, the categories that pass.
 
     Notes
     -----
-    **Invariant**: every word is known to the catalogue, and the budget and the level are valid.
-    Nothing is known of the data yet, not even its columns.
+    **Invariant**: every name is in the catalogue, and the budget and the level are valid. Nothing
+    is known about the data yet.
     """
 
     question: str
@@ -89,32 +86,29 @@ class Request:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what the method does not have; drop what was not given."""
+        """Check names and values; drop those that are None."""
         method, entry = find(self.question, self.method)
         object.__setattr__(self, "method", method)  # an alias becomes the catalogue's name
         if entry.level:
             alpha = _ALPHA if self.alpha is None else self.alpha
             object.__setattr__(self, "alpha", number("alpha", alpha, above=0, below=1))
         elif self.alpha is not None:
-            raise ParameterError(f"alpha does not go with the question {self.question}.")
+            raise ParameterError("alpha", f"does not go with the question {self.question}")
         if entry.needs_delta and not self.budget.delta:
-            raise ParameterError(f"delta must be above 0: {entry.needs_delta}.")
-        parts = _given(self.parts)
+            raise ParameterError("delta", f"must be above 0: {_WHY_DELTA}")
+        parts, options = _checked(self.parts), _checked(self.options)
         for name in parts:
             if name not in PARTS[self.question]:
-                raise ParameterError(f"{name} does not go with the question {self.question}.")
-        options = _given(self.options)
+                raise ParameterError(name, f"does not go with the question {self.question}")
         for name in options:
             if name not in entry.options:
-                raise ParameterError(f"{name} does not go with method {self.method}.")
+                raise ParameterError(name, f"does not go with method {method}")
         for name in entry.needed:
             if name not in options:
-                raise ParameterError(f"method {self.method} needs {name}.").with_flags(
-                    f"Pass --{name}."
-                )
-        if options.get("release", entry.releases[0]) not in entry.releases:
+                raise ParameterError(f"method {method} needs {name}.", remedy={name: ""})
+        if "release" in options and options["release"] not in entry.releases:
             raise ParameterError(
-                f"release must be {' or '.join(entry.releases)} for method {self.method}."
+                "release", f"must be {' or '.join(entry.releases)} for method {method}"
             )
         object.__setattr__(self, "parts", MappingProxyType(parts))
         object.__setattr__(self, "options", MappingProxyType(options))
@@ -122,27 +116,27 @@ class Request:
 
     @property
     def entry(self) -> Method:
-        """The catalogue's entry."""
+        """Return the catalogue's entry."""
         return METHODS[self.question][self.method]
 
     @property
     def gaussian(self) -> bool:
-        """Whether the answer is one analytic Gaussian mechanism at this budget.
+        """Return whether the answer is one analytic Gaussian mechanism at this budget.
 
-        A statistic of the same method has Laplace noise, which costs more when composed.
+        A statistic alone, without moments, has Laplace noise, which composes less well.
         """
         one = "each_column" not in self.parts  # several mechanisms are not one
         return self.entry.gaussian and bool(self.budget.delta) and not self.statistic_only and one
 
     @property
     def statistic_only(self) -> bool:
-        """Whether a method that can release moments releases only its statistic.
+        """Return whether a method that can release moments releases only its statistic.
 
-        Moments need delta; without it, and where nobody says, there is a statistic.
+        Moments need delta; without it the default is the statistic.
         """
-        usual = "moments" if self.budget.delta else "statistic"
-        may = "statistic" in self.entry.releases
-        return may and self.options.get("release", usual) == "statistic"
+        default = "moments" if self.budget.delta else "statistic"
+        both = "statistic" in self.entry.releases
+        return both and self.options.get("release", default) == "statistic"
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Request:
@@ -151,10 +145,10 @@ class Request:
             raise ParameterError("request must be a table of names and values.")
         rest = {str(name): value for name, value in document.items()}
         question, method = rest.pop("question", None), rest.pop("method", None)
-        about = {name: rest.pop(name) for name in ("dataset", "where") if rest.get(name)}
-        rest = {name: value for name, value in rest.items() if name not in ("dataset", "where")}
+        about = {name: rest.pop(name, None) for name in ("dataset", "where")}
+        about = {name: value for name, value in about.items() if value}
         if "epsilon" not in rest:
-            raise ParameterError("epsilon must be given: what may the answer cost?")
+            raise ParameterError("epsilon", "must be given: the cost of the answer")
         budget = Budget(rest.pop("epsilon"), rest.pop("delta", 0))
         method, entry = find(question, method, rest.keys())
         parts = {name: rest.pop(name) for name in PARTS[str(question)] if name in rest}
@@ -181,51 +175,51 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which rows pass, by the codes of one public column."""
+    """A filter of rows by the categories of one public column."""
 
     column: Schema
     codes: frozenset[int]
 
     def passes(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Return whether each row does."""
-        own = self.column.encode(table.select(list(self.column.columns)))[:, 0]
-        return np.isin(own, sorted(self.codes))
+        """Return whether each row passes."""
+        codes = self.column.encode(table.select(list(self.column.columns)))[:, 0]
+        return np.isin(codes, sorted(self.codes))
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request that fits its schema.
+    """A request that was checked against its schema.
 
     Attributes
     ----------
     names : sequence of str
         Columns to read.
     text : sequence of str
-        Those to read as they are written.
+        Those to read as text.
     words : str
         What is compared with what.
     label : str
-        What a printed result calls these words.
+        The heading of these words in a printed result.
     call : callable
-        From tables (one, or one for each sample) to the test's positional arguments.
+        From tables (one, or one for each sample) to the function's positional arguments.
     arguments : mapping
-        The test's other arguments.
+        The function's other arguments.
     request : Request
-        Where it comes from.
+        The request.
     schema : Schema or None
-        What is publicly known of the columns.
+        The public description of the columns.
     grouping : Grouping or None
-        How one table is split in two, if it is.
+        How one table is split into groups, if it is.
     quick : callable or None
-        From a public size to a request that needs less time and fails by the same parameters,
+        From a public size to a request that takes less time and fails by the same parameters,
         for a rehearsal; None where the request itself is quick enough.
     filters : mapping of str to Filter
-        Which rows are meant, by public columns.
+        Filters of rows, by public columns.
 
     Notes
     -----
-    **Invariant**: all that can be checked without data has been, against the public schema alone,
-    and a table is all that is missing.
+    **Invariant**: everything that can be checked without data was checked, against the public
+    schema alone.
     """
 
     names: Sequence[str]
@@ -242,12 +236,12 @@ class Prepared:
 
     @property
     def reads(self) -> list[str]:
-        """Columns to read: :attr:`names`, and those of the filter."""
+        """Return the columns to read: :attr:`names` and those of the filter."""
         return [*self.names, *(name for name in self.filters if name not in self.names)]
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The request in full, with what the schema added: columns, groups and their membership."""
+        """Return the request in full: with columns, groups and membership from the schema."""
         full = self.request.to_dict()
         if "columns" in PARTS[self.request.question] and self.schema is not None:
             full["columns"] = list(self.schema.columns)
@@ -259,13 +253,13 @@ class Prepared:
         return full
 
     def run(self, *tables: pa.Table, noise: NoiseSource | None = None, **more: Any) -> Result:
-        """Answer from the tables, which hold :attr:`reads`; ``more`` goes to the function."""
+        """Answer from tables with the columns :attr:`reads`; ``more`` goes to the function."""
         request, entry = self.request, self.request.entry
         arguments = dict(entry.preset) | dict(self.arguments) | more
         cost = {"epsilon": request.budget.epsilon, "delta": request.budget.delta}
         level = {"alpha": request.alpha} if entry.level else {}
         rows = self.call(*map(self._chosen, tables))
-        with named_as_asked(entry.options):
+        with renamed_options(entry.options):
             result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
         return result if self.grouping is None else _with_labels(result, self.grouping.labels)
 
@@ -293,6 +287,57 @@ class Prepared:
         return rows
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedEach(Prepared):
+    """A prepared request for each of several columns, which runs as one.
+
+    Attributes
+    ----------
+    columns : mapping of str to Prepared
+        The request of each column.
+    """
+
+    columns: Mapping[str, Prepared] = field(default_factory=dict)
+
+    @classmethod
+    def gather(
+        cls, request: Request, columns: Mapping[str, Prepared], schema: Schema | None
+    ) -> PreparedEach:
+        """Combine requests that read the same tables."""
+        (head, first), *_ = columns.items()
+        described = [] if schema is None else [name for name in columns if name in schema.columns]
+        return cls(
+            names=_union(part.names for part in columns.values()),
+            text=_union(part.text for part in columns.values()),
+            words=", ".join(columns) + first.words.removeprefix(head),
+            label=first.label,
+            call=lambda *tables: tables,
+            arguments=first.arguments,
+            request=request,
+            schema=schema.select(described) if schema is not None and described else None,
+            grouping=first.grouping,
+            filters=first.filters,
+            columns=columns,
+        )
+
+    def run(
+        self, *tables: pa.Table, noise: NoiseSource | None = None, **more: Any
+    ) -> ColumnResults:
+        """Answer for each column and adjust the p-values."""
+        results = {
+            name: each.run(*(table.select(each.reads) for table in tables), noise=noise, **more)
+            for name, each in self.columns.items()
+        }
+        method: Adjustment = self.request.parts["each_column"]
+        adjusted = adjust([*results.values()], method=method)  # type: ignore[list-item]
+        columns = dict(zip(results, adjusted, strict=True))
+        return ColumnResults(columns, method, self.request.budget)
+
+
+def _union(names: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(name for each in names for name in each))
+
+
 def _passes(batch: Any, filters: Sequence[Filter]) -> NDArray[np.bool_]:
     passed: NDArray[np.bool_] = np.logical_and.reduce([each.passes(batch) for each in filters])
     return passed
@@ -306,47 +351,47 @@ def _with_labels(result: Result, labels: Sequence[str]) -> Result:
 
 
 @contextmanager
-def named_as_asked(options: Mapping[str, str]) -> Iterator[None]:
-    """Let a refusal name an option as the request does, not as the function that was called.
+def renamed_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Let an error name an option as the request does, not as the function does.
 
-    Refusals begin with the name of the parameter. ``options`` maps a request's names to it.
+    ``options`` maps names of a request to names of parameters.
     """
     try:
         yield
     except ParameterError as error:
-        head, rest = _HEAD.match(str(error)).groups()  # type: ignore[union-attr]
-        for asked, parameter in options.items():
-            if head in (parameter, f"{parameter}_x", f"{parameter}_y"):  # sides of independence
-                error.args = (asked + rest,)
+        for name, parameter in options.items():
+            for side in ("", "_x", "_y"):  # of a test of independence
+                error.rename({f"{parameter}{side}": name})
         raise
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in values.items() if value is not None}
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values that are not None, of the right types."""
+    present = {name: value for name, value in values.items() if value is not None}
     for name in _LISTS:
-        if name in kept:
-            if isinstance(kept[name], str) or not isinstance(kept[name], (list, tuple)):
-                raise ParameterError(f"{name} must be a list of names.")
-            kept[name] = tuple(map(str, kept[name]))
-    if "each_column" in kept:
-        one_of("each_column", kept["each_column"], ADJUSTMENTS)
-    for name, value in kept.items():
+        if name in present:
+            if isinstance(present[name], str) or not isinstance(present[name], (list, tuple)):
+                raise ParameterError(name, "must be a list of names")
+            present[name] = tuple(map(str, present[name]))
+    if "each_column" in present:
+        one_of("each_column", present["each_column"], ADJUSTMENTS)
+    for name, value in present.items():
         if name in _TEXTS and not isinstance(value, str):
-            raise ParameterError(f"{name} must be text.")
-    return kept
+            raise ParameterError(name, "must be text")
+    return present
 
 
 def _labels(where: object) -> dict[str, tuple[str, ...]]:
     """Return the labels of a filter, sorted: one value for each column, or a list of them."""
     if not isinstance(where, Mapping):
-        raise ParameterError('where must be a table, such as {"region": "north"}.')
-    found = {}
+        raise ParameterError("where", 'must be a table, such as {"region": "north"}')
+    labels = {}
     for name, value in sorted(where.items()):
         values = value if isinstance(value, (list, tuple)) else [value]
         if not values or not all(type(item) in (str, bool, int, float) for item in values):
             raise ParameterError(f"where: {name!r} must be a category, or a list of categories.")
-        found[str(name)] = tuple(sorted({spelling(item) for item in values}))
-    return found
+        labels[str(name)] = tuple(sorted({spelling(item) for item in values}))
+    return labels
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from privatest.core.privacy import Budget
-from privatest.questions import result_from_dict
+from privatest.requests.results import result_from_dict
 
 STORED: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parent / "stored" / "results.json").read_text(encoding="utf-8")

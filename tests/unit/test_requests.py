@@ -17,8 +17,10 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.ledger import request_digest
 from privatest.noise import SimulatedNoise
-from privatest.questions import METHODS, Request, prepare, rehearse
-from privatest.questions.request import PARTS
+from privatest.requests.catalogue import METHODS
+from privatest.requests.prepare import prepare
+from privatest.requests.rehearsal import rehearse
+from privatest.requests.request import PARTS, Request
 
 SCHEMA = Schema(
     {
@@ -274,7 +276,7 @@ def test_only_the_catalogue_names_methods():
     assert len(names) > 20
     found = [
         f"{path.relative_to(SOURCE)}:{node.lineno} {node.value}"
-        for folder in ("cli", "curator", "questions")
+        for folder in ("cli", "curator", "requests")
         for path in sorted((SOURCE / folder).glob("*.py"))
         if path.name != "catalogue.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

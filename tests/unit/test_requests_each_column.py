@@ -14,8 +14,10 @@ from privatest.core.documents import canonical
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.questions import Request, prepare, rehearse, result_from_dict
-from privatest.questions.each_column import ColumnResults, PreparedEach
+from privatest.requests.prepare import prepare
+from privatest.requests.rehearsal import rehearse
+from privatest.requests.request import PreparedEach, Request
+from privatest.requests.results import ColumnResults, result_from_dict
 
 SCHEMA = Schema(
     {

@@ -1,0 +1,162 @@
+"""Results as documents: released facts only, written as JSON and read back."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from privatest.core.privacy import Budget
+from privatest.core.results import Decision, Outcome, Released, html_table
+from privatest.core.validation import printable
+
+# Keys of a document that belong to no result: sentences derived from it, and its origin.
+_OTHER_KEYS = {
+    *("compared", "guarantee", "noise_note", "noise_to_chance", "verdict", "epsilon", "delta"),
+    *("dataset", "files", "format", "id", "label", "ledger", "recorded", "request", "schema"),
+    *("shares", "title", "words"),
+}
+
+
+class Result(Protocol):
+    """What tests, estimates and releases have in common."""
+
+    @property
+    def spent(self) -> Budget:
+        """Return its cost."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Return whether the noise was not secret."""
+        ...
+
+    @property
+    def guarantee(self) -> str:
+        """Return the sentence on privacy."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; :func:`result_from_dict` reads them."""
+        ...
+
+
+def result_document(result: Result, compared: str, label: str) -> dict[str, Any]:
+    """Return the document of a result: its plain values, and sentences about them.
+
+    ``compared`` says what was compared with what, and ``label`` is its heading in a printed result.
+    """
+    sentences: dict[str, Any] = {"guarantee": result.guarantee}
+    if isinstance(result, Decision):
+        sentences |= {"verdict": result.verdict}
+        if result.noise_to_chance is not None:
+            sentences |= {"noise_to_chance": result.noise_to_chance}
+        if result.noise_note:
+            sentences |= {"noise_note": result.noise_note}
+    if label == "compared" or isinstance(result, Decision):
+        sentences |= {"compared": compared}
+    return result.to_dict() | sentences
+
+
+def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | None:
+    """Return the result of a JSON document, or None if it holds no result."""
+    values = {name: value for name, value in document.items() if name not in _OTHER_KEYS}
+    if {"reject", "null_hypothesis"} <= values.keys():
+        kind = Outcome if "pvalue" in values else Decision
+        if "interval_widening" in values:
+            values["recorded_widening"] = values.pop("interval_widening")
+        return kind(**values, spent=spent)
+    if {"columns", "adjustment"} <= values.keys():
+        return ColumnResults.from_dict(values, spent)
+    if {"mean", "region_shape"} <= values.keys():
+        from privatest.means import MeanEstimate  # noqa: PLC0415 - only when it is needed
+
+        return MeanEstimate.from_dict(values, spent)
+    if {"quantile", "q"} <= values.keys():
+        from privatest.quantiles import QuantileEstimate  # noqa: PLC0415
+
+        return QuantileEstimate.from_dict(values, spent)
+    if "parquet" in values:
+        from privatest.synthetic import SyntheticData  # noqa: PLC0415
+
+        return SyntheticData.from_dict(document)
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnResults(Released):
+    """The same test of several columns.
+
+    Attributes
+    ----------
+    columns : mapping of str to Outcome
+        The result of each column, with its adjusted p-value. Intervals are not adjusted.
+    adjustment : str
+        How p-values were adjusted for the number of columns.
+    spent : Budget
+        What all of them cost together.
+    """
+
+    columns: Mapping[str, Outcome]
+    adjustment: str
+    spent: Budget
+
+    @property
+    def simulated(self) -> bool:
+        """Return whether the noise was not secret."""
+        return any(result.simulated for result in self.columns.values())
+
+    @property
+    def guarantee(self) -> str:
+        """Return the sentence on privacy, with the cost of all columns together."""
+        first = next(iter(self.columns.values()))
+        return replace(first, spent=self.spent).guarantee
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return column, adjusted p-value and decision."""
+        return [
+            (printable(name), f"{each.pvalue:.4g}", "reject" if each.reject else "do not reject")
+            for name, each in self.columns.items()
+        ]
+
+    @property
+    def _head(self) -> str:
+        first = next(iter(self.columns.values()))
+        return (
+            f"{first.method} of {len(self.columns)} columns at level {first.alpha:g}, "
+            f"p-values adjusted ({self.adjustment})"
+        )
+
+    def __str__(self) -> str:
+        """Print a line for each column, and the guarantee."""
+        rows = self.rows()
+        width = max(len(name) for name, _, _ in rows)
+        lines = [f"  {name:<{width}}  p = {p:<9} {decision}" for name, p, decision in rows]
+        return "\n".join([f"{self._head}:", *lines, self.guarantee])
+
+    def _repr_html_(self) -> str:
+        table = html_table([("column", "adjusted p-value", "decision"), *self.rows()], self._head)
+        return f"{table}<p>{html.escape(self.guarantee)}</p>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        return {
+            "columns": {name: result.to_dict() for name, result in self.columns.items()},
+            "order": list(self.columns),  # a record sorts its keys
+            "adjustment": self.adjustment,
+            "epsilon": float(self.spent.epsilon),
+            "delta": float(self.spent.delta),
+            "simulated": self.simulated,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> ColumnResults:
+        """Read the document that :meth:`to_dict` wrote; ``spent`` is its exact cost."""
+        share = spent.divided(len(values["columns"]))
+        documents = values["columns"]
+        columns = {
+            name: cast("Outcome", result_from_dict(documents[name], share))
+            for name in values.get("order", documents)
+        }
+        return cls(columns, values["adjustment"], spent)
