@@ -13,8 +13,7 @@ from unittest.mock import patch
 
 from benchmarks.power.independence import chance
 from benchmarks.power.portfolio import Captured, capturing, rejection
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import noise_scale
+from privatest.mechanisms.permutation import noise_scale, strongest
 from privatest.two_sample.common import swaps_labels
 
 __all__ = ["CHANCES", "chances_of"]

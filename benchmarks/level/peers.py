@@ -35,7 +35,7 @@ from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.laws.tulap import LatticeTulap
-from privatest.mechanisms.counts import count_noise
+from privatest.mechanisms.additive import count_noise
 from privatest.noise import SimulatedNoise
 from privatest.tables.null_tables import independence_statistic
 

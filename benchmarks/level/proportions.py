@@ -31,7 +31,7 @@ from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.laws.proportions import NO_NOISE, open_interval, share_interval
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
-from privatest.mechanisms.counts import count_noise
+from privatest.mechanisms.additive import count_noise
 from privatest.tables import private_shares, public_shares
 from privatest.tables.contrasts import difference_ends, ratio_ends
 from privatest.tables.private_shares import PrivateShares

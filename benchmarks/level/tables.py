@@ -24,7 +24,7 @@ from rich.progress import track
 from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.mechanisms.counts import CountNoise, count_noise
+from privatest.mechanisms.additive import CountNoise, count_noise
 from privatest.tables import association
 from privatest.tables.association import association_ends, cramers_v
 from privatest.tables.cells import cell_intervals

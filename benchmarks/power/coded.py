@@ -32,8 +32,7 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.power.portfolio import Captured, capturing, rejection
 from benchmarks.report import print_table
 from benchmarks.scenarios import Pair, correlated, scaled, shifted
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import noise_scale
+from privatest.mechanisms.permutation import noise_scale, strongest
 from privatest.noise import SimulatedNoise
 
 ROWS = 20_000

@@ -25,8 +25,8 @@ import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.means import release
+from privatest.mechanisms.additive import entries_scale, entry_noise
 from privatest.mechanisms.covariance import assembled, ed_replicates, ed_scales
-from privatest.mechanisms.entries import entries_scale, entry_noise
 from privatest.mechanisms.moments import nearest_psd
 from privatest.noise import SimulatedNoise
 

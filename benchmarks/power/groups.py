@@ -27,8 +27,7 @@ import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import RELEASES, smoothed_decision, smoothed_pvalue
+from privatest.mechanisms.permutation import RELEASES, smoothed_decision, smoothed_pvalue, strongest
 from privatest.noise import SimulatedNoise
 from privatest_papers.samplers import perturbed_uniform
 

@@ -30,8 +30,7 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.independence.family import Found
 from privatest.independence.plan import FUNCTIONS, Plan
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import Release, noise_scale
+from privatest.mechanisms.permutation import Release, noise_scale, strongest
 from privatest.noise import SimulatedNoise
 from privatest.statistics.dependence import values
 from privatest_papers.samplers import perturbed_uniform

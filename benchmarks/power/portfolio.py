@@ -44,8 +44,7 @@ from benchmarks.scenarios import (
     shifted,
 )
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import noise_scale
+from privatest.mechanisms.permutation import noise_scale, strongest
 from privatest.noise import SimulatedNoise
 
 EPSILONS = (0.1, 0.3, 1.0, 5.0)

@@ -31,8 +31,7 @@ from benchmarks.power.independence import captured, chance
 from benchmarks.power.portfolio import Captured, capturing, rejection
 from benchmarks.report import print_table
 from benchmarks.scenarios import correlated, scaled, shifted
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import noise_scale
+from privatest.mechanisms.permutation import noise_scale, strongest
 from privatest.noise import SimulatedNoise
 
 EPSILONS = (1.0, 1e6)

@@ -32,7 +32,7 @@ from benchmarks.measure import RESULTS, missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn
-from privatest.mechanisms.counts import CountNoise, count_noise
+from privatest.mechanisms.additive import CountNoise, count_noise
 from privatest.noise import SimulatedNoise
 from privatest.tables.null_tables import independence_statistic, on_simplex, simulate, with_total
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import DataError, PrivacyError
+from privatest.mechanisms.additive import signed_sums_norm
 from privatest.mechanisms.covariance import ed_scales
-from privatest.mechanisms.signed_sums import signed_sums_norm
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest_papers.dunsche import (
     PAPER_EIGENVALUE_SENSITIVITY,

@@ -20,8 +20,7 @@ from privatest.audit.schemas import SCHEMAS
 from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
 from privatest.core.results import Outcome
-from privatest.mechanisms.additive import laplace
-from privatest.mechanisms.counts import count_noise, noisy_counts
+from privatest.mechanisms.additive import count_noise, laplace, noisy_counts
 from privatest.mechanisms.permutation import smoothed_pvalue
 from privatest.noise import SimulatedNoise
 from privatest.statistics.ranks import doubled_ranks

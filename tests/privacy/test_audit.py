@@ -21,11 +21,7 @@ from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms import permutation
 from privatest.mechanisms.additive import gaussian, laplace
 from privatest.mechanisms.lattice import noisy_integer
-from privatest.mechanisms.permutation import (
-    permutation_result,
-    smoothed_decision,
-    smoothed_pvalue,
-)
+from privatest.mechanisms.permutation import permutation_result, smoothed_decision, smoothed_pvalue
 from privatest.noise import SecureNoise, SimulatedNoise
 from tests.privacy.harness import ERROR, audit, caught, epsilon_lower_bound, released
 

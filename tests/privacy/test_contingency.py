@@ -13,7 +13,7 @@ import pytest
 import privatest as pt
 from privatest.core.intervals import Interval
 from privatest.core.privacy import Budget
-from privatest.mechanisms.counts import count_noise, noisy_counts
+from privatest.mechanisms.additive import count_noise, noisy_counts
 from privatest.noise import SimulatedNoise
 from privatest.tables import contingency, fit
 from privatest.tables.counting import cell_counts, read_category

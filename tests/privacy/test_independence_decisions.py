@@ -20,8 +20,14 @@ from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.kernels.additive import additive
 from privatest.mechanisms import permutation
-from privatest.mechanisms.one_draw import Share, any_rejects, two_sided_result
-from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale, survival_mean
+from privatest.mechanisms.permutation import (
+    PVALUE_GRID,
+    Share,
+    any_rejects,
+    noise_scale,
+    survival_mean,
+    two_sided_result,
+)
 from privatest.noise import SimulatedNoise
 from privatest.statistics.dependence import (
     largest,
@@ -239,7 +245,7 @@ def test_every_test_is_computed_whichever_rejects(monkeypatch):
         calls.append(given)
         return survival_mean(*given)
 
-    monkeypatch.setattr("privatest.mechanisms.one_draw.survival_mean", counted)
+    monkeypatch.setattr("privatest.mechanisms.permutation.survival_mean", counted)
     for scales in (-50.0, 50.0):
         calls.clear()
         any_rejects(shares(), 0.1, budget=Budget(1), noise=Fixed(scales))
@@ -251,7 +257,7 @@ def test_a_two_sided_pvalue_is_twice_the_smaller_side(monkeypatch):
     facts |= {"parameters": {}, "unit": "row"}
     for one_sided, expected in ((0.0001, 0.0002), (0.3, 0.6), (0.5, 1.0), (0.9, 0.2002), (1, 2e-4)):
         monkeypatch.setattr(
-            "privatest.mechanisms.one_draw.smoothed_pvalue", lambda *_, p=one_sided, **__: p
+            "privatest.mechanisms.permutation.smoothed_pvalue", lambda *_, p=one_sided, **__: p
         )
         outcome = two_sided_result(
             np.zeros(3),

@@ -14,9 +14,8 @@ import pytest
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.means import hotelling_1samp, hotelling_test, release, tost_ind, ttest_rel
-from privatest.mechanisms.additive import linf_mean
+from privatest.mechanisms.additive import linf_mean, signed_sums
 from privatest.mechanisms.covariance import covariance_ed
-from privatest.mechanisms.signed_sums import signed_sums
 from privatest.noise import SimulatedNoise
 from privatest.several_groups import f_oneway
 from privatest.statistics.moments import Moments

@@ -19,7 +19,8 @@ from privatest import mmd_test
 from privatest.audit.coupling import bins_by_rank
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.mechanisms import family, permutation
+from privatest.mechanisms import permutation
+from privatest.mechanisms import permutation as family
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise
 from privatest.statistics.portfolio import STATISTICS

@@ -13,9 +13,9 @@ import numpy as np
 import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
-from privatest.mechanisms import selection
-from privatest.mechanisms.cumulative import noisy_cumulative
-from privatest.mechanisms.selection import select_candidate
+from privatest.mechanisms import additive as selection
+from privatest.mechanisms.additive import select_candidate
+from privatest.mechanisms.lattice import noisy_cumulative
 from privatest.noise import SimulatedNoise
 from privatest.statistics.cumulative import cell_counts, tree_of
 from tests.privacy.harness import audit, caught

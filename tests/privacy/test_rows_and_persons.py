@@ -16,7 +16,8 @@ import pytest
 import privatest as pt
 from privatest.core import secret_order
 from privatest.engines import summaries
-from privatest.mechanisms import family, lattice, permutation
+from privatest.mechanisms import lattice, permutation
+from privatest.mechanisms import permutation as family
 from privatest.noise import SimulatedNoise
 from privatest.paired import nonzero
 

@@ -22,10 +22,9 @@ from privatest.means.release import (
     cube_moments,
     plan_release,
 )
-from privatest.mechanisms.bingham import orthogonal_axes
-from privatest.mechanisms.covariance import ed_scales
+from privatest.mechanisms.additive import signed_sums_norm
+from privatest.mechanisms.covariance import ed_scales, orthogonal_axes
 from privatest.mechanisms.moments import moment_scale
-from privatest.mechanisms.signed_sums import signed_sums_norm
 from privatest.noise import SimulatedNoise
 from privatest.statistics.binned_moments import BinnedMoments, binned_rounding
 from privatest.statistics.moments import MomentSums, moments

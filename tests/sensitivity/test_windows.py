@@ -10,7 +10,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
-from privatest.mechanisms.selection import selection_weights
+from privatest.mechanisms.additive import selection_weights
 from privatest.statistics.cumulative import cell_counts, pair_counts, pairs_of_a_person
 from privatest.statistics.windows import window_scores, windows
 from tests.sensitivity.harness import Space, _change_rows, _start

@@ -9,7 +9,7 @@ import pytest
 
 import privatest as pt
 from privatest.core.privacy import Budget
-from privatest.mechanisms.counts import count_noise
+from privatest.mechanisms.additive import count_noise
 from privatest.noise import SimulatedNoise
 from privatest.tables.association import association_ends, cramers_v
 from privatest.tables.cells import cell_intervals

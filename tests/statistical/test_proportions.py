@@ -15,7 +15,7 @@ from scipy.stats import kstest
 import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.laws.tulap import lattice_tulap
-from privatest.mechanisms.counts import count_noise
+from privatest.mechanisms.additive import count_noise
 from privatest.noise import SimulatedNoise
 from privatest.tables.contrasts import difference_ends
 from privatest.tables.private_shares import PrivateShares

@@ -17,7 +17,7 @@ from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.independence.residuals import choose_grid, regress
 from privatest.means.release import plan_release
-from privatest.mechanisms.integers import integer_noise, noisy_integers
+from privatest.mechanisms.additive import integer_noise, noisy_integers
 from privatest.noise import SimulatedNoise
 from privatest.requests.prepare import prepare
 from privatest.requests.request import Request

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from privatest.mechanisms.bingham import Draw, orthogonal_axes, rational_root, secret_draws
+from privatest.mechanisms.covariance import Draw, orthogonal_axes, rational_root, secret_draws
 from privatest.noise import SecureNoise, SimulatedNoise
 
 DRAWS, FALSE_ALARM = 20_000, 1e-4

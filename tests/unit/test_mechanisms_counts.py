@@ -9,7 +9,7 @@ import pytest
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.mechanisms.counts import CountNoise, count_noise, noisy_counts
+from privatest.mechanisms.additive import CountNoise, count_noise, noisy_counts
 from privatest.noise import SecureNoise, SimulatedNoise
 
 

@@ -10,7 +10,7 @@ import pytest
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.means.release import plan_release
-from privatest.mechanisms.entries import (
+from privatest.mechanisms.additive import (
     entries_deviation,
     entries_scale,
     entry_noise,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import PermutationSensitivity
-from privatest.mechanisms.family import NullLaw, _factors, strongest
-from privatest.mechanisms.permutation import noise_scale
+from privatest.mechanisms.permutation import NullLaw, _factors, noise_scale, strongest
 from privatest.statistics.pooled import PooledVariances
 
 SETTINGS: dict[str, Any] = {"rows": 1000, "epsilon": 1.0, "release": "decision"}

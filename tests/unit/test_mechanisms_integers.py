@@ -8,7 +8,7 @@ from scipy import stats
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget, Sensitivity
-from privatest.mechanisms.integers import integer_noise, noisy_integers
+from privatest.mechanisms.additive import integer_noise, noisy_integers
 from privatest.noise import SecureNoise, SimulatedNoise
 
 BOUND = Sensitivity(6.0, "l1")

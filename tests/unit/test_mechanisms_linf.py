@@ -12,13 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from privatest.core.errors import ParameterError
-from privatest.mechanisms.additive import (
-    _linf_grid,
-    _linf_radius,
-    geometric,
-    linf_mean,
-    linf_scale,
-)
+from privatest.mechanisms.additive import _grid, _linf_radius, geometric, linf_mean, linf_scale
 from privatest.noise import SecureNoise, SimulatedNoise
 
 
@@ -102,7 +96,7 @@ def test_one_entry_is_discrete_laplace():
 
 @pytest.mark.parametrize("sensitivity", [1e-9, 0.3, 1.0, 2.0, 7e5])
 def test_grid(sensitivity):
-    steps, grid = _linf_grid(sensitivity)
+    steps, grid = _grid(sensitivity, 1)
     assert math.log2(grid).is_integer()
     assert 2**30 < steps <= 2**31
     rng = np.random.default_rng(0)
@@ -133,7 +127,7 @@ def test_variance_is_what_it_says():
 
 def test_values_are_on_the_grid_and_nan_is_refused():
     value = linf_mean(np.array([0.1]), sensitivity=1.0, epsilon=1.0, noise=SecureNoise())
-    assert (value / _linf_grid(1.0)[1]).tolist() == np.round(value / _linf_grid(1.0)[1]).tolist()
+    assert (value / _grid(1.0, 1)[1]).tolist() == np.round(value / _grid(1.0, 1)[1]).tolist()
     with pytest.raises(ParameterError, match="finite"):
         linf_mean(np.array([np.nan]), sensitivity=1.0, epsilon=1.0, noise=SecureNoise())
 

@@ -14,10 +14,10 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from privatest.core.errors import ParameterError
-from privatest.mechanisms import signed_sums as module
-from privatest.mechanisms.signed_sums import (
+from privatest.mechanisms import additive as module
+from privatest.mechanisms.additive import (
     _grid,
-    _integers,
+    _signed_sums_noise,
     _subset,
     signed_sums,
     signed_sums_deviation,
@@ -90,7 +90,7 @@ def test_every_point_of_a_ball_is_equally_likely(monkeypatch, dimension, largest
                 raise Rejected
 
             monkeypatch.setattr(module, "geometric", geometric)
-            return tuple(_integers(dimension, 1.0, noise))
+            return tuple(_signed_sums_noise(dimension, 1.0, noise))
 
         law = enumerated(run)
         law.pop(None, None)
@@ -109,7 +109,7 @@ def test_integers_as_drawn(noise):
     norms = signed_sums_norm(np.array(points, dtype=float))
     weights = dict(zip(points, np.exp(-norms / scale), strict=True))
     total = sum(weights.values())
-    seen = Counter(tuple(_integers(2, scale, noise)) for _ in range(count))
+    seen = Counter(tuple(_signed_sums_noise(2, scale, noise)) for _ in range(count))
     near = [z for z in points if count * weights[z] / total > 20]
     expected = [count * weights[z] / total for z in near]
     found = [seen[z] for z in near]

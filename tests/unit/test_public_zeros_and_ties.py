@@ -13,7 +13,7 @@ from scipy import stats
 import privatest as pt
 from privatest.laws.law import ALTERNATIVES
 from privatest.laws.ties import bounded_pvalue, kendall_factor, spearman_factor, wilcoxon_factor
-from privatest.mechanisms.lattice import noisy_integers
+from privatest.mechanisms.lattice import noisy_weighted_integers
 from privatest.noise import SimulatedNoise
 from privatest.paired.nonzero import PairedShares
 from privatest.requests.results import result_from_dict
@@ -219,7 +219,7 @@ def test_integers_together_are_private(monkeypatch):
 
     monkeypatch.setattr(SimulatedNoise, "discrete_laplace", recorded)
     weights, sensitivity, epsilon = (1.0, 0.25), 6.0, 0.7
-    noisy_integers(
+    noisy_weighted_integers(
         (5, 9),
         weights=weights,
         sensitivity=sensitivity,

@@ -7,7 +7,7 @@ import pytest
 
 from privatest.core.noise import AuditHook, SimulatedNoise
 from privatest.core.privacy import Budget
-from privatest.mechanisms.selection import select_candidate, selection_weights
+from privatest.mechanisms.additive import select_candidate, selection_weights
 from privatest.quantiles.counting import Target, count_below
 from privatest.statistics.windows import window_scores, windows
 

@@ -12,7 +12,7 @@ from scipy import stats
 import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn
-from privatest.mechanisms.counts import count_noise
+from privatest.mechanisms.additive import count_noise
 from privatest.noise import SimulatedNoise
 from privatest.tables.association import association_ends, cramers_v
 from privatest.tables.cells import cell_intervals

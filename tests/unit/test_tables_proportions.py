@@ -15,7 +15,7 @@ from privatest.core.privacy import Budget
 from privatest.laws.counts import binomial_masses
 from privatest.laws.proportions import NO_NOISE, noisy_tail, open_interval, share_interval
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
-from privatest.mechanisms.counts import CountNoise
+from privatest.mechanisms.additive import CountNoise
 from privatest.noise import SimulatedNoise
 from privatest.tables.contrasts import difference_ends, ratio_ends
 from privatest.tables.private_shares import PrivateShares, SumOfTwo

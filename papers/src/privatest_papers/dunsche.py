@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.mechanisms.bingham import orthogonal_axes, secret_draws
+from privatest.mechanisms.covariance import orthogonal_axes, secret_draws
 from privatest_papers import finite_rows, simulated
 
 __all__ = [

@@ -18,6 +18,7 @@ from privatest.audit.permutation_law import Statistics, decision_loss, log_mass,
 from privatest.audit.telling import visible_loss
 from privatest.core.noise import MechanismCall
 from privatest.core.privacy import gaussian_delta
+from privatest.mechanisms.additive import selection_weights
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
     Release,
@@ -25,7 +26,6 @@ from privatest.mechanisms.permutation import (
     smoothed_decision,
     smoothed_pvalue,
 )
-from privatest.mechanisms.selection import selection_weights
 from privatest.mechanisms.subsample import COIN
 
 __all__ = ["exact_loss", "shown_loss"]

@@ -84,7 +84,7 @@ def _linf(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
 
 
 def _signed_sums(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
-    from privatest.mechanisms.signed_sums import signed_sums  # noqa: PLC0415
+    from privatest.mechanisms.additive import signed_sums  # noqa: PLC0415
 
     n = len(unit[0])
     values = np.array([unit[0].mean(), (1 - unit[0]).mean()])  # one rises as the other falls
@@ -105,20 +105,20 @@ def _cells(unit: Unit) -> NDArray[np.int64]:
 
 
 def _counts(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
-    from privatest.mechanisms.counts import count_noise, noisy_counts  # noqa: PLC0415
+    from privatest.mechanisms.additive import count_noise, noisy_counts  # noqa: PLC0415
 
     return noisy_counts(_cells(unit), law=count_noise(4, budget), budget=budget, noise=noise)
 
 
 def _cumulative(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
-    from privatest.mechanisms.cumulative import noisy_cumulative  # noqa: PLC0415
+    from privatest.mechanisms.lattice import noisy_cumulative  # noqa: PLC0415
     from privatest.statistics.cumulative import Tree  # noqa: PLC0415
 
     return noisy_cumulative(_cells(unit), Tree(4, 2, 2), moved=1, budget=budget, noise=noise)
 
 
 def _exponential(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
-    from privatest.mechanisms.selection import select_candidate  # noqa: PLC0415
+    from privatest.mechanisms.additive import select_candidate  # noqa: PLC0415
 
     above = int((unit[0] > 0.5).sum())
     scores = np.array([above, len(unit[0]) - above])  # one rises as the other falls
@@ -155,7 +155,7 @@ def _smoothed_decision(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
 
 
 def _one_draw(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
-    from privatest.mechanisms.one_draw import Share, any_rejects  # noqa: PLC0415
+    from privatest.mechanisms.permutation import Share, any_rejects  # noqa: PLC0415
 
     half = Fraction(1, 2)
     tests = [Share(*_statistics(each), half) for each in (unit, unit[::-1])]

@@ -26,7 +26,7 @@ from privatest.independence.residuals import Floats, Regressions, choose_grid, r
 from privatest.means.bootstrap import Contrast, replicate, scenarios, upper_point
 from privatest.means.inference import check_replicates
 from privatest.means.release import cube_moments, plan_release, release_sample
-from privatest.mechanisms.integers import integer_noise, noisy_integers
+from privatest.mechanisms.additive import integer_noise, noisy_integers
 from privatest.statistics.cell_sums import Grid, cell_sums, cell_sums_sensitivity
 
 __all__ = ["conditional_independence_test"]

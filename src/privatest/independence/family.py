@@ -19,7 +19,7 @@ from privatest.engines.shuffled import in_secret_order
 from privatest.independence.plan import FUNCTIONS, Plan, side_features
 from privatest.kernels.additive import additive, additive_moments
 from privatest.kernels.shared import SharedFeatures
-from privatest.mechanisms.family import NullLaw
+from privatest.mechanisms.permutation import NullLaw
 from privatest.statistics.cross_sums import Bases, Products, cross_sums
 from privatest.statistics.dependence import (
     Functions,

@@ -15,9 +15,15 @@ from privatest.data.samples import encode_pairs
 from privatest.independence.family import Found, compute
 from privatest.independence.plan import METHODS, SHUFFLES, Asked, Method, Plan, Shuffle, make_plan
 from privatest.kernels.kernels import KernelFamily, kernel_grid
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.one_draw import Share, shared_result, two_sided_result
-from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.mechanisms.permutation import (
+    RELEASES,
+    Release,
+    Share,
+    permutation_result,
+    shared_result,
+    strongest,
+    two_sided_result,
+)
 
 __all__ = ["hsic_test"]
 

@@ -25,7 +25,7 @@ from privatest.laws.ties import (
     tied_pvalue,
 )
 from privatest.laws.tulap import LatticeTulap
-from privatest.mechanisms.lattice import integers_scale, noisy_integers
+from privatest.mechanisms.lattice import integers_scale, noisy_weighted_integers
 from privatest.statistics.rank_correlation import TiedScore, kendall_ties, spearman_ties
 
 __all__ = ["kendalltau", "spearmanr"]
@@ -213,7 +213,7 @@ class _Released:
         """Release a score with its ties."""
         n, epsilon = len(sides.x), asked.budget.pure_epsilon
         sensitivity = tied.sensitivity * sides.rows_per_person
-        score, *ties = noisy_integers(
+        score, *ties = noisy_weighted_integers(
             tied.values,
             weights=tied.weights,
             sensitivity=sensitivity,

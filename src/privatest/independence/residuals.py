@@ -15,7 +15,7 @@ from privatest.core.errors import DataError
 from privatest.core.privacy import Budget
 from privatest.core.validation import reject
 from privatest.data.domain import Domain
-from privatest.mechanisms.counts import CountNoise
+from privatest.mechanisms.additive import CountNoise
 from privatest.statistics.cell_sums import UNIT, Grid, interpolate
 
 __all__ = ["Floats", "Regressions", "choose_grid", "regress"]

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.means.release import Plan, Released, centred
+from privatest.mechanisms.additive import entry_noise
 from privatest.mechanisms.covariance import ed_replicates, less_a_square
-from privatest.mechanisms.entries import entry_noise
 from privatest.mechanisms.moments import svec_noise
 from privatest.statistics.bins import parallel
 from privatest.statistics.moments import scatter_draws, spread_steps

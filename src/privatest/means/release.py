@@ -15,9 +15,14 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.engines.sums import sum_rounding
-from privatest.mechanisms.additive import linf_mean, linf_scale
+from privatest.mechanisms.additive import (
+    entries_deviation,
+    entries_scale,
+    linf_mean,
+    linf_scale,
+    noisy_entries,
+)
 from privatest.mechanisms.covariance import EdScales, covariance_ed, ed_scales
-from privatest.mechanisms.entries import entries_deviation, entries_scale, noisy_entries
 from privatest.mechanisms.moments import moment_scale, nearest_psd, release_moments
 from privatest.statistics.moments import Moments, moments, moments_rounding
 
@@ -150,7 +155,7 @@ def plan_release(
     Notes
     -----
     **Sensitivity** The mean moves by at most 2/n in each entry at once, the second moment as in
-    :func:`privatest.mechanisms.entries.noisy_entries` or
+    :func:`privatest.mechanisms.additive.noisy_entries` or
     :func:`privatest.mechanisms.covariance.ed_scales`; with delta > 0 both together as in
     :func:`privatest.statistics.moments.joint_sensitivity`. Times ``rows_per_person``.
     """

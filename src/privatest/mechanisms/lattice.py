@@ -10,24 +10,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privatest.core.noise import NoiseSource, record, released
-from privatest.core.privacy import Budget
+from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.results import Outcome
+from privatest.laws.cumulative import cumulated
 from privatest.laws.law import Alternative, Law
 from privatest.laws.tulap import LatticeTulap, lattice_tulap
-
-__all__ = [
-    "MECHANISMS",
-    "Mechanism",
-    "integers_scale",
-    "laplace_law",
-    "lattice_outcome",
-    "lattice_pvalue",
-    "noise_law",
-    "noisy_integer",
-    "noisy_integers",
-    "part_law",
-]
+from privatest.mechanisms.additive import noisy_integers
+from privatest.statistics.cumulative import Tree, tree_counts, tree_width
 
 Mechanism = Literal["auto", "tulap", "laplace"]
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
@@ -121,7 +114,7 @@ def noisy_integer(value: int, *, law: LatticeTulap, noise: NoiseSource) -> float
     return released(noise, float(value + drawn) - half_step + spread)
 
 
-def noisy_integers(
+def noisy_weighted_integers(
     values: Sequence[int],
     *,
     weights: Sequence[float],
@@ -159,7 +152,11 @@ def noisy_integers(
     weighted = [weight * value for weight, value in zip(weights, values, strict=True)]
     scale = math.nextafter(sensitivity / epsilon, math.inf)
     repeat = partial(
-        noisy_integers, values=values, weights=weights, sensitivity=sensitivity, epsilon=epsilon
+        noisy_weighted_integers,
+        values=values,
+        weights=weights,
+        sensitivity=sensitivity,
+        epsilon=epsilon,
     )
     record(noise, "discrete Laplace, weighted", weighted, "l1", (sensitivity,), scale, repeat)
     drawn = [noise.discrete_laplace(integers_scale(weight, scale)) for weight in weights]
@@ -252,3 +249,47 @@ def lattice_outcome(
         statistic_name=named if absolute else "",
         **{"level": "valid" if law.proved else "measured"} | facts,
     )
+
+
+# Counts below every edge of a grid, from noisy counts of a tree: docs/proofs/quantiles.md.
+
+
+def cumulative_scale(tree: Tree, moved: int, budget: Budget) -> float:
+    """Return the scale of the noise on each node; public."""
+    return math.nextafter(tree_width(tree, moved) / budget.pure_epsilon, math.inf)
+
+
+def noisy_cumulative(
+    counts: NDArray[np.int64], tree: Tree, *, moved: int, budget: Budget, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Release how many are below each edge.
+
+    Parameters
+    ----------
+    counts : ndarray of int
+        The private counts of the cells, whose total is public.
+    tree : Tree
+        Which sums of them get noise.
+    moved : int
+        How many of the things that are counted one person has.
+    budget : Budget
+        With delta > 0 the noise is a little smaller.
+    noise : NoiseSource
+        The secret randomness.
+
+    Returns
+    -------
+    ndarray
+        Noisy counts below edges 0 ... cells; those of the first and last are exact and public.
+
+    Notes
+    -----
+    **Sensitivity** :func:`privatest.statistics.cumulative.tree_width`, in the l1 norm.
+
+    **Privacy** All nodes together are (epsilon, delta)-private: exact discrete Laplace noise on
+    integers. The counts below edges are sums of them: post-processing.
+    """
+    nodes = tree_counts(counts, tree)
+    bound = Sensitivity(float(tree_width(tree, moved)), "l1")
+    noisy = noisy_integers(nodes, sensitivity=bound, budget=budget, noise=noise)
+    return cumulated(noisy, tree, float(counts.sum()))

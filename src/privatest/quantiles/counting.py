@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import MINIMUM_EPSILON, Budget
 from privatest.laws.cumulative import paths
-from privatest.mechanisms.cumulative import cumulative_scale, noisy_cumulative
-from privatest.mechanisms.selection import select_candidate
+from privatest.mechanisms.additive import select_candidate
+from privatest.mechanisms.lattice import cumulative_scale, noisy_cumulative
 from privatest.statistics.cumulative import Tree, even_tree, tree_of
 from privatest.statistics.windows import window_scores, windows
 

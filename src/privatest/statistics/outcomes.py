@@ -38,7 +38,7 @@ def outcome_table(counts: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int
     """Return successes and failures (columns) of each group (rows).
 
     A replaced row that may change its group leaves one cell and enters another: the table of
-    :mod:`privatest.mechanisms.counts`, whose bounds it has.
+    :mod:`privatest.mechanisms.additive`, whose bounds it has.
     """
     pairs = zip(counts, sizes, strict=True)
     return np.array([(won, size - won) for won, size in pairs], dtype=np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.intervals import Interval
-from privatest.mechanisms.counts import CountNoise
+from privatest.mechanisms.additive import CountNoise
 from privatest.tables.null_tables import (
     independence_statistic,
     likely_margins,

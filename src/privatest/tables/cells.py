@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.intervals import Interval
-from privatest.mechanisms.counts import CountNoise
+from privatest.mechanisms.additive import CountNoise
 
 __all__ = ["cell_intervals"]
 

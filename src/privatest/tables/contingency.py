@@ -16,7 +16,7 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.categories import Category
 from privatest.data.limits import rows_of_a_person
-from privatest.mechanisms.counts import CountMechanism, count_noise, noisy_counts
+from privatest.mechanisms.additive import CountMechanism, count_noise, noisy_counts
 from privatest.tables.association import association_ends, association_interval
 from privatest.tables.cells import cell_intervals
 from privatest.tables.counting import cell_counts, read_category, spelled

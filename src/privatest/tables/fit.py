@@ -17,7 +17,7 @@ from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.data.categories import Category, spelling
 from privatest.data.limits import rows_of_a_person
-from privatest.mechanisms.counts import CountMechanism, CountNoise, count_noise, noisy_counts
+from privatest.mechanisms.additive import CountMechanism, CountNoise, count_noise, noisy_counts
 from privatest.tables.cells import cell_intervals
 from privatest.tables.counting import cell_counts, read_category, spelled
 from privatest.tables.null_tables import on_simplex

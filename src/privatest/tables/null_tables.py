@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.mechanisms.counts import CountNoise
+from privatest.mechanisms.additive import CountNoise
 
 __all__ = [
     "independence_pvalue",

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatest.laws.law import Alternative
 from privatest.laws.proportions import NO_NOISE, share_interval
-from privatest.mechanisms.counts import CountNoise
+from privatest.mechanisms.additive import CountNoise
 from privatest.tables.public_shares import (
     FEW,
     Shares,

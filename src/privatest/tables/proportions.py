@@ -21,7 +21,7 @@ from privatest.data.by_group import group_names, resolve_samples
 from privatest.data.categories import Category
 from privatest.data.persons import check_persons
 from privatest.laws.law import ALTERNATIVES, Alternative
-from privatest.mechanisms.counts import count_noise, noisy_counts
+from privatest.mechanisms.additive import count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
 from privatest.statistics.outcomes import outcome_table, success_width
 from privatest.tables.contrasts import difference_interval, equivalence, ratio_ends

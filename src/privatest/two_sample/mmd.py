@@ -19,8 +19,7 @@ from privatest.data.by_group import GroupOptions, resolve_samples
 from privatest.data.categories import Category
 from privatest.data.samples import encode_samples
 from privatest.kernels.kernels import KernelFamily, kernel_grid
-from privatest.mechanisms.family import strongest
-from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.mechanisms.permutation import RELEASES, Release, permutation_result, strongest
 from privatest.statistics.bin_sums import binned_samples
 from privatest.statistics.bins import BinLayout, one_below_other, rows_per_bin, two_sample_bins
 from privatest.statistics.mmd import (

@@ -19,7 +19,7 @@ from privatest.kernels.coded import CODE_CELLS, CodedMaps, has_codes
 from privatest.kernels.features import FeatureMaps, Together, fourier, nystrom, resolved
 from privatest.kernels.kernels import Kernel
 from privatest.kernels.tabulated import TabulatedKernels, tabulated_kernels
-from privatest.mechanisms.family import NullLaw
+from privatest.mechanisms.permutation import NullLaw
 from privatest.statistics.bins import rows_per_bin
 from privatest.statistics.kernel_moments import null_moments
 from privatest.statistics.mmd import mmd_sensitivity, mmd_u_sensitivity
