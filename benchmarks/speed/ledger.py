@@ -19,8 +19,7 @@ from benchmarks.report import print_table
 from privatest.accounting import Pure
 from privatest.core.privacy import Budget
 from privatest.ledger import Ledger
-from privatest.ledger.accounts import Spent, Sums
-from privatest.ledger.chain import canonical, digest
+from privatest.ledger.state import Spent, Sums, canonical, digest
 
 PAIRS = 400
 MANY_PAIRS = 4000  # of several clients, so that opening the ledger does not count

@@ -18,7 +18,7 @@ import pytest
 from privatest.accounting import Pure
 from privatest.core.errors import BudgetError, LedgerError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.ledger import Ledger, checks, transactions
+from privatest.ledger import Ledger, store
 from tests.e2e import ledger_processes
 from tests.e2e.postgres import Server, server_or_skip
 from tests.e2e.postgres_proxy import proxy
@@ -179,7 +179,7 @@ def test_a_connection_lost_in_the_middle(postgres, monkeypatch):
     with Ledger.open(postgres, create=True) as ledger:
         ledger.create_dataset("d", Budget(1))
         reservation = ledger.reserve("d", EACH)
-        real = checks.now
+        real = store.now
 
         def lose() -> str:  # called with the lock held, before anything is written
             with psycopg.connect(postgres, autocommit=True) as other:
@@ -190,7 +190,7 @@ def test_a_connection_lost_in_the_middle(postgres, monkeypatch):
             return real()
 
         with monkeypatch.context() as patch:
-            patch.setattr(transactions, "now", lose)
+            patch.setattr(store, "now", lose)
             for call in (lambda: ledger.reserve("d", EACH), lambda: ledger.commit(reservation)):
                 with pytest.raises(LedgerError, match="connection was lost"):
                     call()
@@ -304,7 +304,7 @@ def test_a_whole_life(ledger, location, monkeypatch):
         ledger.create_dataset("d", Budget(1))
     with pytest.raises(LedgerError, match="already closed"):
         ledger.commit(first)
-    monkeypatch.setattr(transactions, "now", lambda: "1999-12-31T23:59:59.000000Z")
+    monkeypatch.setattr(store, "now", lambda: "1999-12-31T23:59:59.000000Z")
     ledger.fail(ledger.reserve("parts", Pure("0.1", part="a")), reason="clock set back")
     times = [entry.time for entry in ledger.history("parts")]
     assert times == sorted(times, reverse=True)

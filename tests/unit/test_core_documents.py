@@ -17,7 +17,7 @@ import pytest
 
 import privatest as pt
 from privatest.core.documents import canonical, fingerprint, replacing, write_text
-from privatest.ledger import chain
+from privatest.ledger import state
 from privatest.shares import document
 from privatest.synthetic import storage
 
@@ -36,7 +36,7 @@ def test_stored_digests_of_documents():
 
 
 def test_stored_digest_of_a_ledger_entry():
-    found = chain.digest(chain.GENESIS, chain.canonical(VALUE))
+    found = state.digest(state.GENESIS, state.canonical(VALUE))
     assert found == "678bfe561eab95f2e02c2d18c17991f758fc761af54615458aa0d0c7f5015d5a"
 
 

@@ -112,8 +112,7 @@ def test_a_budget_is_renewed_once_in_a_period(tmp_path, monkeypatch):
                 return later
 
         monkeypatch.setattr(module, "datetime", Later)
-        for name in ("transactions", "checks"):
-            monkeypatch.setattr(f"privatest.ledger.{name}.now", lambda: "2999-03-01T00:00:00Z")
+        monkeypatch.setattr("privatest.ledger.store.now", lambda: "2999-03-01T00:00:00Z")
         assert curator.renew("people")
         assert not curator.renew("people")
         assert spent(tmp_path) == 0

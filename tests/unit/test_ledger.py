@@ -14,7 +14,7 @@ import pytest
 from privatest.accounting import Approximate, Gaussian, Laplace, Pure, compose, price
 from privatest.core.errors import BudgetError, LedgerError, LedgerMissing, ParameterError
 from privatest.core.privacy import Budget
-from privatest.ledger import Ledger, request_digest, transactions
+from privatest.ledger import Ledger, request_digest, store
 
 
 @pytest.fixture
@@ -272,7 +272,7 @@ def test_history_and_export(ledger, tmp_path):
 
 def test_a_clock_set_back_does_not_reorder(ledger, monkeypatch):
     ledger.reserve("visits", Pure("0.1"))
-    monkeypatch.setattr(transactions, "now", lambda: "1999-12-31T23:59:59.000000Z")
+    monkeypatch.setattr(store, "now", lambda: "1999-12-31T23:59:59.000000Z")
     ledger.reserve("visits", Pure("0.1"))
     newest, before, _ = ledger.history("visits")
     assert newest.time == before.time > "2000"

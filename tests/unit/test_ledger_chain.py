@@ -13,7 +13,7 @@ from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.ledger import Head, Ledger
 from privatest.ledger import tables as ledger_tables
-from privatest.ledger.chain import GENESIS, digest
+from privatest.ledger.state import GENESIS, digest
 from privatest.ledger.tables import tables
 
 TRIGGERS = ("privatest_no_update", "privatest_no_delete")

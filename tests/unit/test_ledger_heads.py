@@ -11,7 +11,7 @@ from privatest.accounting import Pure
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.ledger import Head, Ledger
-from privatest.ledger.heads import add_heads, key_from, read_heads
+from privatest.ledger.verify import add_heads, key_from, read_heads
 
 HEADS = ({"d": Head(1, "a" * 64)}, {"d": Head(3, "b" * 64)}, {"d": Head(3, "b" * 64)})
 

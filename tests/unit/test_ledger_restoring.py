@@ -137,8 +137,7 @@ def test_another_chain_is_going_back_too(path, tmp_path):
 def test_a_restored_period_is_not_renewed_once_more(path, monkeypatch):
     file = backup(path)
     with Ledger.open(path) as ledger:
-        monkeypatch.setattr("privatest.ledger.transactions.now", lambda: "2999-01-02T00:00:00Z")
-        monkeypatch.setattr("privatest.ledger.checks.now", lambda: "2999-01-02T00:00:00Z")
+        monkeypatch.setattr("privatest.ledger.store.now", lambda: "2999-01-02T00:00:00Z")
         assert ledger.renew("visits", "2999-01-01")
         ledger.commit(ledger.reserve("visits", Pure("0.05"), analyst="ada"))
     restore(file, path, back_in_time=True)

@@ -152,7 +152,7 @@ def _known(
 
 def _read(file: Path, key: Path | None) -> dict[str, Head | str]:
     from privatest.ledger import Head  # noqa: PLC0415
-    from privatest.ledger.heads import key_from, read_heads  # noqa: PLC0415
+    from privatest.ledger.verify import key_from, read_heads  # noqa: PLC0415
 
     if key is not None or _has_lines(file):
         return {**read_heads(file, None if key is None else key_from(key))}

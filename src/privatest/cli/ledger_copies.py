@@ -142,7 +142,7 @@ def head(
     Example:
       privatest ledger head --append heads.log --key heads.key
     """
-    from privatest.ledger.heads import add_heads, key_from, read_heads  # noqa: PLC0415
+    from privatest.ledger.verify import add_heads, key_from, read_heads  # noqa: PLC0415
 
     if key is not None and append is None:
         raise ParameterError("--key goes with --append FILE.")

@@ -35,7 +35,7 @@ from privatest.data.place import Place
 from privatest.data.scanning.places import is_pattern
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.data.source import Workers
-from privatest.ledger.accounts import COMPOSITIONS
+from privatest.ledger.state import COMPOSITIONS
 from privatest.requests.catalogue import METHODS
 
 __all__ = ["read_config"]

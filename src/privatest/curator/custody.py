@@ -22,7 +22,7 @@ from privatest.curator.registration import (
     save_registration,
 )
 from privatest.ledger import Ledger
-from privatest.ledger.accounts import Spent
+from privatest.ledger.state import Spent
 
 __all__ = ["Custody"]
 

@@ -14,7 +14,7 @@ from privatest.requests.catalogue import METHODS
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
-    from privatest.ledger.accounts import Totals
+    from privatest.ledger.state import Totals
 
 __all__ = ["deployment_facts", "facts_page"]
 

@@ -1,8 +1,18 @@
 """A durable ledger: budgets that cannot be overspent, and a record that cannot quietly change."""
 
-from privatest.ledger.accounts import Account, Composition, Head, Limits, Spent, Sums, Totals
-from privatest.ledger.history import Answered, Entry, Reservation
 from privatest.ledger.restoring import Lost, Restored, restore
+from privatest.ledger.state import (
+    Account,
+    Answered,
+    Composition,
+    Entry,
+    Head,
+    Limits,
+    Reservation,
+    Spent,
+    Sums,
+    Totals,
+)
 from privatest.ledger.store import Ledger, request_digest
 
 __all__ = [

@@ -20,8 +20,7 @@ from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.folders import default_ledger
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import of_type
-from privatest.ledger.accounts import Account
-from privatest.ledger.history import Reservation
+from privatest.ledger.state import Account, Reservation
 from privatest.ledger.store import Ledger
 
 __all__ = ["BudgetBlock", "budget"]

@@ -1,25 +1,32 @@
 """Connections, transactions, copies, and error messages of the database behind a ledger.
 
 A driver's own message may quote a path, a password or a statement, so it is never repeated.
+
+No connection to a SQLite ledger is open while the process forks. SQLite keeps a table of the locks
+that its process holds. A fork copies the table but not the locks: the child believes that it holds
+locks, the parent's last close deletes the write-ahead log under it, and what the child is granted
+from then on is written to a file without a name. So a fork waits for transactions to end and
+closes idle connections first; either process opens its own again when it needs them.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
 
 from privatest.core.errors import LedgerError, LedgerMissing, ParameterError
-from privatest.ledger.chain import DAMAGED
-from privatest.ledger.forks import close_at_forks, in_use
+from privatest.ledger.state import DAMAGED
+from privatest.ledger.tables import copy_rows, migrate
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
-
-__all__ = ["Database", "Phase", "backup", "explained", "log_is_needed", "new_file"]
 
 Phase = Literal["connect", "work", "commit"]
 """How far a transaction got. After a failure in the last phase it may still have succeeded."""
@@ -111,6 +118,97 @@ def _may_have_happened(error: Any) -> bool:
     state = getattr(error.orig, "sqlstate", None)
     return error.connection_invalidated or state is None or not state.startswith(("23", "40"))
 
+
+# --- forks ----------------------------------------------------------------------------------------
+
+_PATIENCE = 30.0  # seconds that a fork waits for transactions of other threads
+
+
+class _ForkHook:
+    """How to close the idle connections of one database."""
+
+    __slots__ = ("__weakref__", "idle")
+
+    def __init__(self, idle: Callable[[], None]) -> None:
+        self.idle = idle
+
+
+class _ForkGate:
+    """Who is in a transaction; its lock is held while the process forks."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition(threading.RLock())
+        self.active: Counter[int] = Counter()  # by thread
+        self.databases: WeakSet[_ForkHook] = WeakSet()
+        self.process = os.getpid()
+        self.closed = False  # whether no connection was open when the process forked
+        self.unsafe = False  # whether this process was forked while one was
+
+    def before(self) -> None:
+        self.changed.acquire()
+        self.closed = False
+        own = threading.get_ident()
+        self.changed.wait_for(lambda: not any(t != own for t in self.active), _PATIENCE)
+        for database in list(self.databases):
+            database.idle()
+        self.closed = not self.active
+
+    def in_parent(self) -> None:
+        self.changed.release()
+
+    def in_child(self) -> None:
+        """Begin anew: other threads, and whoever waits for the lock, are in the parent alone."""
+        self.unsafe = self.unsafe or (bool(self.databases) and not self.closed)
+        self.changed = threading.Condition(threading.RLock())
+        self.active.clear()
+        self.process, self.closed = os.getpid(), False
+
+
+_gate = _ForkGate()
+if hasattr(os, "register_at_fork"):  # elsewhere processes do not fork
+    os.register_at_fork(
+        before=_gate.before, after_in_parent=_gate.in_parent, after_in_child=_gate.in_child
+    )
+
+
+def close_at_forks(idle: Callable[[], None]) -> _ForkHook:
+    """Have ``idle`` called before each fork, as long as what is returned is kept."""
+    made = _ForkHook(idle)
+    with _gate.changed:
+        _gate.databases.add(made)
+    return made
+
+
+@contextmanager
+def in_use() -> Iterator[None]:
+    """Use a connection to a SQLite ledger: forks by other threads wait until the block ends.
+
+    Raises
+    ------
+    LedgerError
+        In a process that was forked inside such a block, or by a program that does not tell Python.
+    """
+    forked_unseen = os.getpid() != _gate.process and _gate.databases
+    if _gate.unsafe or forked_unseen:
+        raise LedgerError(
+            "The ledger cannot be used: this process was forked while a ledger was open, and "
+            "SQLite's locks do not survive that. Nothing was granted. Fork before a ledger is "
+            "opened, or start processes with multiprocessing's 'spawn'."
+        )
+    own = threading.get_ident()
+    with _gate.changed:
+        _gate.active[own] += 1
+    try:
+        yield
+    finally:
+        with _gate.changed:
+            _gate.active[own] -= 1
+            if _gate.active[own] <= 0:
+                del _gate.active[own]
+            _gate.changed.notify_all()
+
+
+# --- connections ----------------------------------------------------------------------------------
 
 _INHERITED: list[Engine] = []
 
@@ -278,6 +376,9 @@ def _engine(url: URL, timeout: float) -> Engine:
     return engine
 
 
+# --- files and copies -----------------------------------------------------------------------------
+
+
 @contextmanager
 def new_file(file: str | os.PathLike[str], what: str) -> Iterator[Path]:
     """Create an empty file that only its owner may read; delete it if the block fails."""
@@ -323,3 +424,35 @@ def log_is_needed(file: Path) -> bool:
         return file.with_name(f"{file.name}-wal").stat().st_size > 0
     except OSError:
         return False
+
+
+def copy_to_file(connection: Connection, path: Path) -> None:
+    """Write a ledger to an SQLite file that exists, as one transaction sees it."""
+    if connection.dialect.name == "sqlite":
+        backup(connection, path)
+        return
+    target = Database(path, create=True, timeout=30)
+    try:
+        with target.writing() as own:
+            migrate(own, create=True)
+            copy_rows(connection, own)
+    finally:
+        target.close()
+    with in_use(), closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy an SQLite ledger without writing to it."""
+    try:
+        address = f"{source.absolute().as_uri()}?mode=ro"
+        with (
+            in_use(),
+            closing(sqlite3.connect(address, uri=True)) as read,
+            closing(sqlite3.connect(target)) as written,
+        ):
+            read.backup(written)
+    except sqlite3.Error:
+        raise LedgerError(
+            f"{source.name!r} cannot be read: it is no ledger, or it is damaged."
+        ) from None

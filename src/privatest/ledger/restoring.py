@@ -17,22 +17,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import LedgerError
-from privatest.core.privacy import Budget
-from privatest.ledger.accounts import Head, Spent, Sums, read_settings
-from privatest.ledger.chain import parsed
-from privatest.ledger.checks import name_of, now, told
-from privatest.ledger.copies import copy_file, copy_to_file, empty, fill
-from privatest.ledger.database import Database, new_file
-from privatest.ledger.forks import in_use
-from privatest.ledger.special import carry, closed_to, keep_strict, missing
-from privatest.ledger.store import Ledger
-from privatest.ledger.tables import migrate, sound, tables
-from privatest.ledger.transactions import create_dataset, locked
+from privatest.ledger.database import Database, copy_file, copy_to_file, in_use, new_file
+from privatest.ledger.state import Account, Head, Spent, State, Sums, limits_for, read_body
+from privatest.ledger.store import (
+    Ledger,
+    append,
+    carry,
+    close_analyst,
+    close_dataset,
+    create,
+    locked,
+    now,
+    read_states,
+    reason_fields,
+)
+from privatest.ledger.tables import (
+    copy_rows,
+    delete_rows,
+    migrate,
+    query_one,
+    tables,
+)
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
-
-__all__ = ["Lost", "Restored", "restore"]
+    from sqlalchemy import Connection
 
 _UNKNOWN = (
     "What the backup lacks is not known: {why}. Pass --back-in-time to restore it nevertheless, "
@@ -62,11 +70,8 @@ class Lost:
     def to_dict(self) -> dict[str, Any]:
         """Write as plain values, decimals as strings."""
         heads = {"present": self.present, "backup": self.backup}
-        told = {
-            name: head and {"sequence": head.sequence, "hash": head.hash}
-            for name, head in heads.items()
-        }
-        return {**told, "entries": self.entries, "spent": self.spent.to_dict()}
+        plain = {name: head and head.to_dict() for name, head in heads.items()}
+        return {**plain, "entries": self.entries, "spent": self.spent.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ def restore(
     LedgerError
         If the backup is damaged, or would go back in time unasked. Nothing was changed.
     """
-    words = told(reason) | ({"by": name_of("by", by)} if by else {})
+    words = reason_fields(reason, by)
     stamp = now().replace(":", "").replace("-", "").rstrip("Z")
     with _draft(Path(backup)) as (draft, heads):
         database = Database(location, create=True, timeout=30) if "://" in str(location) else None
@@ -169,18 +174,11 @@ def _is_whole(file: Path) -> bool:
         return False
     database = Database(file, create=False, timeout=30)
     with closing(database), database.reading() as connection:
-        return _is_readable(connection)
-
-
-def _is_readable(connection: Connection) -> bool:
-    try:
-        for row, own in _accounts(connection).values():
-            for each in (row, *own.values()):
-                parsed(Sums.from_dict, each.sums)
-            parsed(read_settings, row.settings)
-    except LedgerError:
-        return False
-    return True
+        try:
+            read_states(connection)
+        except LedgerError:
+            return False
+        return True
 
 
 def _why(file: Path) -> str:
@@ -193,7 +191,7 @@ def _place(
     """Put a backup where there is no ledger, or a damaged one, which is moved aside."""
     database = Database(draft, create=False, timeout=30)
     with closing(database), database.writing() as connection:
-        _record(connection, dict.fromkeys(heads), words)
+        _record_unknown(connection, words)
     kept = None
     with new_file(file.with_name(f"{file.name}.restoring-{stamp}"), "ledger") as made:
         copy_file(draft, made)
@@ -217,7 +215,7 @@ def _replace(
     with closing(source), source.reading() as backup, database.writing() as present:
         migrate(present, create=True)
         _lock_all(present)
-        before = _accounts(present)
+        before = read_states(present)
         lost = _compare(present, backup, before)
         if not before and not back_in_time:
             raise LedgerError(_UNKNOWN.format(why="the ledger is empty"))
@@ -229,25 +227,14 @@ def _replace(
                     copy_file(database.file, path)
                 else:
                     copy_to_file(present, path)
-        ends = {name: closed_to(present, before[name][0]) for name in lost}
-        empty(present)
-        fill(present, backup)
-        known = {name: (lost[name], ends[name], before[name]) for name in lost}
-        _record(present, known or ({} if before else dict.fromkeys(_accounts(present))), words)
+        continued = {name: _continued_as(present, before[name]) for name in lost}
+        delete_rows(present)
+        copy_rows(backup, present)
+        for name, missing in lost.items():
+            _record_lost(present, missing, before[name], continued[name], words)
+        if not before:
+            _record_unknown(present, words)
     return lost, not before
-
-
-_Account = tuple["Row[Any]", Mapping[str, "Row[Any]"]]
-
-
-def _accounts(connection: Connection) -> dict[str, _Account]:
-    """Return the rows of all data sets and their analysts."""
-    from sqlalchemy import select  # noqa: PLC0415
-
-    datasets, analysts = tables().datasets, tables().analysts
-    found = [sound(row) for row in connection.execute(select(datasets).order_by(datasets.c.id))]
-    own = [sound(row) for row in connection.execute(select(analysts))]
-    return {d.name: (d, {a.name: a for a in own if a.dataset == d.id}) for d in found}
 
 
 def _lock_all(connection: Connection) -> None:
@@ -259,42 +246,39 @@ def _lock_all(connection: Connection) -> None:
 
 
 def _compare(
-    present: Connection, backup: Connection, before: Mapping[str, _Account]
+    present: Connection, backup: Connection, before: Mapping[str, State]
 ) -> dict[str, Lost]:
     """Return what the backup lacks of the present ledger."""
-    then, lost = _accounts(backup), {}
-    for name, (row, _) in before.items():
-        old = then[name][0] if name in then else None
-        common = _common(present, row, backup, old)
-        if common == row.sequence:
-            continue
-        sums = Sums() if old is None else parsed(Sums.from_dict, old.sums)
-        spent = missing(parsed(Sums.from_dict, row.sums), sums)
-        end = None if old is None else Head(old.sequence, old.hash)
-        lost[name] = Lost(Head(row.sequence, row.hash), end, row.sequence - common, spent)
+    states, lost = read_states(backup), {}
+    for name, state in before.items():
+        old = states.get(name)
+        common = _common_entries(present, state, backup, old)
+        if common < state.head.sequence:
+            spent = state.account.sums.exceeding(Sums() if old is None else old.account.sums)
+            head = None if old is None else old.head
+            lost[name] = Lost(state.head, head, state.head.sequence - common, spent)
     return lost
 
 
-def _common(present: Connection, row: Row[Any], backup: Connection, old: Row[Any] | None) -> int:
+def _common_entries(
+    present: Connection, state: State, backup: Connection, old: State | None
+) -> int:
     """Return how many entries two chains share: where hashes agree, so do all before."""
     if old is None:
         return 0
-    low, high = 0, min(row.sequence, old.sequence)
+    low, high = 0, min(state.head.sequence, old.head.sequence)
     while low < high:
         middle = (low + high + 1) // 2
-        if _hash(present, row.id, middle) == _hash(backup, old.id, middle):
+        if _hash(present, state.row, middle) == _hash(backup, old.row, middle):
             low = middle
         else:
             high = middle - 1
-    return int(low)
+    return low
 
 
-def _hash(connection: Connection, dataset: int, sequence: int) -> Any:
-    from sqlalchemy import select  # noqa: PLC0415
-
-    entries = tables().entries
-    here = (entries.c.dataset == dataset) & (entries.c.sequence == sequence)
-    return connection.scalar(select(entries.c.hash).where(here))
+def _hash(connection: Connection, dataset: int, sequence: int) -> str | None:
+    row = query_one(connection, "entry_hash", of_dataset=dataset, of_sequence=sequence)
+    return None if row is None else row.hash
 
 
 def _refusal(lost: Mapping[str, Lost]) -> str:
@@ -309,29 +293,58 @@ def _refusal(lost: Mapping[str, Lost]) -> str:
     )
 
 
-def _record(
-    connection: Connection,
-    chains: Mapping[str, tuple[Lost, str, _Account] | None],
-    words: Mapping[str, Any],
+def _continued_as(connection: Connection, state: State) -> str:
+    """Return the name of the data set that continues a closed one; nothing if it is open."""
+    if not state.account.closed:
+        return ""
+    row = query_one(connection, "last_of_kinds", of_dataset=state.row, kinds=["closed"])
+    return "" if row is None else str(read_body(row.body).get("to", ""))
+
+
+def _record_unknown(connection: Connection, words: Mapping[str, Any]) -> None:
+    """Say in each chain that the ledger may have gone back: nobody knows from where."""
+    for state in read_states(connection).values():
+        fields = {"unknown": True, "to": state.head.to_dict()}
+        carry(connection, state, "restored", {**fields, **words}, Spent(), {})
+
+
+def _record_lost(
+    connection: Connection, lost: Lost, before: State, continued: str, words: Mapping[str, Any]
 ) -> None:
-    """Say in each chain from where to where the ledger went back, and count what was spent."""
-    for name, known in chains.items():
-        if known is None:  # nobody knows
-            row = locked(connection, name)
-            fields = {"unknown": True, "to": {"sequence": row.sequence, "hash": row.hash}}
-            carry(connection, row, "restored", {**fields, **words}, Spent(), {})
+    """Say from where to where a chain went back, and count what was spent.
+
+    Going back in time must not let in whoever was revoked, open a data set whose people have
+    another budget by now, or give back what a budget was lowered by.
+    """
+    name = before.dataset
+    if lost.backup is None:
+        state = create(connection, name, before.account.budget, before.settings)
+    else:
+        state = locked(connection, name, None)
+    analysts = {}
+    for who, own in before.analysts.items():
+        restored = state.analysts[who].sums if who in state.analysts else Sums()
+        analysts[who] = own, own.sums.exceeding(restored)
+    known = lost.to_dict()
+    fields = {"from": known["present"], "to": known["backup"], "entries": lost.entries, **words}
+    carry(connection, state, "restored", fields, lost.spent, analysts)
+    for who, own in sorted(before.analysts.items()):
+        if state.analysts[who].closed:
             continue
-        lost, end, (old, accounts) = known
-        if lost.backup is None:
-            budget = Budget(old.epsilon, old.delta)
-            create_dataset(connection, name, budget, parsed(read_settings, old.settings))
-        now_there = _accounts(connection)[name]
-        owns = {}
-        for who, account in accounts.items():
-            there = now_there[1].get(who)
-            then = Sums() if there is None else parsed(Sums.from_dict, there.sums)
-            owns[who] = (account, missing(parsed(Sums.from_dict, account.sums), then))
-        facts = {key: value for key, value in lost.to_dict().items() if key != "spent"}
-        fields = {"from": facts["present"], "to": facts["backup"], "entries": lost.entries}
-        carry(connection, now_there[0], "restored", {**fields, **words}, lost.spent, owns)
-        keep_strict(connection, old, end, accounts, words)
+        if own.closed:
+            close_analyst(connection, state, who, words)
+        elif _is_less(own, state.analysts[who]):
+            lower = Account(own.budget, limits_for(own.budget, state.settings))
+            append(connection, state, "analyst", {"analyst": who, **lower.fields(), **words})
+    if state.account.closed:
+        return
+    if before.account.closed:
+        close_dataset(connection, state, {"to": continued, **words})
+    elif _is_less(before.account, state.account):
+        budget = before.account.budget
+        lower = Account(budget, limits_for(budget, state.settings))
+        append(connection, state, "budget", {**lower.fields(), **words})
+
+
+def _is_less(one: Account, other: Account) -> bool:
+    return one.budget.epsilon < other.budget.epsilon or one.budget.delta < other.budget.delta

@@ -1,4 +1,4 @@
-"""The tables of a ledger: their newest form, how older ones are migrated, prepared statements.
+"""The tables of a ledger: their newest form, migrations from older ones, prepared statements.
 
 Budgets are stored as text: exact decimals, the same in every database. A migration is plain SQL
 that never changes once published; a test checks that all of them together give these tables.
@@ -6,32 +6,21 @@ that never changes once published; a test checks that all of them together give 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privatest.core.errors import LedgerError, LedgerMissing
-from privatest.ledger.chain import DAMAGED
-from privatest.ledger.postgresql import FUNCTIONS
+from privatest.ledger.state import DAMAGED
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
 
-__all__ = [
-    "GUARDS",
-    "MIGRATIONS",
-    "is_newest",
-    "migrate",
-    "sound",
-    "statements",
-    "tables",
-    "version_of",
-]
-
 _NUMBERS = ("id", "dataset", "sequence", "version")
 _OPTIONAL = ("opens", "closes", "request")
-_LARGEST = 2**62  # no ledger gets there, and adding one still fits the column
+LARGEST = 2**62  # no ledger gets there, and adding one still fits the column
+_PIECE = 1000  # rows
 
 R = TypeVar("R", bound="Row[Any] | None")
 
@@ -43,7 +32,7 @@ def sound(row: R) -> R:
     """
     for name, value in () if row is None else row._mapping.items():
         if name in _NUMBERS:
-            good = type(value) is int and 0 <= value <= _LARGEST
+            good = type(value) is int and 0 <= value <= LARGEST
         else:
             good = isinstance(value, str) or (value is None and name in _OPTIONAL)
         if not good:
@@ -147,10 +136,106 @@ _FIRST_POSTGRESQL = (
         ON privatest_entries FOR EACH STATEMENT EXECUTE FUNCTION privatest_refuse()""",
 )
 
+# Functions of a PostgreSQL ledger: a role that may call them can ask, and change nothing else.
+# They run with the rights of the ledger's owner, append one entry to the end of a chain, check
+# its digest, and never lower a sum. Budgets, analysts and renewals stay with the owner.
+_COLUMNS = (
+    "id",
+    "name",
+    "settings",
+    "epsilon",
+    "delta",
+    "limits",
+    "sums",
+    "sequence",
+    "hash",
+)
+_TYPES = (
+    "INTEGER",
+    "VARCHAR",
+    "TEXT",
+    "VARCHAR",
+    "VARCHAR",
+    "TEXT",
+    "TEXT",
+    "BIGINT",
+    "VARCHAR",
+)
+_ROW = ", ".join(f"{name} {kind}" for name, kind in zip(_COLUMNS, _TYPES, strict=True))
+_NAMES = ", ".join(f"d.{name}" for name in _COLUMNS)
+
+_CALLABLE = (
+    "privatest_lock(text)",
+    "privatest_lock_open(text)",
+    "privatest_append(integer, bigint, text, text, text, text, text, text, text, text, text, text)",
+)
+
+_LOCK = f"""CREATE FUNCTION privatest_lock(of_name TEXT)
+    RETURNS TABLE ({_ROW}, "time" VARCHAR) LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT {_NAMES}, d.time FROM privatest_datasets d WHERE d.name = of_name FOR UPDATE $$"""
+
+_LOCK_OPEN = f"""CREATE FUNCTION privatest_lock_open(reservation TEXT)
+    RETURNS TABLE ({_ROW}, "time" VARCHAR, request VARCHAR) LANGUAGE sql SECURITY DEFINER AS $$
+    SELECT {_NAMES}, d.time, e.request FROM privatest_datasets d
+    JOIN privatest_entries e ON e.dataset = d.id WHERE e.opens = reservation FOR UPDATE OF d $$"""
+
+# Whether no sum of the whole, and none of a part, is smaller than before.
+_GROWS = """CREATE FUNCTION privatest_grows(before JSONB, after JSONB)
+    RETURNS BOOLEAN LANGUAGE sql IMMUTABLE AS $$
+    SELECT NOT EXISTS (
+        SELECT FROM jsonb_each_text(before -> 'whole') o
+        WHERE coalesce((after #>> ARRAY['whole', o.key])::NUMERIC, -1) < o.value::NUMERIC
+    ) AND NOT EXISTS (
+        SELECT FROM jsonb_each(before -> 'parts') p, jsonb_each_text(p.value) o
+        WHERE coalesce((after #>> ARRAY['parts', p.key, o.key])::NUMERIC, -1) < o.value::NUMERIC
+    ) $$"""
+
+_APPEND = """CREATE FUNCTION privatest_append(
+        of_dataset INTEGER, of_sequence BIGINT, of_kind TEXT, of_opens TEXT, of_closes TEXT,
+        of_request TEXT, of_body TEXT, of_hash TEXT, of_time TEXT, of_sums TEXT,
+        of_analyst TEXT, of_own TEXT)
+    RETURNS VOID LANGUAGE plpgsql SECURITY DEFINER AS $$
+    DECLARE old privatest_datasets%ROWTYPE; own TEXT;
+    BEGIN
+        SELECT * INTO STRICT old FROM privatest_datasets WHERE id = of_dataset FOR UPDATE;
+        IF of_kind NOT IN ('reserved', 'committed', 'failed') OR of_sequence <> old.sequence + 1
+            OR of_time < old.time OR NOT privatest_grows(old.sums::JSONB, of_sums::JSONB)
+            OR of_kind <> 'reserved' AND (of_sums <> old.sums OR of_analyst IS NOT NULL)
+            OR (of_kind = 'reserved') <> (of_opens IS NOT NULL)
+            OR (of_kind = 'reserved') <> (of_closes IS NULL)
+            OR of_hash <> encode(sha256(convert_to(old.hash || E'\\n' || of_body, 'UTF8')), 'hex')
+        THEN
+            RAISE EXCEPTION 'privatest: entries are never changed';
+        END IF;
+        INSERT INTO privatest_entries VALUES (of_dataset, of_sequence, of_kind, of_opens,
+            of_closes, of_request, of_body, of_hash);
+        UPDATE privatest_datasets SET sequence = of_sequence, hash = of_hash, time = of_time,
+            sums = of_sums WHERE id = of_dataset;
+        IF of_analyst IS NOT NULL THEN
+            SELECT sums INTO STRICT own FROM privatest_analysts
+                WHERE dataset = of_dataset AND name = of_analyst FOR UPDATE;
+            IF NOT privatest_grows(own::JSONB, of_own::JSONB) THEN
+                RAISE EXCEPTION 'privatest: entries are never changed';
+            END IF;
+            UPDATE privatest_analysts SET sums = of_own
+                WHERE dataset = of_dataset AND name = of_analyst;
+        END IF;
+    END $$"""
+
+# Temporary tables come last: a caller's own must not be taken for the ledger's.
+_PINNED = tuple(
+    f"""DO $$ BEGIN EXECUTE format(
+        'ALTER FUNCTION {function} SET search_path = %I, pg_temp', current_schema()); END $$"""
+    for function in _CALLABLE
+)
+_OWNERS = tuple(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC" for function in _CALLABLE)
+
+_FUNCTIONS = (_GROWS, _LOCK, _LOCK_OPEN, _APPEND, *_PINNED, *_OWNERS)
+
 MIGRATIONS: Sequence[Mapping[str, Sequence[str]]] = (
     {"sqlite": _FIRST + _FIRST_SQLITE, "postgresql": _FIRST + _FIRST_POSTGRESQL},
-    # also entries of more kinds (transactions.KINDS), which an older privatest must not add to
-    {"sqlite": (), "postgresql": FUNCTIONS},
+    # also entries of more kinds , which an older privatest must not add to
+    {"sqlite": (), "postgresql": _FUNCTIONS},
 )
 """The statements from version i to version i + 1, for each database."""
 
@@ -214,44 +299,137 @@ def migrate(connection: Connection, *, create: bool) -> None:
 
 
 @cache
-def statements(dialect: str) -> SimpleNamespace:
-    """Build the statements that every request runs, once: building costs more than running.
+def statements(dialect: str) -> Mapping[str, Any]:
+    """Build all statements once: building costs more than running.
 
     PostgreSQL gets functions that its owner made: fewer round trips, and no rights to change.
     """
-    from sqlalchemy import bindparam, insert, select, text, update  # noqa: PLC0415
+    from sqlalchemy import (  # noqa: PLC0415
+        bindparam,
+        func,
+        insert,
+        literal_column,
+        select,
+        text,
+        update,
+    )
 
     datasets, analysts, entries = tables().datasets, tables().analysts, tables().entries
-    own = (analysts.c.dataset == bindparam("of_dataset")) & (analysts.c.name == bindparam("whose"))
-    names = [column.name for column in entries.c]
-    head = ("sequence", "hash", "time", "sums", "epsilon", "delta", "limits")
-    append = insert(entries).values({name: bindparam(name) for name in names})
-    move_head = (
-        update(datasets)
-        .where(datasets.c.id == bindparam("of_dataset"))
-        .values({name: bindparam(f"new_{name}") for name in head})
-    )
-    found = SimpleNamespace(
-        lock=select(datasets).where(datasets.c.name == bindparam("of_name")),
+    closing = entries.alias()
+    here: Any = bindparam("of_dataset")
+    chain = entries.c.dataset == here
+    own = (analysts.c.dataset == here) & (analysts.c.name == bindparam("whose"))
+    opens = entries.c.opens == bindparam("reservation")
+    known = select(datasets.c.id)
+    account = ("epsilon", "delta", "limits", "sums")
+    found: dict[str, Any] = {
+        "names": select(datasets.c.name).order_by(datasets.c.id),
+        "datasets": select(datasets).order_by(datasets.c.id),
+        "dataset": select(datasets).where(datasets.c.name == bindparam("of_name")),
+        "largest": select(func.max(datasets.c.id)),
+        "analysts": select(analysts).where(analysts.c.dataset == here).order_by(analysts.c.name),
+        "analyst": select(analysts).where(own),
+        "entries": select(entries).where(chain).order_by(entries.c.sequence),
+        "last_entries": select(entries)
+        .where(chain, entries.c.sequence < bindparam("before"))
+        .order_by(entries.c.sequence.desc())
+        .limit(bindparam("last")),
+        "last_of_kinds": select(entries.c.body)
+        .where(chain, entries.c.kind.in_(bindparam("kinds", expanding=True)))
+        .order_by(entries.c.sequence.desc())
+        .limit(1),
+        "entry_hash": select(entries.c.hash).where(
+            chain, entries.c.sequence == bindparam("of_sequence")
+        ),
+        # reservations that were neither committed nor failed
+        "unfinished": select(entries)
+        .outerjoin(closing, closing.c.closes == entries.c.opens)
+        .where(chain, entries.c.opens.is_not(None), closing.c.closes.is_(None))
+        .order_by(entries.c.sequence),
+        "recorded": select(entries.c.body)
+        .where(chain, entries.c.request == bindparam("request"), entries.c.kind == "committed")
+        .order_by(entries.c.sequence),
+        "reservation": select(entries.c.sequence).where(opens),
+        "reservations": select(entries.c.opens, entries.c.body, datasets.c.name)
+        .join(datasets, datasets.c.id == entries.c.dataset)
+        .where(func.substr(entries.c.opens, 1, bindparam("length")) == bindparam("digits"))
+        .limit(2),
+        "end": select(entries.c.kind, entries.c.body).where(
+            entries.c.closes == bindparam("reservation")
+        ),
+        "export": select(entries.c.body, entries.c.hash).order_by(
+            entries.c.dataset, entries.c.sequence
+        ),
+        "orphans": select(literal_column("1")).where(
+            select(entries).where(entries.c.dataset.not_in(known)).exists()
+            | select(analysts).where(analysts.c.dataset.not_in(known)).exists()
+        ),
         # the reservation's data set, locked, and the digest of its request
-        lock_open=select(datasets, entries.c.request)
+        "lock_open": select(datasets, entries.c.request)
         .join(entries, entries.c.dataset == datasets.c.id)
-        .where(entries.c.opens == bindparam("reservation")),
-        analyst=select(analysts).where(own),
-        spend_of_analyst=update(analysts).where(own).values(sums=bindparam("new_own")),
-        append=(append, move_head),
-        serve=None,
-    )
+        .where(opens),
+        "add_dataset": insert(datasets),
+        "add_analyst": insert(analysts),
+        "add_entry": insert(entries).values({c.name: bindparam(c.name) for c in entries.c}),
+        "move_head": update(datasets)
+        .where(datasets.c.id == here)
+        .values({n: bindparam(f"new_{n}") for n in ("sequence", "hash", "time", *account)}),
+        "set_analyst": update(analysts)
+        .where(own)
+        .values({name: bindparam(f"new_{name}") for name in account}),
+    }
+    found["lock"] = found["dataset"]
     if dialect == "postgresql":
-        found.lock = text("SELECT * FROM privatest_lock(:of_name)")
+        found["lock"] = text("SELECT * FROM privatest_lock(:of_name)")
         # recording how a request ended need not wait for the disk (Ledger.commit)
-        found.lock_open = text(
+        found["lock_open"] = text(
             "SELECT *, set_config('synchronous_commit', 'off', true) "
             "FROM privatest_lock_open(:reservation)"
         )
-        found.append = (move_head.add_cte(append.cte("appended")),)
-        found.serve = text(
+        # an entry of a request, whose sums are those of at most one analyst
+        found["serve"] = text(
             "SELECT privatest_append(:of_dataset, :sequence, :kind, :opens, :closes, :request, "
             ":body, :hash, :new_time, :new_sums, :whose, :new_own)"
         )
     return found
+
+
+def query(connection: Connection, statement: str, **values: Any) -> Iterator[Row[Any]]:
+    """Run a statement by its name, and return its rows after checking their types."""
+    prepared = statements(connection.dialect.name)[statement]
+    options = {"yield_per": _PIECE} if statement in ("entries", "export") else {}
+    return map(sound, connection.execute(prepared, values, execution_options=options))
+
+
+def query_one(connection: Connection, statement: str, **values: Any) -> Row[Any] | None:
+    """Run a statement that has one row, or none."""
+    prepared = statements(connection.dialect.name)[statement]
+    return sound(connection.execute(prepared, values).first())
+
+
+def query_value(connection: Connection, statement: str, **values: Any) -> Any:
+    """Run a statement that has one number, or none; its type is not checked."""
+    return connection.scalar(statements(connection.dialect.name)[statement], values)
+
+
+def copy_rows(source: Connection, target: Connection) -> None:
+    """Insert all rows of a ledger into the empty tables of another one, of whatever kind."""
+    from sqlalchemy import insert, select  # noqa: PLC0415
+
+    for table in (tables().datasets, tables().analysts, tables().entries):
+        rows = source.execute(select(table), execution_options={"yield_per": _PIECE})
+        for piece in rows.partitions(_PIECE):
+            target.execute(insert(table), [dict(sound(row)._mapping) for row in piece])
+
+
+def delete_rows(connection: Connection) -> None:
+    """Delete all rows, to put those of another ledger there in the same transaction."""
+    from sqlalchemy import delete, text  # noqa: PLC0415
+
+    drop, make = GUARDS[connection.dialect.name]
+    for statement in drop:
+        connection.execute(text(statement))
+    for table in (tables().entries, tables().analysts, tables().datasets):
+        connection.execute(delete(table))
+    for statement in make:
+        connection.execute(text(statement))

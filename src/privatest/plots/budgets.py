@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError
-from privatest.ledger.history import Entry
+from privatest.ledger.state import Entry
 from privatest.plots.style import colours, figure, finish
 
 if TYPE_CHECKING:
