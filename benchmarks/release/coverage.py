@@ -40,7 +40,7 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.datasets import randhie
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, SyntheticData, release
-from privatest.synthetic.answering.conditions import selected
+from privatest.synthetic.queries import selected
 
 SIZES, EPSILONS, DELTA = (2_000, 20_000), (0.1, 1.0), "1e-6"
 POPULATION = 2_000_000

@@ -18,7 +18,7 @@ from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release
-from privatest.synthetic.answering.estimates import Estimate
+from privatest.synthetic.answers import Estimate
 from privatest.synthetic.tables.cells import schema_cells
 from privatest.synthetic.tables.measured import Wanted, measure
 from privatest.synthetic.tables.measuring import measure_tables

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.answering.words import Asked, ask, describe_answer
+from privatest.synthetic.queries import Query, answer_query, describe_answer
 from tests.curators import request
 from tests.services import serving
 
@@ -45,8 +45,8 @@ def test_the_document_is_that_of_the_command(released, query):
     answer = service.post(f"/jobs/{job['id']}/query", query)
     assert answer.status_code == 200, answer.text
     made = SyntheticData.from_dict(job["document"])
-    asked = Asked.read(query["question"], query["words"], query.get("where"), query.get("by"))
-    expected = describe_answer(asked, ask(made, asked, query.get("weights")), made)
+    asked = Query.parse(query["question"], query["words"], query.get("where"), query.get("by"))
+    expected = describe_answer(asked, answer_query(made, asked, query.get("weights")), made)
     assert answer.json() == {"format": answer.json()["format"], **expected}
     assert service.get("/datasets/people").json()["budget"] == before
 

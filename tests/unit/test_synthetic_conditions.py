@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
-from privatest.synthetic.answering.conditions import number_column, selected
+from privatest.synthetic.queries import number_column, selected
 
 COLUMNS = {
     "visits": np.array([0, 5, 12, 40]),

@@ -20,7 +20,7 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, Facts, SyntheticData, release, storage
-from privatest.synthetic.answering.estimates import Weighting
+from privatest.synthetic.answers import Weighting
 
 SCHEMA = Schema(
     {

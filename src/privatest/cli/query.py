@@ -28,7 +28,7 @@ from privatest.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from privatest.synthetic import Estimate, SyntheticData
-    from privatest.synthetic.answering.words import Asked, Found
+    from privatest.synthetic.queries import Query, QueryAnswer
 
 __all__ = ["query"]
 
@@ -201,9 +201,9 @@ def _check_options(
     question: Question, where: str | None, by: str | None, weights: str | None, number: int | None
 ) -> None:
     """Refuse options that do not go with the question."""
-    from privatest.synthetic.answering.words import refuse_options  # noqa: PLC0415
+    from privatest.synthetic.queries import check_options  # noqa: PLC0415
 
-    refuse_options(
+    check_options(
         question,
         where,
         by,
@@ -231,26 +231,26 @@ def _check_output(question: Question, output: Path | None, force: bool) -> None:
 
 def _asked(
     question: Question, words: Sequence[str], where: str | None, by: str | None
-) -> Asked | None:
+) -> Query | None:
     """Return the question, if it is one that a release answers alone or beside a public file."""
-    from privatest.synthetic.answering.words import FORMS, Asked  # noqa: PLC0415
+    from privatest.synthetic.queries import FORMS, Query  # noqa: PLC0415
 
     if question == "compare":
-        return Asked(question, tuple(words))
-    return Asked.read(question, words, where, by) if question in FORMS else None
+        return Query(question, tuple(words))
+    return Query.parse(question, words, where, by) if question in FORMS else None
 
 
-def _found(made: SyntheticData, asked: Asked, weights: str | None) -> Found:
+def _found(made: SyntheticData, asked: Query, weights: str | None) -> QueryAnswer:
     """Return the estimates, and what they were made from."""
     from privatest.data.sources import check_columns  # noqa: PLC0415
-    from privatest.synthetic.answering.words import Found, ask  # noqa: PLC0415
+    from privatest.synthetic.queries import QueryAnswer, answer_query  # noqa: PLC0415
 
     if asked.question == "compare":
         check_columns(asked.words[0], list(made.columns))
         fitted = made.nonnegative() if weights == "nonnegative" else made
-        return Found({"": _compare(fitted, asked.words[0])}, weights or "released")
+        return QueryAnswer({"": _compare(fitted, asked.words[0])}, weights or "released")
     asked.check(made)
-    return ask(made, asked, weights, mark="--", working=working)
+    return answer_query(made, asked, weights, mark="--", working=working)
 
 
 def _compare(made: SyntheticData, path: str) -> Estimate:

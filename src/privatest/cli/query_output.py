@@ -10,7 +10,7 @@ from privatest.cli.output import Page, print_json
 
 if TYPE_CHECKING:
     from privatest.synthetic import SyntheticData
-    from privatest.synthetic.answering.words import Asked, Found
+    from privatest.synthetic.queries import Query, QueryAnswer
 
 __all__ = [
     "print_about",
@@ -42,7 +42,7 @@ _DISTANCE_BAR = (
 _FREE = "This query cost nothing."
 
 
-def print_answer(asked: Asked, found: Found, made: SyntheticData) -> None:
+def print_answer(asked: Query, found: QueryAnswer, made: SyntheticData) -> None:
     """Print estimates, and what their bars mean."""
     page = Page()
     estimates = found.estimates
@@ -71,15 +71,15 @@ def print_answer(asked: Asked, found: Found, made: SyntheticData) -> None:
     page.line(_FREE)
 
 
-def _bar(asked: Asked, found: Found) -> str:
+def _bar(asked: Query, found: QueryAnswer) -> str:
     if asked.question == "compare":
         return _DISTANCE_BAR
     return _BAR if found.source == "measured" else _OLD_BAR
 
 
-def print_answer_json(asked: Asked, found: Found, made: SyntheticData) -> None:
+def print_answer_json(asked: Query, found: QueryAnswer, made: SyntheticData) -> None:
     """Print the same as JSON."""
-    from privatest.synthetic.answering.words import describe_answer  # noqa: PLC0415
+    from privatest.synthetic.queries import describe_answer  # noqa: PLC0415
 
     print_json(describe_answer(asked, found, made))
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.plots.style import colours, figure, finish
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.answering.estimates import Estimate, Weighting, mean_estimate
+from privatest.synthetic.answers import Estimate, Weighting, mean_estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

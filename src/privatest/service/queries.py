@@ -9,12 +9,12 @@ from privatest.core.validation import one_of
 from privatest.service.models import NewQuery
 from privatest.service.store import Job
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.answering.words import (
+from privatest.synthetic.queries import (
     WEIGHTS,
-    Asked,
-    ask,
+    Query,
+    answer_query,
     describe_answer,
-    refuse_options,
+    check_options,
 )
 
 __all__ = ["ask_release"]
@@ -26,8 +26,8 @@ def ask_release(job: Job, query: NewQuery) -> dict[str, Any]:
         raise ParameterError("the job must be a release that was answered: only rows can be asked.")
     if query.weights is not None:
         one_of("weights", query.weights, WEIGHTS)
-    refuse_options(query.question, query.where, query.by, query.weights)
-    asked = Asked.read(query.question, query.words, query.where, query.by)
+    check_options(query.question, query.where, query.by, query.weights)
+    asked = Query.parse(query.question, query.words, query.where, query.by)
     made = SyntheticData.from_dict(job.document)
     asked.check(made)
-    return describe_answer(asked, ask(made, asked, query.weights), made)
+    return describe_answer(asked, answer_query(made, asked, query.weights), made)

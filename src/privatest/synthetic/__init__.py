@@ -1,6 +1,6 @@
 """Private synthetic databases through kernel mean embeddings, and what one can do with them."""
 
-from privatest.synthetic.answering.estimates import Estimate, Facts
+from privatest.synthetic.answers import Estimate, Facts
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.releasing import release
 from privatest.synthetic.testing import compare_releases

@@ -29,7 +29,7 @@ from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.engines.shuffled import in_secret_order
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
-from privatest.synthetic.answering.estimates import Facts, Weighting
+from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding.atoms import ATOM_SHARE, has_atoms, measure_atoms
 from privatest.synthetic.embedding.coefficients import Coefficients, of_subspace

@@ -19,7 +19,7 @@ from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, KernelFamily
-from privatest.synthetic.answering.estimates import Facts, Weighting
+from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding.coefficients import Coefficients
 from privatest.synthetic.tables.measured import Measured
@@ -27,12 +27,11 @@ from privatest.synthetic.tables.measured import Measured
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["document", "from_document", "load", "save", "summary"]
-
 _KEY = b"privatest"
 _VERSION = 3  # since there are bins that were bought; files without any are of version 2
 _DRAWS = "draws"
 _FITTED = "nonnegative"
+_FORMATS = (".csv", ".parquet", ".arrow", ".feather")
 _PLAIN = {"double": "<f8", "int64": "<i8"}  # Arrow's types of numbers, as NumPy has them
 
 
@@ -45,6 +44,34 @@ def save(release: SyntheticData, path: str | os.PathLike[str]) -> None:
             pq.write_table(_table(release), draft, write_page_checksum=True)
     except OSError as error:
         raise ParameterError(f"path cannot be written: {error.strerror}.") from None
+
+
+def write_rows(rows: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write a table in the format of the path's ending, whole or not at all."""
+    ending = Path(path).suffix
+    if ending not in _FORMATS:
+        raise ParameterError(f"path must end in {', '.join(_FORMATS)}.")
+    try:
+        with replacing(path) as draft:
+            _write_format(rows, draft, ending)
+    except OSError as error:
+        raise ParameterError(f"path cannot be written: {error.strerror}.") from None
+
+
+def _write_format(rows: pa.Table, draft: Path, ending: str) -> None:
+    if ending == ".csv":
+        from pyarrow import csv  # noqa: PLC0415
+
+        csv.write_csv(rows, draft)
+    elif ending == ".parquet":
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        pq.write_table(rows, draft)
+    else:
+        import pyarrow as pa  # noqa: PLC0415
+
+        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
 
 
 def document(release: SyntheticData) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from privatest.core.errors import ParameterError
 from privatest.core.levels import declare_level
 from privatest.core.results import Outcome
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.synthetic.answering.asking import flat
+from privatest.synthetic.answers import per_row
 from privatest.synthetic.tables.cells import schema_cells
 from privatest.synthetic.tables.measured import Measured
 from privatest.synthetic.tables.null_tests import (
@@ -29,8 +29,8 @@ from privatest.synthetic.tables.null_tests import (
 )
 
 if TYPE_CHECKING:
-    from privatest.synthetic.answering.answers import Words
     from privatest.synthetic.data import SyntheticData
+    from privatest.synthetic.queries import Expression
 
 __all__ = ["compare_releases", "independence_outcome", "value_outcome"]
 
@@ -43,9 +43,9 @@ _NO_TABLES = (
 
 def value_outcome(
     release: SyntheticData,
-    what: Words,
+    what: Expression,
     equals: float,
-    where: Words | None,
+    where: Expression | None,
     alpha: float,
 ) -> Outcome:
     """Test whether a share or a mean of the population is a given number."""
@@ -85,17 +85,17 @@ def value_outcome(
     )
 
 
-def _estimated(release: SyntheticData, what: Words, share: bool) -> tuple[float, float, float]:
+def _estimated(release: SyntheticData, what: Expression, share: bool) -> tuple[float, float, float]:
     """Return an estimate, its noise, and the bound on what else it may miss."""
-    from privatest.synthetic.answering.conditions import known_jumps, selected  # noqa: PLC0415
+    from privatest.synthetic.queries import known_jumps, selected  # noqa: PLC0415
 
     source = release.source
     assert source is not None
 
     def function(columns: Any) -> Any:
         if callable(what):
-            return flat(what(columns), columns)
-        return flat(selected(what, columns) if share else columns[what], columns)
+            return per_row(what(columns), columns)
+        return per_row(selected(what, columns) if share else columns[what], columns)
 
     found = source.means(function, known_jumps(what, release.columns))
     return float(found.values[0]), float(found.noise[0]), float(found.unseen[0])

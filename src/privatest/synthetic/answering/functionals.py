@@ -10,10 +10,8 @@ Proof: docs/proofs/synthetic.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,68 +19,29 @@ from numpy.typing import NDArray
 from privatest.data.domain import Domain
 from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic.answering.conditions import row_count
-from privatest.synthetic.answering.estimates import Weighting
-from privatest.synthetic.answering.probes import Marks, leaders, nearest, probe_places
+from privatest.synthetic.answering.probes import leaders, nearest, probe_places
+from privatest.synthetic.answers import (
+    Columns,
+    Floats,
+    Function,
+    Jumps,
+    MeanEstimates,
+    MeanSource,
+    Weighting,
+    honest_error,
+    is_noise,
+    row_count,
+)
 from privatest.synthetic.embedding.coefficients import Coefficients
-
-__all__ = ["Engine", "Found", "honest_error", "normal_maximum"]
 
 _WEIGHTS = (0.0, 0.1, 0.5, 2.0, 10.0, 100.0, 1e3, 1e4)  # of the rest, in choosing a split
 _RESOLVED = 0.25  # of a bandwidth: closer rows are not told apart
 _LEAST = 1e-7  # weight of a synthetic row that counts
 _EVEN_MASS = 0.1  # of the law by which functions are approximated
-_SMALL = 0.9  # a bar holds to the nominal level if the unseen part is below this much noise
 _LONGER = 1.1  # a bar that holds may be this much longer than a bound
-_LEVEL = 0.95
-_Z = 1.959964
-_ONE_SIDED = 1.644853
-_ROOT = math.sqrt(2)
-
-Floats = NDArray[np.float64]
-Columns = Mapping[str, NDArray[Any]]
-Function = Callable[[Columns], Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """Estimates of several means.
-
-    Attributes
-    ----------
-    values : ndarray
-        One for each function.
-    errors : ndarray
-        Bars: value ± 1.96 error covers the mean over the private rows with probability .95 or
-        more.
-    noise : ndarray
-        Standard deviation of the noise in each.
-    unseen : ndarray
-        Bound on the rest of the error: how far functions vary around synthetic rows.
-    directions : ndarray
-        Coefficients × functions: how each estimate moves with the noise.
-    spreads : ndarray
-        Standard deviations of the functions over the synthetic rows, for sampling errors.
-    plain : ndarray
-        The means over the synthetic rows alone: often near, with nothing to show for it.
-    """
-
-    values: Floats
-    errors: Floats
-    noise: Floats
-    unseen: Floats
-    directions: Floats
-    spreads: Floats
-    plain: Floats
-
-    @property
-    def held(self) -> NDArray[np.bool_]:
-        """Which bars are bars of noise: the rest adds so little that they cover 95% to 99%."""
-        held: NDArray[np.bool_] = self.unseen <= _SMALL * self.noise + 1e-12
-        return held
-
-
-class Engine:
+class Engine(MeanSource):
     """Estimates means from measured coefficients and non-negative weights of synthetic rows."""
 
     def __init__(
@@ -97,52 +56,39 @@ class Engine:
     ) -> None:
         used = fitted.weights > _LEAST
         total = float(fitted.weights[used].sum())
-        self._rows, self._weights = rows[used], fitted.weights[used] / total
+        self._rows, self.weights = rows[used], fitted.weights[used] / total
         self._draws = fitted.draws[used] / total
         self._measured, self._kernel, self._domain, self._schema = measured, kernel, domain, schema
         self._names = tuple(names)
+        self.columns = self._decoded(self._rows)
         spacing = _RESOLVED * kernel.bandwidth
         self._leaders, self._leader = leaders(self._rows, domain, spacing)
         self._at_rows = self._functions(self._rows)
-        self._gap = measured.values / measured.sigma - self._weights @ self._at_rows
+        self._gap = measured.values / measured.sigma - self.weights @ self._at_rows
         self._known: dict[str, _Surroundings] = {}
 
     finest = "this release says nothing about conditions finer than its points"
-    unmeasured = ""
-    additive = False
 
-    @property
-    def columns(self) -> Columns:
-        """The synthetic rows that have weight."""
-        return self._decoded(self._rows)
-
-    @property
-    def weights(self) -> Floats:
-        """Their weights, which add up to 1."""
-        return self._weights
-
-    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
+    def means(
+        self, function: Function | Sequence[Function], jumps: Jumps | None = None
+    ) -> MeanEstimates:
         """Estimate the means of a function's columns (rows × functions, or one per row).
 
         Parameters
         ----------
         function : callable, or several
             Maps columns to one number, or several, for each row.
-        marks : mapping of str to numbers, optional
+        jumps : mapping of str to numbers, optional
             Where the function may jump, by column.
         """
-        around = self._surroundings(marks or {})
-        return self.split(_matrix(function, self.columns), _matrix(function, around.columns), marks)
-
-    def split(self, at_rows: Floats, at_places: Floats, marks: Marks | None = None) -> Found:
-        """Estimate from the functions' values at the rows and at the probes of ``marks``."""
-        around = self._surroundings(marks or {})
-        spread = np.sqrt(np.maximum(self._weights @ (at_rows - self._weights @ at_rows) ** 2, 0.0))
+        around = self._surroundings(jumps or {})
+        at_rows, at_places = (_matrix(function, each.columns) for each in (self, around))
+        spread = np.sqrt(np.maximum(self.weights @ (at_rows - self.weights @ at_rows) ** 2, 0.0))
         centred = at_places - around.law @ at_places
         pull = around.turned.T @ (around.law[:, None] * centred)
         candidates = [self._candidate(around, at_rows, at_places, pull, w) for w in _WEIGHTS]
         errors = np.array([honest_error(each.noise, each.unseen) for each in candidates])
-        held = np.array([each.unseen <= _SMALL * each.noise for each in candidates])
+        held = np.array([is_noise(each.noise, each.unseen) for each in candidates])
         shortest = errors.min(axis=0)
         bars = np.where(held, errors, np.inf)
         chosen = np.where(
@@ -153,18 +99,11 @@ class Engine:
         unseen = np.array([each.unseen for each in candidates])[chosen, places]
         turned = np.array([each.turned for each in candidates])[chosen, :, places].T
         directions = around.vectors @ turned
-        plain = self._weights @ at_rows
+        plain = self.weights @ at_rows
         values = plain + self._gap @ directions
-        return Found(values, errors[chosen, places], noise, unseen, directions, spread, plain)
-
-    def edges(self, column: str, where: Function | None = None) -> Floats:
-        """Return no numbers: nothing was counted up to any."""
-        del column, where
-        return np.empty(0)
-
-    def places(self, marks: Marks | None = None) -> Columns:
-        """Return the probes for a question with these marks, as columns."""
-        return self._surroundings(marks or {}).columns
+        return MeanEstimates(
+            values, errors[chosen, places], noise, unseen, directions, spread, plain
+        )
 
     def _candidate(
         self, around: _Surroundings, at_rows: Floats, at_places: Floats, pull: Floats, weight: float
@@ -179,23 +118,23 @@ class Engine:
             for end in ends
         )
         most = np.maximum(high - rest_rows, rest_rows - low).clip(0)
-        level = rest_rows - self._weights @ rest_rows
+        level = rest_rows - self.weights @ rest_rows
         moved = level.T @ self._draws
         left = (moved**2).mean(axis=1) if moved.size else np.zeros(len(moved))
         size = np.einsum("ij,ij->j", turned, turned)
-        return _Split(turned, np.sqrt(size + left), around.strain * (self._weights @ most))
+        return _Split(turned, np.sqrt(size + left), around.strain * (self.weights @ most))
 
-    def _surroundings(self, marks: Marks) -> _Surroundings:
-        key = repr(sorted((name, sorted(set(numbers))) for name, numbers in marks.items()))
+    def _surroundings(self, jumps: Jumps) -> _Surroundings:
+        key = repr(sorted((name, sorted(set(numbers))) for name, numbers in jumps.items()))
         if key not in self._known:
-            self._known[key] = self._look(marks)
+            self._known[key] = self._look(jumps)
         return self._known[key]
 
-    def _look(self, marks: Marks) -> _Surroundings:
-        places = probe_places(self._rows, self._domain, self._schema, self._kernel.bandwidth, marks)
+    def _look(self, jumps: Jumps) -> _Surroundings:
+        places = probe_places(self._rows, self._domain, self._schema, self._kernel.bandwidth, jumps)
         owners = nearest(places, self._leaders, self._domain)
         counts = np.bincount(owners.ravel(), minlength=len(self._leaders))
-        masses = np.bincount(self._leader, self._weights, minlength=len(counts))
+        masses = np.bincount(self._leader, self.weights, minlength=len(counts))
         law = (masses / np.maximum(counts, 1))[owners].sum(axis=1)
         law = (1 - _EVEN_MASS) * law / law.sum() + _EVEN_MASS / len(places)
         functions = self._functions(places)
@@ -230,7 +169,7 @@ class Engine:
         for owner in owners.T:
             away = sizes + own[owner] - 2 * products[np.arange(len(owner)), owner]
             np.maximum.at(furthest, owner, np.maximum(away, 0.0))
-        possible = float(self._weights @ np.sqrt(furthest[self._leader]))
+        possible = float(self.weights @ np.sqrt(furthest[self._leader]))
         beyond_noise = float(self._gap @ self._gap) - 2 * len(self._gap)
         return max(1.0, math.sqrt(max(beyond_noise, 0.0)) / max(possible, 1e-12))
 
@@ -266,36 +205,6 @@ class _Split:
     unseen: Floats
 
 
-def honest_error(noise: Floats, unseen: Floats) -> Floats:
-    """Return e with: N(b, noise²) is within 1.96 e with probability .95, for all |b| <= unseen.
-
-    Examples
-    --------
-    >>> honest_error(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.96])).round(2).tolist()
-    [1.0, 1.35, 1.0]
-    """
-    ratios, critical = _critical_values()
-    scale = np.maximum(noise, 1e-300)
-    ratio = np.minimum(unseen / scale, 1e12)
-    high = np.where(ratio < ratios[-1], np.interp(ratio, ratios, critical), ratio + _ONE_SIDED)
-    error: Floats = np.where(ratio < 1e11, high * scale, unseen) / _Z
-    return np.where((noise > 0) | (unseen > 0), error, 0.0)
-
-
-@cache
-def _critical_values() -> tuple[Floats, Floats]:
-    """Return c with P(|N(b, 1)| <= c) = .95, for b from 0 to 4."""
-    ratios, found = np.linspace(0, 4, 81), []
-    for ratio in ratios:
-        low, high = ratio + _ONE_SIDED, ratio + 1.97
-        for _ in range(40):
-            middle = (low + high) / 2
-            inside = math.erf((middle - ratio) / _ROOT) + math.erf((middle + ratio) / _ROOT)
-            low, high = (middle, high) if inside / 2 < _LEVEL else (low, middle)
-        found.append(high)
-    return ratios, np.array(found)
-
-
 def _matrix(function: Function | Sequence[Function], columns: Columns) -> Floats:
     if not callable(function):
         return np.hstack([_matrix(each, columns) for each in function])
@@ -306,19 +215,3 @@ def _matrix(function: Function | Sequence[Function], columns: Columns) -> Floats
     if len(values) != length or not np.isfinite(values).all():
         raise ValueError("a function must give finite numbers for each row.")
     return values
-
-
-def normal_maximum(directions: Floats, seed: int = 0) -> float:
-    """Return the .95 quantile of the largest |coordinate| of standardised u'N, for columns u."""
-    covariance = directions.T @ directions
-    sizes = np.sqrt(np.diag(covariance))
-    kept = sizes > 0
-    if not kept.any():
-        return _Z
-    spectrum, vectors = np.linalg.eigh(
-        covariance[np.ix_(kept, kept)] / np.outer(sizes[kept], sizes[kept])
-    )
-    root = vectors * np.sqrt(np.maximum(spectrum, 0.0))
-    normal = np.random.default_rng(seed).normal(size=(20_000, int(kept.sum())))
-    largest = np.abs(normal @ root.T).max(axis=1)
-    return max(float(np.quantile(largest, _LEVEL)), _Z)

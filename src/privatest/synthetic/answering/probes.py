@@ -6,7 +6,6 @@ release cannot tell. Everything here is public or released.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from itertools import product
 
 import numpy as np
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 
 from privatest.data.domain import Domain
 from privatest.data.schema import NumericColumn, Schema
-
-__all__ = ["Marks", "leaders", "nearest", "probe_places"]
+from privatest.synthetic.answers import Floats, Jumps
 
 _EVEN = 1024  # places spread over the box
 _AROUND = 5  # places around each synthetic row
@@ -27,19 +25,15 @@ _MOST_NEIGHBOURS = 8
 _ALL_CORNERS = 6  # numeric columns; of more some corners are looked at
 _KINDS = 32  # combinations of categories
 
-Floats = NDArray[np.float64]
-Marks = Mapping[str, Iterable[float]]
-"""Numbers at which a function may jump, by column."""
-
 
 def probe_places(
     rows: Floats,
     domain: Domain,
     schema: Schema | None,
     bandwidth: float,
-    marks: Marks,
+    jumps: Jumps,
 ) -> Floats:
-    """Return places around the rows, over the box, at its bounds and at the marks."""
+    """Return places around the rows, over the box, at its bounds and at the jumps."""
     rng = np.random.default_rng(0)  # public, and the same at every question
     numeric = domain.numeric
     around = np.repeat(rows, _AROUND, axis=0)
@@ -51,7 +45,7 @@ def probe_places(
         found.append(even)
         base = np.vstack([rows, even[:_ALONG]])
         for index in numeric:
-            for number in _numbers(index, schema, marks):
+            for number in _numbers(index, schema, jumps):
                 moved = base.copy()
                 moved[:, index] = number
                 found.append(moved)
@@ -82,8 +76,8 @@ def _corners(rows: Floats, domain: Domain, rng: np.random.Generator) -> Floats:
     return corners.reshape(-1, domain.dimension)
 
 
-def _numbers(index: int, schema: Schema | None, marks: Marks) -> list[float]:
-    """Return the bounds of a column and its marks, encoded, each with both its sides."""
+def _numbers(index: int, schema: Schema | None, jumps: Jumps) -> list[float]:
+    """Return the bounds of a column and its jumps, encoded, each with both its sides."""
     found = [0.0, 1.0]
     if schema is None:
         return found
@@ -91,7 +85,7 @@ def _numbers(index: int, schema: Schema | None, marks: Marks) -> list[float]:
     column = schema.columns[name]
     assert isinstance(column, NumericColumn)
     width = column.upper - column.lower
-    for mark in marks.get(name, ()):
+    for mark in jumps.get(name, ()):
         place = (mark - column.lower) / width
         step = 1 / width if column.integer else _STEP
         found += [place - step, place, place + step]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +18,18 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.data.schema import NumericColumn, Schema
-from privatest.synthetic.answering.functionals import Engine, Found, Function
+from privatest.synthetic.answering.functionals import Engine
+from privatest.synthetic.answers import Floats, Function, Jumps, MeanEstimates, MeanSource
 from privatest.synthetic.tables.cells import Cells, schema_cells
 from privatest.synthetic.tables.counting import coded
 from privatest.synthetic.tables.measured import Measured, Wanted, measure
 
 if TYPE_CHECKING:
-    from privatest.synthetic.answering.probes import Marks
     from privatest.synthetic.tables.means import TableMeans
 
 __all__ = ["ATOM_SHARE", "AtomMeans", "has_atoms", "measure_atoms"]
 
 ATOM_SHARE = Fraction(1, 10)  # of the budget; the noise of what else is measured grows by 5%
-
-Floats = NDArray[np.float64]
 
 
 def has_atoms(schema: Schema | None) -> bool:
@@ -94,38 +93,28 @@ def _squared(function: Function | Sequence[Function]) -> Function | list[Functio
     return [lambda columns, each=each: np.square(each(columns)) for each in function]  # type: ignore[misc]
 
 
-class AtomMeans:
+class AtomMeans(MeanSource):
     """Estimates means from coefficients or, where they say more, from counts at atoms."""
 
-    finest, unmeasured, additive = Engine.finest, Engine.unmeasured, Engine.additive
+    finest = Engine.finest
 
     def __init__(self, points: Engine, tables: TableMeans) -> None:
         self._points, self._tables = points, tables
+        self.columns, self.weights = points.columns, points.weights
 
-    @property
-    def columns(self) -> Any:
-        """The synthetic rows that have weight."""
-        return self._points.columns
-
-    @property
-    def weights(self) -> Floats:
-        """Their weights, which add up to 1."""
-        return self._points.weights
-
-    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
+    def means(
+        self, function: Function | Sequence[Function], jumps: Jumps | None = None
+    ) -> MeanEstimates:
         """Estimate the means of functions, each by what gives it the shorter bar."""
-        smooth, counted = (each.means(function, marks) for each in (self._points, self._tables))
+        smooth, counted = (each.means(function, jumps) for each in (self._points, self._tables))
         better = counted.errors < smooth.errors
-        names = ("values", "errors", "noise", "unseen", "spreads", "plain")
-        parts = {
-            name: np.where(better, getattr(counted, name), getattr(smooth, name)) for name in names
-        }
+        parts = counted.combined(partial(np.where, better), [smooth])
         if better.any():  # few rows may be at atoms, or none: their spread is not that of people
-            squares = self._tables.means(_squared(function), marks).values
+            squares = self._tables.means(_squared(function), jumps).values
             spreads = np.sqrt(np.maximum(squares - counted.values**2, 0.0))
             parts["spreads"] = np.where(better, spreads, smooth.spreads)
         directions = [smooth.directions * ~better, counted.directions * better]
-        return Found(**parts, directions=np.vstack(directions))
+        return MeanEstimates(**parts, directions=np.vstack(directions))
 
     def edges(self, column: str, where: Function | None = None) -> Floats:
         """Return the numbers up to which shares of a column were counted."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel, gram
 from privatest.statistics.bins import parallel
-from privatest.synthetic.answering.estimates import Estimate, Progress, Weighting, beyond
+from privatest.synthetic.answers import Estimate, Progress, Weighting, unexplained
 
 __all__ = ["distance", "embedding_distance", "mean_kernel", "point_means"]
 
@@ -37,7 +37,7 @@ def distance(
     if before is not None:
         free = before.weights[:, None]
         free_noise = _size(matrix, before.draws - free)
-        misfit = beyond(_size(matrix, free - weights), free_noise)
+        misfit = unexplained(_size(matrix, free - weights), free_noise)
     return Estimate(value, math.hypot(noise, misfit), misfit)
 
 

@@ -13,7 +13,7 @@ from privatest.core.privacy import Budget
 from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic.answering.estimates import Weighting
+from privatest.synthetic.answers import Weighting
 from privatest.synthetic.embedding.coefficients import Coefficients, of_features
 from privatest.synthetic.embedding.fourier import NoisyFeatures, noisy_features
 from privatest.synthetic.embedding.reduced_set import Constraint, reduced_set

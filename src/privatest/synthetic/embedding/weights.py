@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.answering.estimates import Weighting
+from privatest.synthetic.answers import Weighting
 from privatest.synthetic.embedding.shrinkage import Denoised, Moments, signed_weights
 
 __all__ = [

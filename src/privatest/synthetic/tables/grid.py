@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.synthetic.answering.probes import Marks
+from privatest.synthetic.answers import Columns, Floats, Jumps
 from privatest.synthetic.tables.cells import Cells
 from privatest.synthetic.tables.measured import Measured
 
@@ -22,9 +22,7 @@ _WITHIN_RUN = 3  # in a run of cells, where it is known at which numbers the fun
 _FEW_CELLS = 16  # of a column that is not merged in runs
 MOST_PLACES = 1 << 20
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
-Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,14 +52,14 @@ class Grid:
         used: Sequence[str],
         cells: Mapping[str, Cells],
         schema: Schema,
-        marks: Marks | None,
+        jumps: Jumps | None,
         tables: Sequence[Measured],
     ) -> Grid | None:
         """Look at every class, and at every combination of two columns' classes.
 
         None if there are too many.
         """
-        runs = marks is not None and len(used) > 1
+        runs = jumps is not None and len(used) > 1
         classes = tuple(
             _runs(cells[name], name, tables) if runs else np.arange(len(cells[name]))
             for name in used
@@ -71,7 +69,7 @@ class Grid:
         within = _WITHIN_RUN if runs else _WITHIN
         while True:
             looked = [
-                _looked(cells[name], own, (marks or {}).get(name, ()), within)
+                _looked(cells[name], own, (jumps or {}).get(name, ()), within)
                 for name, own in zip(used, classes, strict=True)
             ]
             if math.prod(map(len, looked)) <= MOST_PLACES or within <= 2:
@@ -156,8 +154,8 @@ class Watched(Mapping[str, NDArray[Any]]):
         return len(next(iter(self._columns.values())))
 
 
-def _looked(cells: Cells, classes: Places, marks: Any, within: int) -> Floats:
-    """Return values in every class: all of a few, else its ends, some between, and marks."""
+def _looked(cells: Cells, classes: Places, jumps: Any, within: int) -> Floats:
+    """Return values in every class: all of a few, else its ends, some between, and jumps."""
     first = np.flatnonzero(np.diff(classes, prepend=-1))
     low = cells.lowest[first]
     high = cells.highest[np.append(first[1:] - 1, len(cells) - 1)]
@@ -169,7 +167,7 @@ def _looked(cells: Cells, classes: Places, marks: Any, within: int) -> Floats:
     found = np.clip(np.rint(found) if cells.whole else found, low[:, None], high[:, None])
     extra = np.empty(0)
     if cells.ordered:
-        around = {*marks} | ({0.0} if len(first) < len(cells) else set())  # squares turn at 0
+        around = {*jumps} | ({0.0} if len(first) < len(cells) else set())  # squares turn at 0
         sides = [(mark - 1, mark, mark + 1) if cells.whole else _sides(mark) for mark in around]
         extra = np.array([side for mark in sides for side in mark], dtype=np.float64)
         extra = extra[(extra >= cells.lowest[0]) & (extra <= cells.highest[-1])]

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.synthetic.answering.functionals import Found, Function, honest_error
-from privatest.synthetic.answering.probes import Marks
+from privatest.synthetic.answers import (
+    Columns,
+    Floats,
+    Function,
+    Jumps,
+    MeanEstimates,
+    MeanSource,
+    honest_error,
+)
 from privatest.synthetic.tables.cells import schema_cells
 from privatest.synthetic.tables.grid import Grid, Watched, folded
 from privatest.synthetic.tables.leaning import Part, bilinear, cell_slopes, slopes
@@ -26,11 +32,8 @@ __all__ = ["TableMeans"]
 _SURELY = 2.576  # a bound fails with probability .005
 _EXACT = 0.1  # of the noise: tables that leave no more open are averaged
 
-Floats = NDArray[np.float64]
-Columns = Mapping[str, NDArray[Any]]
 
-
-class TableMeans:
+class TableMeans(MeanSource):
     """Estimates means from measured tables of the columns that a function uses."""
 
     finest = "this release says nothing about conditions finer than the bins of its tables"
@@ -48,8 +51,7 @@ class TableMeans:
         n: int,
         starts: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
-        self._columns = columns
-        self._weights: Floats = np.asarray(weights / weights.sum(), dtype=np.float64)
+        self.columns, self.weights = columns, weights / weights.sum()
         self._measured = tuple(table for table in measured if table.is_table)
         self._schema, self._n = schema, n
         self._cells = dict(zip(schema.columns, schema_cells(schema, starts), strict=True))
@@ -64,32 +66,24 @@ class TableMeans:
         }
         self._codes: dict[str, NDArray[np.intp]] = {}
 
-    @property
-    def columns(self) -> Columns:
-        """The synthetic rows."""
-        return self._columns
-
-    @property
-    def weights(self) -> Floats:
-        """Their weights; they add up to 1."""
-        return self._weights
-
-    def means(self, function: Function | Sequence[Function], marks: Marks | None = None) -> Found:
+    def means(
+        self, function: Function | Sequence[Function], jumps: Jumps | None = None
+    ) -> MeanEstimates:
         """Estimate the means of functions, each with the tables of the columns that it uses."""
         if not callable(function):
-            return _joined([self.means(each, marks) for each in function])
-        watched = Watched(self._columns)
+            return _joined([self.means(each, jumps) for each in function])
+        watched = Watched(self.columns)
         values = np.asarray(function(watched), dtype=np.float64)
-        values = np.broadcast_to(values, (len(self._weights),)) if values.ndim < 2 else values
-        values = values.reshape(len(self._weights), -1)
+        values = np.broadcast_to(values, (len(self.weights),)) if values.ndim < 2 else values
+        values = values.reshape(len(self.weights), -1)
         used = [name for name in self._schema.columns if name in watched.used]
         if not used and not np.ptp(values, axis=0).any():
             return self._constant(values)
         tables = [place for place, each in enumerate(self._measured) if {*used} <= {*each.columns}]
-        if not used or not tables or self._hidden(used, marks):
+        if not used or not tables or self._hidden(used, jumps):
             return self._unknown(values)
         counted = [self._measured[place] for place in tables]
-        grid = Grid.of(used, self._cells, self._schema, marks, counted)
+        grid = Grid.of(used, self._cells, self._schema, jumps, counted)
         if grid is None:
             return self._unknown(values)
         looked = np.asarray(function(grid.columns), dtype=np.float64)
@@ -107,7 +101,7 @@ class TableMeans:
 
         Of the finest table of the column and of those that a condition uses.
         """
-        watched = Watched(self._columns)
+        watched = Watched(self.columns)
         watched.used.add(column)
         if where is not None:
             where(watched)
@@ -123,20 +117,20 @@ class TableMeans:
             highest = np.where(open_end, np.nextafter(highest, -np.inf), highest)
         return np.asarray(highest, dtype=np.float64)
 
-    def _hidden(self, used: Sequence[str], marks: Marks | None) -> bool:
+    def _hidden(self, used: Sequence[str], jumps: Jumps | None) -> bool:
         """Whether a function may do more within cells than looking at some values shows.
 
-        Without ``marks`` it may jump anywhere.
+        Without ``jumps`` it may jump anywhere.
         """
         own = [self._cells[name] for name in used]
-        return marks is None and any((cells.highest > cells.lowest).any() for cells in own)
+        return jumps is None and any((cells.highest > cells.lowest).any() for cells in own)
 
     def fitted(self, table: Measured) -> Floats:
         """Return the shares of the synthetic rows in a table's groups."""
-        own = np.zeros(len(self._weights), dtype=np.intp)
+        own = np.zeros(len(self.weights), dtype=np.intp)
         for group, name, size in zip(table.groups, table.columns, table.counts.shape, strict=True):
             own = own * size + group[self._code(name)]
-        shares = np.bincount(own, self._weights, minlength=table.counts.size)
+        shares = np.bincount(own, self.weights, minlength=table.counts.size)
         return shares.astype(np.float64).reshape(table.counts.shape)
 
     # --- one table -------------------------------------------------------------------------------
@@ -190,7 +184,7 @@ class TableMeans:
         mean, sigma = float(known.counts), known.sigma
         at = grid.columns[name].astype(np.float64)
         steep = slopes(at, looked, grid.places[0])
-        own = self._sums([name], self._columns[name].astype(np.float64)[:, None], grid)[1]
+        own = self._sums([name], self.columns[name].astype(np.float64)[:, None], grid)[1]
         rest = rows[0], rows[1] - own * steep
         part = self._part(place, [name], rest, grid.ends(looked - np.outer(at, steep)), grid)
         start = int(self._after[self._known[name]])
@@ -233,7 +227,7 @@ class TableMeans:
         axis = list(used).index(name)
         at = grid.columns[name].astype(np.float64) - self._middle(name)
         leaning = at.reshape(*map(len, grid.places), 1) * np.expand_dims(steep, axis)
-        values = self._columns[name].astype(np.float64) - self._middle(name)
+        values = self.columns[name].astype(np.float64) - self._middle(name)
         own = self._sums(used, values[:, None], grid)[1] * np.expand_dims(steep, axis)
         ends = grid.ends(looked - leaning.reshape(looked.shape))
         part = self._part(place, used, (rows[0], rows[1] - own), ends, grid)
@@ -279,14 +273,14 @@ class TableMeans:
             sizes.append(int(classes[-1]) + 1)
             own = own * sizes[-1] + classes[self._code(name)]
         size = math.prod(sizes)
-        held = np.bincount(own, self._weights, minlength=size)
-        columns = [np.bincount(own, self._weights * each, minlength=size) for each in values.T]
+        held = np.bincount(own, self.weights, minlength=size)
+        columns = [np.bincount(own, self.weights * each, minlength=size) for each in values.T]
         sums = np.column_stack(columns).astype(np.float64).reshape(*sizes, -1)
         return held.astype(np.float64).reshape(*sizes, 1), sums
 
     def _code(self, name: str) -> NDArray[np.intp]:
         if name not in self._codes:
-            column, values = self._schema.columns[name], self._columns[name]
+            column, values = self._schema.columns[name], self.columns[name]
             if isinstance(column, CategoricalColumn):
                 codes = {value: code for code, value in enumerate(column.categories)}
                 values = np.array([codes[value] for value in values.tolist()])
@@ -295,7 +289,7 @@ class TableMeans:
 
     # --- several tables --------------------------------------------------------------------------
 
-    def _best(self, parts: Sequence[Part], values: Floats) -> Found:
+    def _best(self, parts: Sequence[Part], values: Floats) -> MeanEstimates:
         """Average tables that leave nothing open, or take the one with the shortest bar."""
         count = values.shape[1]
         found = [np.empty(count) for _ in range(3)]
@@ -317,27 +311,27 @@ class TableMeans:
                     directions[start : start + len(spread), column] += weight * spread[:, column]
         found[1] = np.sqrt(np.einsum("ij,ij->j", directions, directions))
         errors = honest_error(found[1], found[2])
-        plain, spreads = self._weights @ values, self._spreads(values)
-        return Found(found[0], errors, found[1], found[2], directions, spreads, plain)
+        plain, spreads = self.weights @ values, self._spreads(values)
+        return MeanEstimates(found[0], errors, found[1], found[2], directions, spreads, plain)
 
     def _spreads(self, values: Floats) -> Floats:
-        centred = values - self._weights @ values
-        return np.asarray(np.sqrt(self._weights @ centred**2), dtype=np.float64)
+        centred = values - self.weights @ values
+        return np.asarray(np.sqrt(self.weights @ centred**2), dtype=np.float64)
 
-    def _constant(self, values: Floats) -> Found:
+    def _constant(self, values: Floats) -> MeanEstimates:
         nothing = np.zeros(values.shape[1])
         zero = np.zeros((self._total, values.shape[1]))
-        middle = self._weights @ values
-        return Found(middle, nothing, nothing, nothing, zero, nothing, middle)
+        middle = self.weights @ values
+        return MeanEstimates(middle, nothing, nothing, nothing, zero, nothing, middle)
 
-    def _unknown(self, values: Floats) -> Found:
+    def _unknown(self, values: Floats) -> MeanEstimates:
         """Return what the rows say, which nothing measured supports."""
         count = values.shape[1]
         unseen = np.full(count, np.inf)
         zero = np.zeros((self._total, count))
-        middle = self._weights @ values
+        middle = self.weights @ values
         spreads = self._spreads(values)
-        return Found(middle, unseen, np.zeros(count), unseen, zero, spreads, middle)
+        return MeanEstimates(middle, unseen, np.zeros(count), unseen, zero, spreads, middle)
 
 
 def _spread_out(
@@ -354,7 +348,6 @@ def _spread_out(
     return whole.reshape(-1, level.shape[1])
 
 
-def _joined(found: Sequence[Found]) -> Found:
-    names = ("values", "errors", "noise", "unseen", "spreads", "plain")
-    parts = {name: np.concatenate([getattr(each, name) for each in found]) for name in names}
-    return Found(**parts, directions=np.hstack([each.directions for each in found]))
+def _joined(estimates: Sequence[MeanEstimates]) -> MeanEstimates:
+    parts = estimates[0].combined(lambda *each: np.concatenate(each), estimates[1:])
+    return MeanEstimates(**parts, directions=np.hstack([each.directions for each in estimates]))

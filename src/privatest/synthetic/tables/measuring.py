@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.data.samples import Sample
-from privatest.synthetic.answering.estimates import Facts
+from privatest.synthetic.answers import Facts
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.tables.counting import coded, derived
 from privatest.synthetic.tables.grouping import grouped, merged, on_simplex, useful_pairs
