@@ -37,7 +37,7 @@ from privatest.quantiles.curve import Curve
 from privatest.requests.catalogue import METHODS
 from privatest.requests.request import Request
 from privatest.statistics.families import BUILT_IN
-from privatest.synthetic.tables import measuring as tables_release
+from privatest.synthetic import releasing
 from privatest.tables import binomial, contingency, proportions
 from privatest.tables import fit as tables_fit
 from privatest.tables.private_shares import PrivateShares
@@ -194,7 +194,7 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     def at_the_fit(*_: Any, **__: Any) -> None:
         raise PrivacyError("all is measured: what follows sees noisy tables only")
 
-    monkeypatch.setattr(tables_release, "fit_mixture", at_the_fit)
+    monkeypatch.setattr(releasing, "fit_mixture", at_the_fit)
     monkeypatch.setattr(binomial, "_interval", at_the_fit)
     monkeypatch.setattr(inference, "t_pvalue", at_the_fit)
     monkeypatch.setattr(RankInterval, "__call__", at_the_fit)

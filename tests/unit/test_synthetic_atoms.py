@@ -10,7 +10,7 @@ import pytest
 from privatest.data.schema import NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.embedding.atoms import ATOM_SHARE, _groups, has_atoms
+from privatest.synthetic.tables.atoms import ATOM_SHARE, _groups, has_atoms
 from privatest.synthetic.tables.cells import column_cells
 
 WITH = Schema({"x": NumericColumn(0, 12, atoms=(0,)), "y": NumericColumn(15, 60)})

@@ -13,8 +13,8 @@ from privatest.synthetic.queries import (
     WEIGHTS,
     Query,
     answer_query,
-    describe_answer,
     check_options,
+    describe_answer,
 )
 
 __all__ = ["ask_release"]

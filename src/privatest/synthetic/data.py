@@ -53,7 +53,6 @@ from privatest.synthetic.answers import (
     mean_estimate,
     quantile_estimate,
 )
-from privatest.synthetic.embedding.atoms import AtomMeans
 from privatest.synthetic.embedding.coefficients import Coefficients
 from privatest.synthetic.embedding.distances import distance
 from privatest.synthetic.embedding.subspace import span
@@ -65,7 +64,7 @@ from privatest.synthetic.queries import (
     number_column,
     selected,
 )
-from privatest.synthetic.tables.means import TableMeans
+from privatest.synthetic.tables.means import AtomMeans, TableMeans
 from privatest.synthetic.tables.measured import Measured
 
 if TYPE_CHECKING:

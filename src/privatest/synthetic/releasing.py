@@ -31,7 +31,6 @@ from privatest.engines.shuffled import in_secret_order
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.embedding.atoms import ATOM_SHARE, has_atoms, measure_atoms
 from privatest.synthetic.embedding.coefficients import Coefficients, of_subspace
 from privatest.synthetic.embedding.features import features_release
 from privatest.synthetic.embedding.points import (
@@ -50,14 +49,17 @@ from privatest.synthetic.embedding.subspace import (
     usual_tolerance,
 )
 from privatest.synthetic.embedding.weights import Weights, best_points, weighted
+from privatest.synthetic.tables.atoms import ATOM_SHARE, has_atoms, measure_atoms
 from privatest.synthetic.tables.measured import Measured
-from privatest.synthetic.tables.measuring import tables_release
-from privatest.synthetic.tables.plan import Bins, suits_tables, tables_of
-
-__all__ = ["release"]
+from privatest.synthetic.tables.measuring import measure_tables
+from privatest.synthetic.tables.mixture import fit_mixture, targets
+from privatest.synthetic.tables.plan import Bins, TablesPlan, suits_tables, tables_of
+from privatest.synthetic.tables.rows import cell_codes, group_codes, row_values
+from privatest.synthetic.tables.shapes import columns_of
 
 Method = Literal["auto", "tables", "subspace", "features"]
 _DEFAULT_POINTS = 500
+_COMPONENTS, _STEPS, _FEWEST = 500, 600, 16
 _UNBOUNDED = ("linear", "poly", "polynomial", "quadratic", "cosine", "sigmoid")
 
 
@@ -392,3 +394,62 @@ def _kernel(
     diameter = size if kernel == "laplace" else math.sqrt(size)
     # as wide as the spacing of the points, so that together they cover the box
     return Kernel(kernel, diameter * max(1 / 8, n_points ** (-1 / size)))
+
+
+def tables_release(
+    sample: Sample,
+    plan: TablesPlan,
+    *,
+    n_rows: int,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+    progress: Callable[[int, int], None] | None = None,
+) -> SyntheticData:
+    """Release rows that fit noisy tables of one and two columns.
+
+    Notes
+    -----
+    **Sensitivity** Of the tables: docs/proofs/tables.md.
+
+    **Privacy** The noisy tables are (epsilon, delta)-private; the rest is post-processing.
+    """
+    assert sample.schema is not None
+    plan, tables = measure_tables(sample, plan, noise)
+    # from here on everything is post-processing
+    wanted = targets(tables, plan.names, plan.n)
+    mixture = fit_mixture(
+        tables.sizes,
+        wanted,
+        tables.coarse,
+        components=min(_COMPONENTS, max(n_rows, _FEWEST)),
+        steps=_STEPS,
+        rng=rng,
+        progress=progress,
+    )
+    groups = group_codes(mixture, n_rows, rng)
+    columns = columns_of(tables, plan)
+    found = cell_codes(groups, columns, rng)
+    values = row_values(found, plan.cells, rng)
+    facts = Facts(
+        n=plan.n,
+        spent=plan.budget,
+        method="tables (counts of columns and of pairs)",
+        kernel=None,
+        schema=sample.schema,
+        unit=sample.unit,
+        sigma=tables.single[0].sigma,
+        parameters={
+            "weights": "equal",
+            "n_points": n_rows,
+            "shares": plan.shares,
+        },
+        simulated=noise.simulated,
+        starts=plan.starts,
+    )
+    means = plan.own_means(tables.moments, tables.mean_sigma) if plan.means else []
+    weights = np.full(n_rows, 1 / n_rows)
+    # no draws: bars come from what was measured, and refitted rows were seen not to cover
+    draws = np.empty((n_rows, 0))
+    return SyntheticData(
+        plan.columns(values), weights, draws, facts, measured=(*tables.measured, *means)
+    )

@@ -17,13 +17,11 @@ from privatest.core.results import read_only
 from privatest.data.domain import Domain
 from privatest.kernels.fourier import angles, cos_sin
 from privatest.kernels.kernels import Kernel, gram
-from privatest.synthetic.embedding.fourier import NoisyFeatures
 from privatest.synthetic.embedding.subspace import Subspace
 
-__all__ = ["Coefficients", "of_features", "of_subspace"]
+__all__ = ["Coefficients", "of_subspace"]
 
 _MOST = 400  # pivots that are kept, the first ones
-_MOST_FREQUENCIES = 250  # the heaviest ones
 _JITTER = 1e-13  # a pivot's squared distance to the span of others is at least 1e-10
 
 Floats = NDArray[np.float64]
@@ -89,15 +87,3 @@ def of_subspace(space: Subspace, noisy: Floats, sigma: float) -> Coefficients:
     """Keep what Algorithm 1 measured; coordinates of the first pivots do not need the others."""
     places = space.points[space.pivots[:_MOST]]
     return Coefficients("kernel", places, np.empty(0), noisy[:_MOST], sigma)
-
-
-def of_features(noisy: NoisyFeatures) -> Coefficients:
-    """Keep what Algorithm 2 measured; frequency 0, whose mean is known, is left out."""
-    moving = np.flatnonzero(noisy.frequencies.any(axis=0))[:_MOST_FREQUENCIES]
-    return Coefficients(
-        "fourier",
-        noisy.frequencies[:, moving].T,
-        noisy.amplitudes[moving],
-        noisy.mean[:, moving].ravel(),
-        noisy.scale,
-    )

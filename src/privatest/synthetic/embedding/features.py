@@ -14,7 +14,7 @@ from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic.answers import Weighting
-from privatest.synthetic.embedding.coefficients import Coefficients, of_features
+from privatest.synthetic.embedding.coefficients import Coefficients
 from privatest.synthetic.embedding.fourier import NoisyFeatures, noisy_features
 from privatest.synthetic.embedding.reduced_set import Constraint, reduced_set
 from privatest.synthetic.embedding.shrinkage import Denoised, moments, signed_weights
@@ -29,6 +29,7 @@ _CONSTRAINTS: dict[Weights, Constraint] = {
     "equal": "equal",
 }
 _DRAWS = 32
+_MOST_FREQUENCIES = 250  # the heaviest ones
 _PRIOR = 1.0  # weights vary by up to M^(-1/2)
 
 
@@ -102,3 +103,15 @@ def _draws(
         return nonnegative_weights(space.coordinates, targets[:, None] + moved)
     mean = known.mean[:, None]
     return fitted[:, None] + signed_weights(space.coordinates, mean + moved) - 1 / len(fitted)
+
+
+def of_features(noisy: NoisyFeatures) -> Coefficients:
+    """Keep what Algorithm 2 measured; frequency 0, whose mean is known, is left out."""
+    moving = np.flatnonzero(noisy.frequencies.any(axis=0))[:_MOST_FREQUENCIES]
+    return Coefficients(
+        "fourier",
+        noisy.frequencies[:, moving].T,
+        noisy.amplitudes[moving],
+        noisy.mean[:, moving].ravel(),
+        noisy.scale,
+    )

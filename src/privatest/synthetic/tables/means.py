@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ from privatest.synthetic.tables.grid import Grid, Watched, folded
 from privatest.synthetic.tables.leaning import Part, bilinear, cell_slopes, slopes
 from privatest.synthetic.tables.measured import Measured
 
-__all__ = ["TableMeans"]
+if TYPE_CHECKING:
+    from privatest.synthetic.answering.functionals import Engine
 
 _SURELY = 2.576  # a bound fails with probability .005
 _EXACT = 0.1  # of the noise: tables that leave no more open are averaged
@@ -351,3 +353,36 @@ def _spread_out(
 def _joined(estimates: Sequence[MeanEstimates]) -> MeanEstimates:
     parts = estimates[0].combined(lambda *each: np.concatenate(each), estimates[1:])
     return MeanEstimates(**parts, directions=np.hstack([each.directions for each in estimates]))
+
+
+def _squared(function: Function | Sequence[Function]) -> Function | list[Function]:
+    if callable(function):
+        return lambda columns: np.square(np.asarray(function(columns), dtype=np.float64))
+    return [lambda columns, each=each: np.square(each(columns)) for each in function]  # type: ignore[misc]
+
+
+class AtomMeans(MeanSource):
+    """Estimates means from coefficients or, where they say more, from counts at atoms."""
+
+    def __init__(self, points: Engine, tables: TableMeans) -> None:
+        self._points, self._tables = points, tables
+        self.finest = points.finest
+        self.columns, self.weights = points.columns, points.weights
+
+    def means(
+        self, function: Function | Sequence[Function], jumps: Jumps | None = None
+    ) -> MeanEstimates:
+        """Estimate the means of functions, each by what gives it the shorter bar."""
+        smooth, counted = (each.means(function, jumps) for each in (self._points, self._tables))
+        better = counted.errors < smooth.errors
+        parts = counted.combined(lambda one, other: np.where(better, one, other), [smooth])
+        if better.any():  # few rows may be at atoms, or none: their spread is not that of people
+            squares = self._tables.means(_squared(function), jumps).values
+            spreads = np.sqrt(np.maximum(squares - counted.values**2, 0.0))
+            parts["spreads"] = np.where(better, spreads, smooth.spreads)
+        directions = [smooth.directions * ~better, counted.directions * better]
+        return MeanEstimates(**parts, directions=np.vstack(directions))
+
+    def edges(self, column: str, where: Function | None = None) -> Floats:
+        """Return the numbers up to which shares of a column were counted."""
+        return self._tables.edges(column, where)

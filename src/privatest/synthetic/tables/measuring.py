@@ -5,7 +5,7 @@ Proof: docs/proofs/tables.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,21 +14,13 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 from privatest.data.samples import Sample
-from privatest.synthetic.answers import Facts
-from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.tables.counting import coded, derived
 from privatest.synthetic.tables.grouping import grouped, merged, on_simplex, useful_pairs
 from privatest.synthetic.tables.measured import Measured, Wanted, measure
-from privatest.synthetic.tables.mixture import Target, fit_mixture
 from privatest.synthetic.tables.moments import measure_moments
 from privatest.synthetic.tables.plan import COARSE_GROUPS, TablesPlan
 from privatest.synthetic.tables.refining import refined
-from privatest.synthetic.tables.rows import cell_codes, group_codes, row_values
-from privatest.synthetic.tables.shapes import Column
 
-__all__ = ["Tables", "measure_tables", "tables_release"]
-
-_COMPONENTS, _STEPS, _FEWEST = 500, 600, 16
 _CELL = 3.0  # a fine group holds at least so many standard deviations of its own count's noise
 
 Groups = tuple[NDArray[np.intp], ...]
@@ -62,24 +54,6 @@ class Tables:
     def single(self) -> list[Measured]:
         """The tables of single columns, in the order of columns."""
         return self.measured[: len(self.fine)]
-
-    def columns(self, plan: TablesPlan) -> list[Column]:
-        """Return what was measured of each column alone."""
-        means = dict(zip(plan.moments.means, self.moments[0].tolist(), strict=True))
-        return [
-            Column(
-                cells,
-                group,
-                table.counts,
-                table.sigma,
-                plan.n,
-                means.get(place),
-                self.mean_sigma,
-            )
-            for place, (cells, group, table) in enumerate(
-                zip(plan.cells, self.fine, self.single, strict=True)
-            )
-        ]
 
     @property
     def sizes(self) -> list[int]:
@@ -169,84 +143,4 @@ def _merged(counts: Sequence[NDArray[np.float64]], plan: TablesPlan, least: floa
     return tuple(
         merged(own, least, ordered=cells.ordered)
         for own, cells in zip(counts, plan.cells, strict=True)
-    )
-
-
-def targets(tables: Tables, names: Sequence[str], n: int) -> list[Target]:
-    """Return what the mixture is fitted to: noisy shares of fine or coarse groups."""
-    found = []
-    for table in tables.measured:
-        columns = tuple(names.index(name) for name in table.columns)
-        if len(columns) == 1:
-            group = tables.fine[columns[0]]
-            counts = grouped(table.counts, group)
-            # the number of rows is public: it takes out one part of the noise
-            cells = np.bincount(group)
-            counts += (n - table.counts.sum()) * cells / len(group)
-            found.append(Target(columns, (None,), counts / n, table.sigma * np.sqrt(cells) / n))
-            continue
-        rough = tables.coarse is not None and table.counts.shape != tuple(
-            tables.sizes[column] for column in columns
-        )
-        groups = tuple(tables.coarse[c] if rough and tables.coarse else None for c in columns)
-        found.append(Target(columns, groups, table.counts / n, table.sigma / n))
-    return found
-
-
-def tables_release(
-    sample: Sample,
-    plan: TablesPlan,
-    *,
-    n_rows: int,
-    rng: np.random.Generator,
-    noise: NoiseSource,
-    progress: Callable[[int, int], None] | None = None,
-) -> SyntheticData:
-    """Release rows that fit noisy tables of one and two columns.
-
-    Notes
-    -----
-    **Sensitivity** Of the tables: docs/proofs/tables.md.
-
-    **Privacy** The noisy tables are (epsilon, delta)-private; the rest is post-processing.
-    """
-    assert sample.schema is not None
-    plan, tables = measure_tables(sample, plan, noise)
-    # from here on everything is post-processing
-    wanted = targets(tables, plan.names, plan.n)
-    mixture = fit_mixture(
-        tables.sizes,
-        wanted,
-        tables.coarse,
-        components=min(_COMPONENTS, max(n_rows, _FEWEST)),
-        steps=_STEPS,
-        rng=rng,
-        progress=progress,
-    )
-    groups = group_codes(mixture, n_rows, rng)
-    columns = tables.columns(plan)
-    found = cell_codes(groups, columns, rng)
-    values = row_values(found, plan.cells, rng)
-    facts = Facts(
-        n=plan.n,
-        spent=plan.budget,
-        method="tables (counts of columns and of pairs)",
-        kernel=None,
-        schema=sample.schema,
-        unit=sample.unit,
-        sigma=tables.single[0].sigma,
-        parameters={
-            "weights": "equal",
-            "n_points": n_rows,
-            "shares": plan.shares,
-        },
-        simulated=noise.simulated,
-        starts=plan.starts,
-    )
-    means = plan.own_means(tables.moments, tables.mean_sigma) if plan.means else []
-    weights = np.full(n_rows, 1 / n_rows)
-    # no draws: bars come from what was measured, and refitted rows were seen not to cover
-    draws = np.empty((n_rows, 0))
-    return SyntheticData(
-        plan.columns(values), weights, draws, facts, measured=(*tables.measured, *means)
     )

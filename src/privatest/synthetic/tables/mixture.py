@@ -15,7 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mixture", "Target", "fit_mixture"]
+from privatest.synthetic.tables.grouping import grouped
+from privatest.synthetic.tables.measuring import Tables
 
 Floats = NDArray[np.float32]
 
@@ -33,6 +34,27 @@ class Target:
     groups: tuple[NDArray[np.intp] | None, ...]
     shares: NDArray[np.float64]
     sigma: NDArray[np.float64] | float
+
+
+def targets(tables: Tables, names: Sequence[str], n: int) -> list[Target]:
+    """Return what the mixture is fitted to: noisy shares of fine or coarse groups."""
+    found = []
+    for table in tables.measured:
+        columns = tuple(names.index(name) for name in table.columns)
+        if len(columns) == 1:
+            group = tables.fine[columns[0]]
+            counts = grouped(table.counts, group)
+            # the number of rows is public: it takes out one part of the noise
+            cells = np.bincount(group)
+            counts += (n - table.counts.sum()) * cells / len(group)
+            found.append(Target(columns, (None,), counts / n, table.sigma * np.sqrt(cells) / n))
+            continue
+        rough = tables.coarse is not None and table.counts.shape != tuple(
+            tables.sizes[column] for column in columns
+        )
+        groups = tuple(tables.coarse[c] if rough and tables.coarse else None for c in columns)
+        found.append(Target(columns, groups, table.counts / n, table.sigma / n))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

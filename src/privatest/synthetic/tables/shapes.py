@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from privatest.synthetic.tables.cells import Cells
 from privatest.synthetic.tables.grouping import on_simplex
+from privatest.synthetic.tables.measuring import Tables
+from privatest.synthetic.tables.plan import TablesPlan
 
 __all__ = ["Column", "cell_shares", "denoised"]
 
@@ -45,6 +47,25 @@ class Column:
     n: int
     mean: float | None = None
     mean_sigma: float = 0.0
+
+
+def columns_of(tables: Tables, plan: TablesPlan) -> list[Column]:
+    """Return what was measured of each column alone."""
+    means = dict(zip(plan.moments.means, tables.moments[0].tolist(), strict=True))
+    return [
+        Column(
+            cells,
+            group,
+            table.counts,
+            table.sigma,
+            plan.n,
+            means.get(place),
+            tables.mean_sigma,
+        )
+        for place, (cells, group, table) in enumerate(
+            zip(plan.cells, tables.fine, tables.single, strict=True)
+        )
+    ]
 
 
 def cell_shares(column: Column, masses: NDArray[np.float64]) -> NDArray[np.float64]:

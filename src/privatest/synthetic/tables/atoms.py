@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,16 +16,9 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
 from privatest.data.schema import NumericColumn, Schema
-from privatest.synthetic.answering.functionals import Engine
-from privatest.synthetic.answers import Floats, Function, Jumps, MeanEstimates, MeanSource
 from privatest.synthetic.tables.cells import Cells, schema_cells
 from privatest.synthetic.tables.counting import coded
 from privatest.synthetic.tables.measured import Measured, Wanted, measure
-
-if TYPE_CHECKING:
-    from privatest.synthetic.tables.means import TableMeans
-
-__all__ = ["ATOM_SHARE", "AtomMeans", "has_atoms", "measure_atoms"]
 
 ATOM_SHARE = Fraction(1, 10)  # of the budget; the noise of what else is measured grows by 5%
 
@@ -85,37 +76,3 @@ def _groups(cells: Cells, atoms: Sequence[float]) -> NDArray[np.intp]:
     alone = np.isin(cells.lowest, atoms) & (cells.lowest == cells.highest)
     after = np.concatenate([[False], alone[:-1]])
     return (np.cumsum(alone | after) - int(alone[0])).astype(np.intp)
-
-
-def _squared(function: Function | Sequence[Function]) -> Function | list[Function]:
-    if callable(function):
-        return lambda columns: np.square(np.asarray(function(columns), dtype=np.float64))
-    return [lambda columns, each=each: np.square(each(columns)) for each in function]  # type: ignore[misc]
-
-
-class AtomMeans(MeanSource):
-    """Estimates means from coefficients or, where they say more, from counts at atoms."""
-
-    finest = Engine.finest
-
-    def __init__(self, points: Engine, tables: TableMeans) -> None:
-        self._points, self._tables = points, tables
-        self.columns, self.weights = points.columns, points.weights
-
-    def means(
-        self, function: Function | Sequence[Function], jumps: Jumps | None = None
-    ) -> MeanEstimates:
-        """Estimate the means of functions, each by what gives it the shorter bar."""
-        smooth, counted = (each.means(function, jumps) for each in (self._points, self._tables))
-        better = counted.errors < smooth.errors
-        parts = counted.combined(partial(np.where, better), [smooth])
-        if better.any():  # few rows may be at atoms, or none: their spread is not that of people
-            squares = self._tables.means(_squared(function), jumps).values
-            spreads = np.sqrt(np.maximum(squares - counted.values**2, 0.0))
-            parts["spreads"] = np.where(better, spreads, smooth.spreads)
-        directions = [smooth.directions * ~better, counted.directions * better]
-        return MeanEstimates(**parts, directions=np.vstack(directions))
-
-    def edges(self, column: str, where: Function | None = None) -> Floats:
-        """Return the numbers up to which shares of a column were counted."""
-        return self._tables.edges(column, where)
