@@ -27,8 +27,8 @@ from scipy import stats
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.synthetic.embedding.weights import to_simplex
-from privatest.synthetic.tables.null_tests import (
+from privatest.synthetic.embedding import to_simplex
+from privatest.synthetic.testing import (
     Counted,
     independence_pvalue,
     normal_pvalue,

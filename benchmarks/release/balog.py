@@ -27,9 +27,13 @@ from rich.progress import Progress, track
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.data.domain import Domain
-from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.embedding.shrinkage import signed_weights
-from privatest.synthetic.embedding.weights import best_points
+from privatest.synthetic.embedding import (
+    best_points,
+    embedding_distance,
+    mean_kernel,
+    point_means,
+    signed_weights,
+)
 from privatest_papers.experiments.balog import KERNEL, Releases, data
 from privatest_papers.results import published
 

@@ -28,12 +28,12 @@ from privatest.kernels.fourier import FourierMap, kernel_map
 from privatest.kernels.kernels import Kernel, gram
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.embedding.fourier import (
+from privatest.synthetic.fourier import (
     NoisyFeatures,
     mean_features,
     mean_features_sensitivity,
+    reduced_set,
 )
-from privatest.synthetic.embedding.reduced_set import reduced_set
 from privatest_papers.experiments.balog import BOX, DELTA, OWN, data
 from privatest_papers.results import published
 

@@ -16,8 +16,7 @@ from privatest.core.privacy import Budget
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
 from privatest.noise import SecureNoise
-from privatest.synthetic.embedding.fourier import NoisyFeatures, noisy_features
-from privatest.synthetic.embedding.reduced_set import reduced_set
+from privatest.synthetic.fourier import NoisyFeatures, noisy_features, reduced_set
 
 BOX = Domain((0, 0))
 KERNEL = Kernel("gaussian", 0.047)

@@ -15,8 +15,7 @@ from privatest.kernels.fourier import kernel_map
 from privatest.kernels.kernels import Kernel
 from privatest.mechanisms import additive as mechanisms
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.synthetic.embedding.fourier import mean_features, noisy_features
-from privatest.synthetic.embedding.reduced_set import reduced_set
+from privatest.synthetic.fourier import mean_features, noisy_features, reduced_set
 from tests.privacy.harness import audit, caught
 
 EPSILON, DELTA = 1.0, 0.1  # a large delta, so that its event is seen in few runs

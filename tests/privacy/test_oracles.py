@@ -37,7 +37,7 @@ from privatest.quantiles.curve import Curve
 from privatest.requests.catalogue import METHODS
 from privatest.requests.request import Request
 from privatest.statistics.families import BUILT_IN
-from privatest.synthetic import releasing
+from privatest.synthetic import releases as releasing
 from privatest.tables import binomial, contingency, proportions
 from privatest.tables import fit as tables_fit
 from privatest.tables.private_shares import PrivateShares

@@ -21,8 +21,7 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.embedding.shrinkage import Denoised
-from privatest.synthetic.embedding.subspace import coefficient_sensitivity
+from privatest.synthetic.embedding import Denoised, coefficient_sensitivity
 from tests.privacy.harness import audit, caught
 
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss
@@ -30,14 +29,14 @@ KERNEL = Kernel("gaussian", 0.5)
 PUBLIC = np.array([[0.0], [1.0]])
 FIRST = np.zeros((2, 1))
 SECOND = np.array([[0.0], [1.0]])  # one row goes from one end to the other
-MODULE = "privatest.synthetic.releasing.coefficient_sensitivity"
+MODULE = "privatest.synthetic.releases.coefficient_sensitivity"
 
 
 @pytest.fixture
 def unshrunk(monkeypatch):
     """Shrinkage is post-processing, which can only hide a loss: these attacks go before it."""
     monkeypatch.setattr(
-        "privatest.synthetic.releasing.denoise",
+        "privatest.synthetic.releases.denoise",
         lambda noisy, points, sigma, fewer=(): Denoised(noisy, sigma, math.inf, math.inf, points),
     )
 

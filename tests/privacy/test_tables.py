@@ -17,13 +17,9 @@ from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import additive
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.synthetic import release
-from privatest.synthetic.tables import measured as tables
-from privatest.synthetic.tables import moments
-from privatest.synthetic.tables.measured import table_sensitivity
-from privatest.synthetic.tables.measuring import measure_tables
-from privatest.synthetic.tables.plan import plan_tables
-from privatest.synthetic.tables.refining import LOOKS
+from privatest.synthetic import release, tables
+from privatest.synthetic import tables as moments
+from privatest.synthetic.tables import LOOKS, measure_tables, plan_tables, table_sensitivity
 from tests.privacy.harness import audit, caught
 
 EPSILON, DELTA = 2.0, 0.05  # so large that a thousand runs see a loss
@@ -69,7 +65,7 @@ class Recorder:
 def test_all_rounds_compose_to_the_budget(columns, person, budget, monkeypatch):
     """The squares of movement over noise, of the worst neighbours, add up to those of one."""
     # the same groups and pairs for both, so that vectors can be compared
-    place = "privatest.synthetic.tables.measuring."
+    place = "privatest.synthetic.tables."
     monkeypatch.setattr(f"{place}merged", lambda counts, least, ordered: np.arange(len(counts)))
     monkeypatch.setattr(f"{place}useful_pairs", lambda *_: [0, 3, 4])
     described, records = schema(columns, person), []
@@ -95,7 +91,7 @@ def test_rounds_with_sums_and_products_cost_no_more_than_the_budget(columns, per
     Three looks at bins are among the rounds: all but a person's rows are at the lower bound.
     """
     monkeypatch.setattr(
-        "privatest.synthetic.tables.measuring.merged",
+        "privatest.synthetic.tables.merged",
         lambda counts, least, ordered: np.arange(len(counts)),
     )
     budget, described, records = Budget(1, 1e-6), schema(columns, person), []
@@ -118,7 +114,7 @@ def test_rounds_with_sums_and_products_cost_no_more_than_the_budget(columns, per
 def whole(monkeypatch):
     """No cells are merged: groups follow from noise, and could only hide a loss."""
     monkeypatch.setattr(
-        "privatest.synthetic.tables.measuring.merged",
+        "privatest.synthetic.tables.merged",
         lambda counts, least, ordered: np.arange(len(counts)),
     )
 
@@ -159,7 +155,7 @@ def test_half_the_noise_is_caught(monkeypatch, whole):
     def half(*arguments):
         return Sensitivity(table_sensitivity(*arguments).value / 2, "l2")
 
-    monkeypatch.setattr("privatest.synthetic.tables.measured.table_sensitivity", half)
+    monkeypatch.setattr("privatest.synthetic.tables.table_sensitivity", half)
     first, second = rows_of(2, ROWS, high=False), rows_of(2, ROWS, high=True)
     mechanism = seen(SimulatedNoise(1))
     assert caught(mechanism, first, second, above=EPSILON, runs=2000, delta=DELTA)

@@ -10,8 +10,8 @@ import pytest
 from privatest.data.domain import Domain
 from privatest.kernels.fourier import cos_sin, kernel_map
 from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram
-from privatest.synthetic.embedding import fourier
-from privatest.synthetic.embedding.fourier import mean_features, mean_features_sensitivity
+from privatest.synthetic import fourier
+from privatest.synthetic.fourier import mean_features, mean_features_sensitivity
 from tests.sensitivity.harness import Space
 
 BOX = Domain((0, 0))

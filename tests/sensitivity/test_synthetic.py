@@ -11,12 +11,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
-from privatest.synthetic.embedding.subspace import (
-    coefficient_sensitivity,
-    coefficients,
-    kernel_sums,
-    span,
-)
+from privatest.synthetic.embedding import coefficient_sensitivity, coefficients, kernel_sums, span
 from tests.sensitivity.harness import Space
 
 DOMAINS = {

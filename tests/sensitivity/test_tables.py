@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.synthetic.tables.cells import cells_from, schema_cells
-from privatest.synthetic.tables.measured import Wanted, count_table, table_sensitivity
-from privatest.synthetic.tables.moments import Moments, exact_sums
+from privatest.synthetic.tables import (
+    Moments,
+    Wanted,
+    cells_from,
+    count_table,
+    exact_sums,
+    schema_cells,
+    table_sensitivity,
+)
 
 SCHEMA = Schema(
     {

@@ -19,16 +19,8 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release
 from privatest.synthetic.answers import Estimate
-from privatest.synthetic.tables.cells import schema_cells
-from privatest.synthetic.tables.measured import Wanted, measure
-from privatest.synthetic.tables.measuring import measure_tables
-from privatest.synthetic.tables.null_tests import (
-    Counted,
-    independence_pvalue,
-    same_law_pvalue,
-    share_pvalue,
-)
-from privatest.synthetic.tables.plan import plan_tables
+from privatest.synthetic.tables import Wanted, measure, measure_tables, plan_tables, schema_cells
+from privatest.synthetic.testing import Counted, independence_pvalue, same_law_pvalue, share_pvalue
 
 SCHEMA = Schema({"x": NumericColumn(0, 40, integer=True), "g": CategoricalColumn(("a", "b"))})
 RUNS = 40

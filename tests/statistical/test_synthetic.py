@@ -16,9 +16,16 @@ from privatest.data.domain import Domain
 from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import release
-from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.embedding.shrinkage import denoise, moments
-from privatest.synthetic.embedding.subspace import coefficients, kernel_sums, span
+from privatest.synthetic.embedding import (
+    coefficients,
+    denoise,
+    embedding_distance,
+    kernel_sums,
+    mean_kernel,
+    moments,
+    point_means,
+    span,
+)
 
 PLANE = Domain((0, 0), bounded=False)
 KERNEL = Kernel("gaussian", 1.0)

@@ -25,8 +25,7 @@ from privatest.data.stream import BLOCK_ROWS
 from privatest.engines import local
 from privatest.engines.summaries import added
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.tables.measuring import measure_tables
-from privatest.synthetic.tables.plan import plan_tables
+from privatest.synthetic.tables import measure_tables, plan_tables
 
 HALF = BLOCK_ROWS + 2_345
 N = 2 * HALF

@@ -18,15 +18,21 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.embedding.distances import embedding_distance, mean_kernel, point_means
-from privatest.synthetic.embedding.points import box_points
-from privatest.synthetic.embedding.shrinkage import denoise, moments, signed_weights
-from privatest.synthetic.embedding.subspace import coefficients, kernel_sums, span
-from privatest.synthetic.embedding.weights import (
+from privatest.synthetic.embedding import (
     best_points,
     bounded_weights,
+    box_points,
+    coefficients,
+    denoise,
+    embedding_distance,
     equal_weights,
+    kernel_sums,
+    mean_kernel,
+    moments,
     nonnegative_weights,
+    point_means,
+    signed_weights,
+    span,
     to_simplex,
 )
 
@@ -190,7 +196,7 @@ def test_the_best_points_is_better_than_the_first_points():
 
 
 def test_distances_in_blocks_are_those_of_the_whole_matrix(monkeypatch):
-    monkeypatch.setattr("privatest.synthetic.embedding.distances._STRIP", 1024)
+    monkeypatch.setattr("privatest.synthetic.embedding._STRIP", 1024)
     rows = np.random.default_rng(7).uniform(size=(2300, 2))
     kernel, points = Kernel("gaussian", 0.4), FLAT.points(30)
     shares: list[float] = []
@@ -410,7 +416,7 @@ def test_a_release_is_synthetic_data():
 
 def test_many_points_that_hold_only_noise_do_not_hurt():
     """A prior on a quarter of the points is a rule as well; the better one is taken."""
-    from privatest.synthetic.embedding.shrinkage import denoise, moments, nested_moments
+    from privatest.synthetic.embedding import denoise, moments, nested_moments
 
     rng = np.random.default_rng(5)
     near = np.zeros((500, 60))

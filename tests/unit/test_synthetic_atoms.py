@@ -10,8 +10,7 @@ import pytest
 from privatest.data.schema import NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.tables.atoms import ATOM_SHARE, _groups, has_atoms
-from privatest.synthetic.tables.cells import column_cells
+from privatest.synthetic.tables import ATOM_SHARE, _groups, column_cells, has_atoms
 
 WITH = Schema({"x": NumericColumn(0, 12, atoms=(0,)), "y": NumericColumn(15, 60)})
 WITHOUT = Schema({"x": NumericColumn(0, 12), "y": NumericColumn(15, 60)})

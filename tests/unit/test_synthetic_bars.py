@@ -13,10 +13,10 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, SyntheticData, release
-from privatest.synthetic.answering.probes import leaders, nearest, probe_places
 from privatest.synthetic.answers import Facts, honest_error, normal_maximum
-from privatest.synthetic.tables.grid import Watched
-from privatest.synthetic.tables.measured import Measured
+from privatest.synthetic.embedding import leaders, nearest, probe_places
+from privatest.synthetic.table_means import Watched
+from privatest.synthetic.tables import Measured
 
 SCHEMA = Schema(
     {

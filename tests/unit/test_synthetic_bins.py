@@ -15,10 +15,17 @@ from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release, storage
-from privatest.synthetic.tables import refining
-from privatest.synthetic.tables.cells import cells_from, column_cells, schema_cells
-from privatest.synthetic.tables.plan import foretell, plan_tables
-from privatest.synthetic.tables.refining import LOOK, LOOKS, refined
+from privatest.synthetic import tables as refining
+from privatest.synthetic.tables import (
+    LOOK,
+    LOOKS,
+    cells_from,
+    column_cells,
+    foretell,
+    plan_tables,
+    refined,
+    schema_cells,
+)
 
 BUDGET = Budget(1, "1e-6")
 WIDE = Schema({"x": NumericColumn(0, 1000), "g": CategoricalColumn((0, 1))})

@@ -14,9 +14,8 @@ from privatest.data.domain import Domain
 from privatest.kernels.fourier import kernel_map
 from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.embedding import reduced_set as module
-from privatest.synthetic.embedding.fourier import mean_features, noisy_features
-from privatest.synthetic.embedding.reduced_set import reduced_set
+from privatest.synthetic import fourier as module
+from privatest.synthetic.fourier import mean_features, noisy_features, reduced_set
 
 BOX = Domain((0, 0))
 KERNEL = Kernel("gaussian", 0.3)

@@ -12,11 +12,17 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.tables.cells import MOST_CELLS, column_cells, schema_cells
-from privatest.synthetic.tables.grouping import merged, on_simplex
-from privatest.synthetic.tables.moments import Moments
-from privatest.synthetic.tables.plan import foretell, plan_tables
-from privatest.synthetic.tables.shapes import denoised
+from privatest.synthetic.tables import (
+    MOST_CELLS,
+    Moments,
+    column_cells,
+    foretell,
+    merged,
+    on_simplex,
+    plan_tables,
+    schema_cells,
+)
+from privatest.synthetic.tables_fit import denoised
 
 SCHEMA = Schema(
     {

@@ -11,7 +11,7 @@ import privatest as pt
 from privatest.core.errors import ParameterError
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.tables.null_tests import Counted, coarsened, common_groups
+from privatest.synthetic.testing import Counted, coarsened, common_groups
 
 SCHEMA = Schema(
     {

@@ -11,7 +11,7 @@ from privatest.plots.pairs import plot_pairs
 from privatest.reports.markup import Markup, table, tag
 from privatest.reports.pictures import picture
 from privatest.synthetic import SyntheticData
-from privatest.synthetic.tables.means import TableMeans
+from privatest.synthetic.table_means import TableMeans
 
 __all__ = ["release_parts"]
 

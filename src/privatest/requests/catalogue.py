@@ -288,8 +288,8 @@ def _synthetic(
         preset={"method": method},
         gaussian=True,
         caution=caution,
-        foretold="synthetic.tables.plan.foretell" if tables else "",
-        work="synthetic.tables.plan.count_steps" if tables else "",
+        foretold="synthetic.tables.foretell" if tables else "",
+        work="synthetic.tables.count_steps" if tables else "",
         sized=tables,
         about=about,
     )

@@ -377,7 +377,7 @@ def _of_columns(request: Request, schema: Schema, label: str) -> Prepared:
 def _release(request: Request, described: Schema | None) -> Prepared:
     """Check a request for synthetic rows."""
     from privatest.data.samples import encode_sample  # noqa: PLC0415
-    from privatest.synthetic.embedding.points import check_points  # noqa: PLC0415
+    from privatest.synthetic.embedding import check_points  # noqa: PLC0415
 
     schema = chosen_columns(described, request.parts.get("columns"))
     points, given = request.options.get("points"), request.options.get("public_points")

@@ -2,7 +2,7 @@
 
 from privatest.synthetic.answers import Estimate, Facts
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.releasing import release
+from privatest.synthetic.releases import release
 from privatest.synthetic.testing import compare_releases
 
 __all__ = ["Estimate", "Facts", "SyntheticData", "compare_releases", "release"]

@@ -192,7 +192,7 @@ class Facts:
     @property
     def rows_per_person(self) -> int:
         """The most rows of a person, as declared."""
-        return 1 if self.schema is None else self.schema.rows_per_person
+        return self.schema.rows_per_person if self.schema is not None else 1
 
 
 # --- estimates from weights and simulated draws of them ------------------------------------------

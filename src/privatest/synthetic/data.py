@@ -31,7 +31,6 @@ from privatest.data.samples import encode_sample
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.kernels.kernels import Kernel
 from privatest.synthetic import testing
-from privatest.synthetic.answering.functionals import Engine
 from privatest.synthetic.answers import (
     Columns,
     Estimand,
@@ -53,10 +52,7 @@ from privatest.synthetic.answers import (
     mean_estimate,
     quantile_estimate,
 )
-from privatest.synthetic.embedding.coefficients import Coefficients
-from privatest.synthetic.embedding.distances import distance
-from privatest.synthetic.embedding.subspace import span
-from privatest.synthetic.embedding.weights import nonnegative_weights
+from privatest.synthetic.embedding import Coefficients, Engine, distance, nonnegative_weights, span
 from privatest.synthetic.queries import (
     Expression,
     column_values,
@@ -64,8 +60,8 @@ from privatest.synthetic.queries import (
     number_column,
     selected,
 )
-from privatest.synthetic.tables.means import AtomMeans, TableMeans
-from privatest.synthetic.tables.measured import Measured
+from privatest.synthetic.table_means import AtomMeans, TableMeans
+from privatest.synthetic.tables import Measured
 
 if TYPE_CHECKING:
     import pandas as pd

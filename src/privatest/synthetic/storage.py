@@ -21,8 +21,8 @@ from privatest.data.schema import Schema
 from privatest.kernels.kernels import Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.embedding.coefficients import Coefficients
-from privatest.synthetic.tables.measured import Measured
+from privatest.synthetic.embedding import Coefficients
+from privatest.synthetic.tables import Measured
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,19 +20,22 @@ from privatest.data.domain import Domain
 from privatest.kernels.fourier import FourierMap, kernel_map
 from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.additive import gaussian
-from privatest.synthetic.embedding.distances import embedding_distance, point_means
-from privatest.synthetic.embedding.fourier import (
+from privatest.synthetic.embedding import (
+    coefficient_sensitivity,
+    coefficients,
+    denoise,
+    embedding_distance,
+    kernel_sums,
+    nested_moments,
+    point_means,
+    signed_weights,
+    span,
+)
+from privatest.synthetic.fourier import (
     NoisyFeatures,
     mean_features,
     mean_features_sensitivity,
-)
-from privatest.synthetic.embedding.reduced_set import reduced_set
-from privatest.synthetic.embedding.shrinkage import denoise, nested_moments, signed_weights
-from privatest.synthetic.embedding.subspace import (
-    coefficient_sensitivity,
-    coefficients,
-    kernel_sums,
-    span,
+    reduced_set,
 )
 from privatest_papers.balog import (
     RandomFeatures,

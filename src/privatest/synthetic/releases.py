@@ -31,31 +31,46 @@ from privatest.engines.shuffled import in_secret_order
 from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
-from privatest.synthetic.embedding.coefficients import Coefficients, of_subspace
-from privatest.synthetic.embedding.features import features_release
-from privatest.synthetic.embedding.points import (
+from privatest.synthetic.embedding import (
+    Coefficients,
+    Denoised,
+    Weights,
+    best_points,
     box_points,
     check_points,
     check_size,
-    snapping,
-)
-from privatest.synthetic.embedding.sharing import with_rest
-from privatest.synthetic.embedding.shrinkage import Denoised, denoise, nested_moments
-from privatest.synthetic.embedding.subspace import (
     coefficient_sensitivity,
     coefficients,
+    denoise,
     kernel_sums,
+    nested_moments,
+    of_subspace,
+    snapping,
     span,
     usual_tolerance,
+    weighted,
+    with_rest,
 )
-from privatest.synthetic.embedding.weights import Weights, best_points, weighted
-from privatest.synthetic.tables.atoms import ATOM_SHARE, has_atoms, measure_atoms
-from privatest.synthetic.tables.measured import Measured
-from privatest.synthetic.tables.measuring import measure_tables
-from privatest.synthetic.tables.mixture import fit_mixture, targets
-from privatest.synthetic.tables.plan import Bins, TablesPlan, suits_tables, tables_of
-from privatest.synthetic.tables.rows import cell_codes, group_codes, row_values
-from privatest.synthetic.tables.shapes import columns_of
+from privatest.synthetic.fourier import features_release
+from privatest.synthetic.tables import (
+    ATOM_SHARE,
+    Bins,
+    Measured,
+    TablesPlan,
+    has_atoms,
+    measure_atoms,
+    measure_tables,
+    suits_tables,
+    tables_of,
+)
+from privatest.synthetic.tables_fit import (
+    cell_codes,
+    columns_of,
+    fit_mixture,
+    group_codes,
+    row_values,
+    targets,
+)
 
 Method = Literal["auto", "tables", "subspace", "features"]
 _DEFAULT_POINTS = 500

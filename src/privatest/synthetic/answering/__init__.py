@@ -1,1 +1,0 @@
-"""Questions to a release, and answers with their bars."""

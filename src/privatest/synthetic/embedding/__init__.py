@@ -1,1 +1,0 @@
-"""Releases by points: coefficients of the mean embedding, points and their weights."""

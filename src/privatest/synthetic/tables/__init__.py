@@ -1,1 +1,0 @@
-"""Releases by tables: what is measured, the rows that fit it, and means from it."""
