@@ -174,7 +174,9 @@ def test_nothing_of_the_data_is_in_an_error(name):
 
 def test_synthetic_data_has_the_declared_fields_and_no_others():
     fields = {"columns", "weights", "draws", "facts", "before", "coefficients", "measured"}
-    assert set(SyntheticData.__slots__) == fields | {"_kept"}  # which caches what follows from them
+    assert set(SyntheticData.__slots__) == fields | {
+        "_cache"
+    }  # which caches what follows from them
     synthetic = release(TABLE, bounds=SCHEMA, epsilon=1, delta=1e-6, n_points=9, method="subspace")
     assert not hasattr(synthetic, "__dict__")
     assert set(synthetic.facts.parameters) == {"weights", "n_points", "tolerance"}

@@ -49,6 +49,8 @@ def measured(rows, described, budget, noise):
 class Recorder:
     """Remembers what was measured, with which noise, and what came out."""
 
+    audit = None
+
     def __init__(self, source):
         self.source = source
         self.rounds, self.noisy = [], []
