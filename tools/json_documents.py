@@ -66,6 +66,12 @@ _HIDDEN = {
     "adjacency": _text("Which data sets cannot be told apart.", "one", "both", "row"),
     "unit": _text("What is hidden: a row, or a person with at most k rows."),
 }
+_IDENTIFIED = {
+    "rows_per_person": _count("The most rows that one person has, as declared."),
+    "method_id": _text(
+        "The function of the library, and after a slash which of its tests; it never changes."
+    ),
+}
 _PAID = {
     "request": _table(
         "The request in full: question, method, columns, groups, options, epsilon and delta."
@@ -96,6 +102,8 @@ _OUTCOME = {
         "What the statistic is; absent where it is the one that the method is known for."
     ),
     "estimates": _table("Private estimates, by name: numbers, lists or matrices."),
+    "estimated": _text("What the interval among them is about; empty without one."),
+    **_IDENTIFIED,
     "level": _text(
         "How the level is known: proved for every sample size, or measured in simulations.",
         *LEVELS,
@@ -344,7 +352,7 @@ ESTIMATES = {
             **_GUARANTEE,
             **_PAID,
         },
-        _DESCRIBED,
+        _DESCRIBED | _IDENTIFIED,
     ),
     "quantile": _document(
         "Of `mean --q`.",
@@ -353,7 +361,7 @@ ESTIMATES = {
             **_GUARANTEE,
             **_PAID,
         },
-        _DESCRIBED,
+        _DESCRIBED | _IDENTIFIED,
     ),
     "release": _document(
         "Of `release`.",
@@ -367,9 +375,11 @@ ESTIMATES = {
         },
         _DESCRIBED,
     ),
-    "curator-mean": _document("Of `curator run`, for means.", {**_MEANS, **_GUARANTEE, **_CURATED}),
+    "curator-mean": _document(
+        "Of `curator run`, for means.", {**_MEANS, **_GUARANTEE, **_CURATED}, _IDENTIFIED
+    ),
     "curator-quantile": _document(
-        "Of `curator run`, for a quantile.", {**_QUANTILE, **_GUARANTEE, **_CURATED}
+        "Of `curator run`, for a quantile.", {**_QUANTILE, **_GUARANTEE, **_CURATED}, _IDENTIFIED
     ),
     "curator-release": _document(
         "Of `curator run`, for a release. `privatest query` reads it as a .json file.",

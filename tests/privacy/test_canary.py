@@ -46,8 +46,9 @@ FIELDS = {
     "null_hypothesis",
     "sizes",
     "parameters",
-    "unit",
+    "rows_per_person",
     "simulated",
+    "method_id",
     "level",  # from public sizes and parameters
 }
 PARAMETERS = {
@@ -151,6 +152,7 @@ def test_results_have_the_declared_fields_and_no_others():
         "pvalue",
         "statistic",
         "estimates",
+        "estimated",
         "intervals",  # of released numbers: tests/unit/test_public_intervals.py
         "recorded_widening",  # of released intervals: tests/unit/test_core_chance.py
         "statistic_name",  # public words

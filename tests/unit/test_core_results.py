@@ -43,6 +43,8 @@ KEYS = {
     "delta",
     "adjacency",
     "unit",
+    "rows_per_person",
+    "method_id",
     "method",
     "null_hypothesis",
     "sizes",
@@ -140,7 +142,7 @@ def test_html_is_escaped():
     [("one", "within its group"), ("both", "in each group"), ("row", "only the total is public")],
 )
 def test_the_guarantee_names_the_unit_and_the_neighbours(adjacency, words):
-    changed = COMMON | {"adjacency": adjacency, "unit": "person with at most 5 rows"}
+    changed = COMMON | {"adjacency": adjacency, "rows_per_person": 5}
     guarantee = Decision(**changed).guarantee
     assert words in guarantee
     assert "one person with at most 5 rows replaced" in guarantee
@@ -209,6 +211,7 @@ def test_names_cannot_reach_the_terminal():
     named = dataclasses.replace(
         OUTCOME,
         estimates={"mean": [1.0], "lower": [0.0], "upper": [2.0]},
+        estimated="mean",
         parameters={"columns": ["a\x1b[2J\u202eb"]},
     )
     for text in shown(named):

@@ -82,6 +82,6 @@ def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
         "null_hypothesis": _INDEPENDENT if sides.paired else _SAME,
         "sizes": {"n": n} if sides.paired else {"n": n, "m": m},
         "parameters": parameters,
-        "unit": sides.samples.unit,
+        "rows_per_person": sides.samples.rows_per_person,
         "level": "valid" if plan.test.by_rank else "measured",
     }

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +18,6 @@ from privatest.core.intervals import Ends, Interval
 __all__ = [
     "NOISE",
     "interval_line",
-    "limits_of",
     "noise_line",
     "noise_ratio",
     "quiet",
@@ -28,52 +25,38 @@ __all__ = [
     "widening_of",
 ]
 
-# Noise over sampling error where epsilon times the root of n (in each group) is 1, by how the
-# method's words begin: with public groups or one sample, and with private groups. Measured by the
-# loss of power, for columns with bounds 8 standard deviations apart (tools/power_tables.py).
+# Noise over sampling error where epsilon times the root of n (in each group) is 1, by method id:
+# with public groups or one sample, and with private groups. Measured by the loss of power, for
+# columns with bounds 8 standard deviations apart (tools/power_tables.py).
 NOISE: Mapping[str, tuple[float, float | None]] = MappingProxyType(
     {
-        "Mann–Whitney": (3.2, 13.0),
-        "Kruskal–Wallis": (3.2, None),
-        "median test": (4.3, None),
-        "two-sample Kolmogorov": (2.1, 20.0),
-        "two-sample Kuiper": (2.0, 17.0),
-        "two-sample test by the largest of": (5.0, 20.0),
-        "two-sample test by difference of means": (21.0, 70.0),
-        "two-sample test by Wasserstein": (27.0, 70.0),
-        "test of equal proportions": (3.4, 7.0),
-        "symmetry test for paired data (Kolmogorov": (2.5, None),
-        "symmetry test for paired data (Kuiper": (3.2, None),
-        "sign test": (2.5, None),
-        "Wilcoxon": (4.9, None),
-        "binomial test": (2.8, None),
-        "independence test by the largest of": (18.0, None),
-        "Kendall": (7.3, None),
-        "Spearman": (10.0, None),
-        "Pearson": (11.0, None),
-        "linear regression": (11.0, None),
-        "two-sample t-test": (13.0, None),
-        "paired t-test": (25.0, None),
-        "one-way analysis of variance": (13.0, None),
+        "mannwhitneyu": (3.2, 13.0),
+        "kruskal": (3.2, None),
+        "median_test": (4.3, None),
+        "ks_2samp/ks": (2.1, 20.0),
+        "ks_2samp/kuiper": (2.0, 17.0),
+        "mmd_test/largest": (5.0, 20.0),
+        "ipm_test/mean": (21.0, 70.0),
+        "ipm_test/wasserstein": (27.0, 70.0),
+        "proportions_test": (3.4, 7.0),
+        "symmetry_test/ks": (2.5, None),
+        "symmetry_test/kuiper": (3.2, None),
+        "sign_test": (2.5, None),
+        "wilcoxon": (4.9, None),
+        "binom_test": (2.8, None),
+        "hsic_test/largest": (18.0, None),
+        "kendalltau": (7.3, None),
+        "spearmanr": (10.0, None),
+        "pearsonr": (11.0, None),
+        "linregress": (11.0, None),
+        "ttest_ind": (13.0, None),
+        "ttest_rel": (25.0, None),
+        "f_oneway": (13.0, None),
     }
 )
-_GAUSSIAN = ("two-sample t-test", "paired t-test", "one-way analysis")  # with delta
-_BOUNDED = (  # their noise is that of the whole bounds
-    *("two-sample test by", "independence test by the largest of", "Pearson", "linear regression"),
-    *_GAUSSIAN,
-)
-# Estimates that lie in a known range; a difference of proportions is in ±1.
-_RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
-    {
-        "correlation": (-1.0, 1.0),
-        "tau": (-1.0, 1.0),
-        "rho": (-1.0, 1.0),
-        "cramers_v": (0.0, 1.0),
-        "proportion": (0.0, 1.0),
-    }
-)
+_GAUSSIAN = {"ttest_ind", "ttest_rel", "f_oneway"}  # with delta
+_BOUNDED = _GAUSSIAN | {"mmd_test", "ipm_test", "hsic_test", "pearsonr", "linregress"}
 _HARDLY, _ALL, _MOST = 1.1, 100, 1000.0  # times as wide; where noise hides the rest, it is _MOST
-_ROWS = re.compile(r"at most (\d+) rows")
 
 
 def quiet() -> bool:
@@ -91,34 +74,34 @@ def reach(sizes: Sequence[int], epsilon: float) -> tuple[float, float]:
 
 
 def noise_ratio(
-    method: str,
+    method_id: str,
     sizes: Mapping[str, int],
     epsilon: float,
     delta: float = 0.0,
     *,
     private_groups: bool = False,
-    unit: str = "row",
+    rows_per_person: int = 1,
 ) -> float | None:
     """Return noise over sampling error; None for a method that nobody measured.
 
     Private groups have no public sizes: halves of the total stand for them.
     """
-    known = next((own for start, own in NOISE.items() if method.startswith(start)), None)
+    known = NOISE.get(method_id)
     constant = None if known is None else known[private_groups]
     people = [*sizes.values()]
     if private_groups:
         people = [max(sum(people) // 2, 1)] * 2
     if constant is None or not people or min(people) < 1:
         return None
-    if delta > 0 and method.startswith(_GAUSSIAN):
+    if delta > 0 and method_id in _GAUSSIAN:
         return None  # its noise is split in other ways
-    rows = _ROWS.search(unit)
-    return (int(rows[1]) if rows else 1) * constant / reach(people, epsilon)[1]
+    return rows_per_person * constant / reach(people, epsilon)[1]
 
 
-def noise_line(ratio: float, method: str = "") -> str:
+def noise_line(ratio: float, method_id: str = "") -> str:
     """Say what the ratio means for the p-value, in one sentence."""
-    bounds = " if the bounds are 8 standard deviations apart" * method.startswith(_BOUNDED)
+    bounded = method_id.partition("/")[0] in _BOUNDED
+    bounds = " if the bounds are 8 standard deviations apart" * bounded
     start = f"For the p-value, the privacy noise is {ratio:.2g} times the sampling error{bounds}"
     if ratio < 0.5:
         return f"{start}: privacy costs the test little power."
@@ -149,13 +132,6 @@ def interval_line(widening: float, ends: tuple[Ends, Ends], limits: tuple[float,
         return "Noise hardly widens the interval."
     times = f"{widening:.2g}" if widening < _ALL else f"more than {_ALL}"
     return f"Noise makes the interval {times} times as wide."
-
-
-def limits_of(estimates: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the least and the largest value of what an interval is about; public."""
-    if "proportions" in estimates:
-        return (-1.0, 1.0)
-    return next((_RANGES[name] for name in _RANGES if name in estimates), (-math.inf, math.inf))
 
 
 def widening_of(interval: Interval, alternative: str, estimate: Ends) -> float | None:

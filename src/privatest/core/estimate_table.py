@@ -1,80 +1,166 @@
-"""Released means and differences as a table, with their intervals or errors."""
+"""What tests estimate, and released estimates as a table."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privatest.core.intervals import Interval
 from privatest.core.validation import printable
 
+if TYPE_CHECKING:
+    from privatest.core.results import Outcome
+
 __all__ = [
+    "ESTIMATES",
+    "EstimateKind",
+    "EstimateRow",
     "EstimateTable",
     "estimate_table",
-    "estimated_name",
-    "interval_level",
     "numbered",
     "places_of",
 ]
 
 _MOST_PLACES = 5
 
-# What an interval from "lower" to "upper" may be of, by the name of the estimate.
-_ESTIMATED = {
-    "difference": "difference{s} of means, first minus second",
-    "mean": "mean{s}",
-    "tau": "Kendall's tau",
-    "rho": "Spearman's rho",
-    "correlation": "Pearson's correlation",
-    "slope": "line of y on x",
-    "proportion": "proportion",
-    "proportions": "proportions",
-    "cramers_v": "association, Cramér's V",
-    "shares": "share{s}",
-    "shift": "shift{s}, first minus second",
-    "partial_covariance": "covariance{s} given the rest",
-}
 
-_TWO = ("first", "second")  # groups without names
+@dataclass(frozen=True, slots=True)
+class EstimateKind:
+    """What the interval of a result is about.
 
-# What the rows of such a table are called, by the public parameter that has their names.
-_NAMED = ("group_names", "columns", "categories")
+    Attributes
+    ----------
+    key : str
+        Its name among ``Outcome.estimates``.
+    what, plural : str
+        One of it in words, and several.
+    unit : {"data", "share", "coefficient"}
+        In which unit its values are.
+    limits : pair of float
+        The least and the largest value that it can have.
+    null : float or None
+        Its value under the null hypothesis, where that is a number.
+    """
+
+    key: str
+    what: str
+    plural: str = ""
+    unit: str = "data"
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    null: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateRow:
+    """A private estimate with its interval.
+
+    Attributes
+    ----------
+    name : str
+        The column, group or category; "" for a single value without a name.
+    value : float
+        The estimate.
+    interval : Interval
+        Its interval; simultaneous where a result has several rows.
+    unit : {"data", "share", "coefficient"}
+        Units of the data, shares of rows, or a coefficient without unit.
+    what : str
+        What is estimated, in words.
+    """
+
+    name: str
+    value: float
+    interval: Interval
+    unit: str
+    what: str
+
+
+_FIRST_SECOND = ", first minus second"
+_SIGNED, _SHARE = (-1.0, 1.0), (0.0, 1.0)
+ESTIMATES: Mapping[str, EstimateKind] = MappingProxyType(
+    {
+        "difference": EstimateKind(
+            "difference",
+            f"difference of means{_FIRST_SECOND}",
+            f"differences of means{_FIRST_SECOND}",
+            null=0.0,
+        ),
+        "difference_of_proportions": EstimateKind(
+            "difference", f"difference{_FIRST_SECOND}", "", "share", _SIGNED, 0.0
+        ),
+        "mean": EstimateKind("mean", "mean", "means"),
+        "tau": EstimateKind("tau", "Kendall's tau", "", "coefficient", _SIGNED, 0.0),
+        "rho": EstimateKind("rho", "Spearman's rho", "", "coefficient", _SIGNED, 0.0),
+        "correlation": EstimateKind(
+            "correlation", "Pearson's correlation", "", "coefficient", _SIGNED, 0.0
+        ),
+        "slope": EstimateKind("slope", "slope of y on x", null=0.0),
+        "proportion": EstimateKind("proportion", "proportion", "", "share", _SHARE),
+        "proportions": EstimateKind("proportions", "proportion", "proportions", "share", _SHARE),
+        "cramers_v": EstimateKind(
+            "cramers_v", "association, Cramér's V", "", "coefficient", _SHARE
+        ),
+        "shares": EstimateKind("shares", "share", "shares", "share"),
+        "shift": EstimateKind("shift", f"shift{_FIRST_SECOND}", null=0.0),
+        "partial_covariance": EstimateKind(
+            "partial_covariance",
+            "covariance given the rest",
+            "covariances given the rest",
+            null=0.0,
+        ),
+        "feature_differences": EstimateKind("difference", "difference at a location", null=0.0),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateTable:
-    """A caption, and a label and a text for each row."""
+    """A caption, the cells of each row, and names of the columns where they need some."""
 
     caption: str
-    rows: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, ...], ...]
+    head: tuple[str, ...] = ()
 
 
-def estimate_table(
-    estimates: Mapping[str, Any], parameters: Mapping[str, Any], alpha: float
-) -> EstimateTable | None:
-    """Return the means or differences among released estimates, or None if there are none.
+def estimate_table(outcome: Outcome) -> EstimateTable | None:
+    """Return the estimates of a test for a reader, or None if there are none.
 
     Covariances and regions are for computing: they stay in ``estimates`` and are left out here.
     """
-    if estimated_name(estimates) is not None:
-        return _intervals(estimates, parameters, alpha)
-    if "difference" in estimates and "error" in estimates:
-        return _places(estimates, parameters)
-    return None
-
-
-def estimated_name(estimates: Mapping[str, Any]) -> str | None:
-    """Return the name of the estimate that the recorded interval is about, None without one."""
-    if "lower" not in estimates:
+    estimates, parameters, estimated = outcome.estimates, outcome.parameters, outcome.estimated
+    if estimated == "feature_differences":
+        return _differences_at_places(estimates, parameters)
+    rows = outcome.estimate_rows
+    if not rows:
         return None
-    return next((name for name in _ESTIMATED if name in estimates), None)
-
-
-def interval_level(parameters: Mapping[str, Any], alpha: float) -> float:
-    """Return the level of the recorded interval: 1 - alpha, unless the test says otherwise."""
-    return float(parameters.get("interval_level", 1 - alpha))
+    kind, several = ESTIMATES[estimated], len(rows) > 1
+    percent = f"{100 * outcome.interval_level:.4g}%"
+    texts = [f"{row.value:.4g} [{row.interval.low:.4g}, {row.interval.high:.4g}]" for row in rows]
+    if estimated == "difference_of_proportions":
+        return _two_proportions(estimates, parameters, texts[0], percent)
+    if estimated == "slope":
+        rest = ((name, f"{estimates[name]:.4g}") for name in ("intercept", "rvalue"))
+        return EstimateTable(
+            f"private line of y on x ({percent} interval)", (("slope", texts[0]), *rest)
+        )
+    if estimated == "difference":
+        means = (np.atleast_1d(estimates[name]) for name in ("mean_x", "mean_y"))
+        texts = [
+            f"{text}, means {first:.4g} and {second:.4g}"
+            for text, first, second in zip(texts, *means, strict=True)
+        ]
+    what = kind.plural if several else kind.what
+    if estimated == "mean" and parameters.get("paired"):
+        # a name of the row is that of the difference: it says what is subtracted
+        what = "mean of differences" + _FIRST_SECOND * (not parameters.get("columns"))
+    level = f"simultaneous {percent} intervals" if several else f"{percent} interval"
+    names = (printable(row.name) or "value" for row in rows)
+    return EstimateTable(f"private {what} ({level})", tuple(zip(names, texts, strict=True)))
 
 
 def places_of(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -85,58 +171,9 @@ def places_of(parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return [(kind, *wave) for kind in ("cos", "sin") for wave in waves]
 
 
-def _intervals(
-    estimates: Mapping[str, Any], parameters: Mapping[str, Any], alpha: float
+def _two_proportions(
+    estimates: Mapping[str, Any], parameters: Mapping[str, Any], difference: str, percent: str
 ) -> EstimateTable:
-    what = next(name for name in _ESTIMATED if name in estimates)
-    middle, lower, upper = (np.atleast_1d(estimates[name]) for name in (what, "lower", "upper"))
-    # a record has no number where an end is infinite
-    lower, upper = (
-        np.array([infinite if end is None else end for end in ends])
-        for ends, infinite in ((lower, -np.inf), (upper, np.inf))
-    )
-    plural = "s" * (len(middle) > 1)
-    percent = f"{100 * interval_level(parameters, alpha):.4g}%"
-    level = f"simultaneous {percent} intervals" if plural else f"{percent} interval"
-    names = next((parameters[k] for k in _NAMED if parameters.get(k)), None)
-    names = names or numbered(len(middle), "value")
-    if "proportions" in estimates and what == "difference":
-        return _two_shares(estimates, parameters, middle, percent)
-    if what == "slope":
-        return _line(estimates, f"{middle[0]:.4g} [{lower[0]:.4g}, {upper[0]:.4g}]", percent)
-    texts = [
-        f"{value:.4g} [{low:.4g}, {high:.4g}]"
-        for value, low, high in zip(middle, lower, upper, strict=True)
-    ]
-    if "mean_x" in estimates:
-        means = zip(*(np.atleast_1d(estimates[name]) for name in ("mean_x", "mean_y")), strict=True)
-        texts = [
-            f"{text}, means {first:.4g} and {second:.4g}"
-            for text, (first, second) in zip(texts, means, strict=True)
-        ]
-    rows = tuple((printable(str(name)), text) for name, text in zip(names, texts, strict=True))
-    return EstimateTable(f"private {_caption(what, plural, parameters)} ({level})", rows)
-
-
-def _caption(what: str, plural: str, parameters: Mapping[str, Any]) -> str:
-    """Return what is estimated, in words."""
-    if what == "mean" and parameters.get("paired"):
-        # a name of the row is that of the difference: it says what is subtracted
-        return "mean of differences" + ", first minus second" * (not parameters.get("columns"))
-    return _ESTIMATED[what].format(s=plural)
-
-
-def _line(estimates: Mapping[str, Any], slope: str, percent: str) -> EstimateTable:
-    """Return the rows of a regression; the interval is that of the slope."""
-    rest = (name for name in ("intercept", "rvalue") if name in estimates)
-    rows = (("slope", slope), *((name, f"{estimates[name]:.4g}") for name in rest))
-    return EstimateTable(f"private line of y on x ({percent} interval)", rows)
-
-
-def _two_shares(
-    estimates: Mapping[str, Any], parameters: Mapping[str, Any], middle: Any, percent: str
-) -> EstimateTable:
-    """Return the rows of a comparison of two proportions."""
 
     def text(value: float | None) -> str:
         return "unknown" if value is None else f"{value:.4g}"
@@ -145,10 +182,10 @@ def _two_shares(
     ratio, *ends = (text(estimates[name]) for name in ("ratio", "ratio_lower", "ratio_upper"))
     rows = (
         ("proportions", f"{first:.4g} and {second:.4g}"),
-        ("difference", f"{middle[0]:.4g} [{estimates['lower']:.4g}, {estimates['upper']:.4g}]"),
+        ("difference", difference),
         ("ratio", f"{ratio} [{ends[0]}, {ends[1]}]"),
     )
-    groups = " and ".join(printable(name) for name in parameters.get("group_names", _TWO))
+    groups = " and ".join(map(printable, parameters.get("group_names", ("first", "second"))))
     return EstimateTable(f"private proportions, {groups} ({percent} intervals)", rows)
 
 
@@ -157,13 +194,15 @@ def numbered(count: int, single: str = "column 1") -> list[str]:
     return [single] if count == 1 else [f"column {place}" for place in range(1, count + 1)]
 
 
-def _places(estimates: Mapping[str, Any], parameters: Mapping[str, Any]) -> EstimateTable:
-    found = sorted(
+def _differences_at_places(
+    estimates: Mapping[str, Any], parameters: Mapping[str, Any]
+) -> EstimateTable:
+    largest = sorted(
         zip(places_of(parameters), estimates["difference"], estimates["error"], strict=True),
         key=lambda entry: -abs(entry[1]) / entry[2],
     )
     rows = []
-    for place, difference, error in found[:_MOST_PLACES]:
+    for place, difference, error in largest[:_MOST_PLACES]:
         shown = ", ".join(f"{v:.4g}" if isinstance(v, float) else printable(str(v)) for v in place)
         rows.append((f"at ({shown})", f"{difference:.4g} ± {error:.2g}"))
     return EstimateTable(

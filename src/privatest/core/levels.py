@@ -72,7 +72,7 @@ def declare_level(usual: Level, **exceptions: str) -> Callable[[Function], Funct
     def decorate(function: Function) -> Function:
         @wraps(function)
         def test(*arguments: Any, **options: Any) -> Any:
-            return _marked(function(*arguments, **options), declared)
+            return _marked(function(*arguments, **options), declared, function.__name__)
 
         test.__dict__["declared_level"] = declared
         return cast("Function", test)
@@ -85,14 +85,14 @@ def declared_level(function: Callable[..., Any]) -> DeclaredLevel | None:
     return getattr(function, "declared_level", None)
 
 
-def _marked(result: Any, declared: DeclaredLevel) -> Any:
-    """Return the result with its level; a mapping of results, each with its own."""
+def _marked(result: Any, declared: DeclaredLevel, function: str) -> Any:
+    """Return the result with its level and its method id; of a mapping, each of its results."""
     if isinstance(result, Mapping):
-        return {name: _marked(each, declared) for name, each in result.items()}
+        return {name: _marked(each, declared, function) for name, each in result.items()}
     if not hasattr(result, "level"):
-        return result  # no result of a test, as where a mechanism is stood in for
-    if result.level is None:
-        return replace(result, level=declared.usual)
-    if result.level not in declared.words:
+        return result  # not the result of a test: tests replace mechanisms by stand-ins
+    if result.level not in (None, *declared.words):
         raise AssertionError(f"a result is {result.level}, which its test does not declare.")
-    return result
+    return replace(
+        result, level=result.level or declared.usual, method_id=result.method_id or function
+    )

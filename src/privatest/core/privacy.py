@@ -29,6 +29,7 @@ __all__ = [
     "Sensitivity",
     "gaussian_delta",
     "gaussian_scale",
+    "privacy_unit",
 ]
 
 Adjacency = Literal["one", "both", "row"]
@@ -217,6 +218,11 @@ class PermutationSensitivity:
     def widened(self, slack: float) -> PermutationSensitivity:
         """Add a bound on rounding errors, once for each of the two neighbours."""
         return PermutationSensitivity(self.observed + 2 * slack, self.permuted + 2 * slack)
+
+
+def privacy_unit(rows_per_person: int) -> str:
+    """Return the unit of privacy in words: a row, or a person with at most k rows."""
+    return "row" if rows_per_person == 1 else f"person with at most {rows_per_person} rows"
 
 
 def _normal_cdf(x: float) -> float:

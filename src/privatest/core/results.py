@@ -9,36 +9,41 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.chance import (
-    interval_line,
-    limits_of,
-    noise_line,
-    noise_ratio,
-    quiet,
-    widening_of,
-)
+from privatest.core.chance import interval_line, noise_line, noise_ratio, quiet, widening_of
 from privatest.core.equality import EqualByValue
 from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import (
+    ESTIMATES,
+    EstimateRow,
     EstimateTable,
     estimate_table,
-    estimated_name,
-    interval_level,
+    numbered,
 )
 from privatest.core.intervals import Interval, confidence
 from privatest.core.levels import LEVEL_WORDS, Level
-from privatest.core.privacy import Adjacency, Budget
+from privatest.core.privacy import Adjacency, Budget, privacy_unit
 from privatest.core.showing import Shown
 
-__all__ = ["Decision", "Outcome", "Released", "html_table", "privacy_sentence", "read_only"]
+__all__ = [
+    "Decision",
+    "Outcome",
+    "PrivateEstimate",
+    "Released",
+    "html_estimates",
+    "html_table",
+    "known_values",
+    "privacy_sentence",
+    "read_only",
+]
 
 _ADJACENCY_WORDS: Mapping[str, str] = {
     "one": "one {unit} replaced within its group; group sizes are public",
@@ -67,14 +72,68 @@ class Released(EqualByValue, Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
-        found: dict[str, Any] = {}
+        document: dict[str, Any] = {}
         for name, value in _values(self).items():
-            found |= _cost(value) if isinstance(value, Budget) else {name: _plain(value)}
-        return found
+            document |= _cost(value) if isinstance(value, Budget) else {name: _plain(value)}
+        return document
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return :meth:`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+class PrivateEstimate(Released):
+    """Base of estimates that no test belongs to: a heading, a table and the guarantee."""
+
+    __slots__ = ()
+    rows_per_person: int
+    spent: Budget
+    simulated: bool
+
+    @property
+    def method_id(self) -> str:
+        """The function that made the result."""
+        raise NotImplementedError
+
+    @property
+    def heading(self) -> str:
+        """What was estimated, from how many rows."""
+        raise NotImplementedError
+
+    def estimate_table(self) -> EstimateTable:
+        """Return the estimates for a reader."""
+        raise NotImplementedError
+
+    @property
+    def unit(self) -> str:
+        """What the guarantee hides: a row, or a person with at most k rows."""
+        return privacy_unit(self.rows_per_person)
+
+    @property
+    def guarantee(self) -> str:
+        """The sentence on privacy."""
+        return privacy_sentence(self.spent, self.unit, self.simulated)
+
+    def __str__(self) -> str:
+        """Print a line for each row of the table, and the guarantee."""
+        rows = self.estimate_table().rows
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(["", *(cell.ljust(width) for cell, width in zip(row, widths, strict=True))])
+            for row in rows
+        ]
+        return "\n".join([f"{self.heading}:", *(line.rstrip() for line in lines), self.guarantee])
+
+    def _repr_html_(self) -> str:
+        return html_estimates(self.estimate_table(), self.guarantee)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the released facts as plain Python values."""
+        document = Released.to_dict(self) | {"unit": self.unit, "method_id": self.method_id}
+        return {name: value for name, value in document.items() if name not in _UNWRITTEN}
+
+
+_UNWRITTEN = ("intervals", "curve")  # functions of released numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,14 +158,17 @@ class Decision(Released):
         The public sizes.
     parameters : mapping
         Public parameters that were used.
-    unit : str
-        What the guarantee hides: a row, or a person with at most k rows.
+    rows_per_person : int
+        The most rows that one person has; the guarantee hides all of them.
     simulated : bool
         True if the noise came from a seeded generator: no privacy.
     level : {"valid", "measured", "experimental"} or None
         How it is known that a true hypothesis is rejected with probability ``alpha`` at most: by
         proof for every sample size ("valid"), or by simulations ("measured"). None in documents of
         older versions.
+    method_id : str
+        The function that made the result, and after a slash which of its tests, as in "kruskal" and
+        "ks_2samp/kuiper". It stays the same where ``method`` is worded anew.
     """
 
     reject: bool
@@ -117,15 +179,31 @@ class Decision(Released):
     null_hypothesis: str
     sizes: Mapping[str, int]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    unit: str = "row"
+    rows_per_person: int = 1
     simulated: bool = False
     level: Level | None = None
+    method_id: str = ""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> Self:
+        """Read what :meth:`to_dict` wrote, now or in earlier versions; the cost is apart."""
+        return cls(**known_values(cls, values), spent=spent)
+
+    @property
+    def function(self) -> str:
+        """The name of the function that made the result."""
+        return self.method_id.partition("/")[0]
 
     @property
     def verdict(self) -> str:
         """The sentence a statistician would write."""
         word = "reject" if self.reject else "do not reject"
         return f"We {word} the hypothesis that {self.null_hypothesis} at level {self.alpha:g}."
+
+    @property
+    def unit(self) -> str:
+        """What the guarantee hides: a row, or a person with at most k rows."""
+        return privacy_unit(self.rows_per_person)
 
     @property
     def guarantee(self) -> str:
@@ -136,10 +214,12 @@ class Decision(Released):
     @property
     def noise_to_chance(self) -> float | None:
         """Noise over sampling error in the p-value, from public numbers; None if unknown."""
-        epsilon, delta = self.spent.as_floats
-        private = self.adjacency == "row"
         return noise_ratio(
-            self.method, self.sizes, epsilon, delta, private_groups=private, unit=self.unit
+            self.method_id,
+            self.sizes,
+            *self.spent.as_floats,
+            private_groups=self.adjacency == "row",
+            rows_per_person=self.rows_per_person,
         )
 
     @property
@@ -149,7 +229,7 @@ class Decision(Released):
 
     def _noise_sentences(self) -> list[str]:
         ratio = self.noise_to_chance
-        return [] if ratio is None else [noise_line(ratio, self.method)]
+        return [] if ratio is None else [noise_line(ratio, self.method_id)]
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table."""
@@ -195,6 +275,8 @@ class Decision(Released):
             **_cost(self.spent),
             "adjacency": self.adjacency,
             "unit": self.unit,
+            "rows_per_person": self.rows_per_person,
+            "method_id": self.method_id,
             "method": self.method,
             "null_hypothesis": self.null_hypothesis,
             "sizes": dict(self.sizes),
@@ -219,6 +301,8 @@ class Outcome(Decision):
     estimates : mapping
         Private estimates that were released with it (means, differences, their noise), as
         read-only arrays or numbers; empty for most tests.
+    estimated : str
+        What the interval among them is about, as in "tau" and "difference"; "" without one.
     intervals : callable or None
         From a level to the interval at that level, computed from released numbers alone. It is
         not part of the JSON document, which has the interval of level 1 - alpha.
@@ -230,6 +314,7 @@ class Outcome(Decision):
     statistic: float | None = None
     statistic_name: str = ""
     estimates: Mapping[str, Any] = field(default_factory=dict)
+    estimated: str = ""
     intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
     recorded_widening: float | None = field(default=None, repr=False, compare=False)
 
@@ -255,16 +340,15 @@ class Outcome(Decision):
             return self.intervals(level)
         if "lower" not in self.estimates:
             raise ParameterError("this result has no confidence interval: it estimates nothing.")
-        recorded = interval_level(self.parameters, self.alpha)
-        if abs(level - recorded) > 1e-12:
+        if abs(level - self.interval_level) > 1e-12:
             raise ParameterError(
-                f"confidence_level must be {recorded:g}: a result that was read from a record "
-                f"has the interval of its own level only."
+                f"confidence_level must be {self.interval_level:g}: a result that was read from a "
+                f"record has the interval of its own level only."
             )
-        low, high = self.estimates["lower"], self.estimates["upper"]
-        return Interval(
-            -math.inf if low is None else low, math.inf if high is None else high, level
-        )
+        low, high = self._ends()
+        if np.ndim(self.estimates["lower"]) == 0:
+            return Interval(float(low[0]), float(high[0]), level)
+        return Interval(low, high, level)
 
     @property
     def interval_widening(self) -> float | None:
@@ -272,16 +356,15 @@ class Outcome(Decision):
 
         Infinite if noise leaves it without an end. Post-processing of what was released.
         """
-        name = estimated_name(self.estimates)
-        if name is None:
+        if "lower" not in self.estimates or self.estimated not in ESTIMATES:
             return None
         alternative = str(self.parameters.get("alternative", "two-sided"))
         if alternative == "two-sided" and not np.all(np.isfinite(self._ends())):
             return math.inf
         if self.intervals is None:
             return self.recorded_widening
-        found = self.intervals(interval_level(self.parameters, self.alpha))
-        return widening_of(found, alternative, self.estimates[name])
+        interval = self.intervals(self.interval_level)
+        return widening_of(interval, alternative, self.estimates[ESTIMATES[self.estimated].key])
 
     def _ends(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the ends of the recorded intervals; in a document infinite ones are None."""
@@ -294,11 +377,36 @@ class Outcome(Decision):
         )
         return low, high
 
+    @property
+    def interval_level(self) -> float:
+        """The level of the interval among the estimates: 1 - alpha, but for equivalence tests."""
+        return float(self.parameters.get("interval_level", 1 - self.alpha))
+
+    @property
+    def estimate_rows(self) -> tuple[EstimateRow, ...]:
+        """What was estimated, a row for each column, group or category; empty without estimates."""
+        kind = ESTIMATES.get(self.estimated)
+        if kind is None or "lower" not in self.estimates:
+            return ()
+        values = np.atleast_1d(np.asarray(self.estimates[kind.key], dtype=np.float64))
+        named = (self.parameters.get(name) for name in ("group_names", "columns", "categories"))
+        names = next((list(each) for each in named if each), [])
+        if len(names) != len(values):
+            names = numbered(len(values), "")
+        ends = zip(*self._ends(), strict=True)
+        return tuple(
+            EstimateRow(
+                str(name), float(value), Interval(*end, self.interval_level), kind.unit, kind.what
+            )
+            for name, value, end in zip(names, values, ends, strict=True)
+        )
+
     def _noise_sentences(self) -> list[str]:
-        said, widening = Decision._noise_sentences(self), self.interval_widening
+        sentences, widening = Decision._noise_sentences(self), self.interval_widening
         if widening is not None:
-            said.append(interval_line(widening, self._ends(), limits_of(self.estimates)))
-        return said
+            limits = ESTIMATES[self.estimated].limits
+            sentences.append(interval_line(widening, self._ends(), limits))
+        return sentences
 
     def facts(self) -> dict[str, str]:
         """Lines of the printed table, with the p-value."""
@@ -312,7 +420,7 @@ class Outcome(Decision):
 
     def estimate_table(self) -> EstimateTable | None:
         """Return the released means or differences for a reader, if there are any."""
-        return estimate_table(self.estimates, self.parameters, self.alpha)
+        return estimate_table(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
@@ -321,6 +429,7 @@ class Outcome(Decision):
             released["statistic_name"] = self.statistic_name
         if self.estimates:
             released["estimates"] = {key: _plain(value) for key, value in self.estimates.items()}
+            released["estimated"] = self.estimated
             widening = self.interval_widening
             if widening is not None and math.isfinite(widening):
                 released["interval_widening"] = widening
@@ -337,6 +446,13 @@ def html_table(rows: Iterable[Sequence[str]], caption: str = "") -> str:
     )
     head = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f"<table>{head}{body}</table>"
+
+
+def html_estimates(table: EstimateTable, guarantee: str) -> str:
+    """Return a table of estimates and the guarantee as HTML."""
+    rows = [table.head, *table.rows] if table.head else table.rows
+    cells = [[cell.strip() for cell in row] for row in rows]
+    return html_table(cells, table.caption) + f"<p>{html.escape(guarantee)}</p>"
 
 
 def privacy_sentence(
@@ -396,3 +512,89 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
     return value
+
+
+# --- documents of versions whose results had no method id ---------------------------------
+
+_EARLIER_TITLES = {
+    r"two-sample MMD": "mmd_test/kernel",
+    r"\d+-sample MMD": "mmd_test/several",
+    r"two-sample test by the largest": "mmd_test/largest",
+    r"two-sample test by difference": "ipm_test/mean",
+    r"two-sample test by (sliced )?Wasserstein": "ipm_test/wasserstein",
+    r"two-sample test by total": "ipm_test/total-variation",
+    r"two-sample test by Kolmogorov": "ipm_test/kolmogorov",
+    r"two-sample Kolmogorov": "ks_2samp/ks",
+    r"two-sample Kuiper": "ks_2samp/kuiper",
+    r"Mann": "mannwhitneyu",
+    r"Kruskal": "kruskal",
+    r"median test": "median_test",
+    r"Hodges": "hodges_lehmann",
+    r"(two-sample|paired) mean embedding test": "me_test",
+    r"(two-sample|paired) mean embedding permutation": "me_permutation_test",
+    r"(two-sample|paired) smooth characteristic function test": "scf_test",
+    r"(two-sample|paired) smooth characteristic function perm": "scf_permutation_test",
+    r"two-sample Hotelling": "hotelling_test",
+    r"one-sample Hotelling": "hotelling_1samp",
+    r"two-sample t-test": "ttest_ind",
+    r"one-sample t-test": "ttest_1samp",
+    r"paired t-test": "ttest_rel",
+    r"equivalence of two means": "tost_ind",
+    r"equivalence of paired means": "tost_rel",
+    r"equivalence of two proportions": "tost_proportions",
+    r"test of equal proportions": "proportions_test",
+    r"one-way analysis": "f_oneway",
+    r"test of tests": "test_of_tests",
+    r"SARRM": "sarrm_test",
+    r"HSIC": "hsic_test/kernel",
+    r"independence test by the largest": "hsic_test/largest",
+    r"independence test by a trend": "hsic_test/trend",
+    r"Kendall": "kendalltau",
+    r"Spearman": "spearmanr",
+    r"Pearson": "pearsonr",
+    r"linear regression": "linregress",
+    r"chi-squared test of independence": "chi2_contingency",
+    r"chi-squared test of shares": "chisquare",
+    r"conditional independence": "conditional_independence_test",
+    r"conditional randomisation": "conditional_randomisation_test",
+    r"symmetry test for paired data \(Kolm": "symmetry_test/ks",
+    r"symmetry test for paired data \(Kuiper": "symmetry_test/kuiper",
+    r"sign test": "sign_test",
+    r"Wilcoxon": "wilcoxon",
+    r"one-sample Kolmogorov": "ks_1samp/ks",
+    r"one-sample Kuiper": "ks_1samp/kuiper",
+    r"one-sample Cram": "ks_1samp/cvm",
+    r"one-sample Wasserstein": "ks_1samp/wasserstein",
+    r"Kolmogorov-Smirnov test of a location": "ks_family/ks",
+    r"Kuiper test of a location": "ks_family/kuiper",
+    r"binomial test": "binom_test",
+    r"comparison of two shares": "compare",
+    r"comparison of two releases": "compare_releases",
+    r"test of a (share|mean) from": "release_test",
+    r"independence from a measured": "release_test",
+    r"(two-sample|independence) permutation test of": "permutation_test",
+}
+
+
+def known_values(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a document has, and those that earlier versions did not write."""
+    values = {each.name: document[each.name] for each in fields(kind) if each.name in document}
+    if "rows_per_person" not in values:
+        declared = re.search(r"at most (\d+) rows", document.get("unit", ""))
+        values["rows_per_person"] = int(declared[1]) if declared else 1
+    if issubclass(kind, Decision) and "method_id" not in values:
+        titles = (i for title, i in _EARLIER_TITLES.items() if re.match(title, values["method"]))
+        values["method_id"] = next(titles, "")
+    if issubclass(kind, Outcome):
+        if "interval_widening" in document:
+            values["recorded_widening"] = document["interval_widening"]
+        values.setdefault("estimated", _earlier_estimate(values.get("estimates", {})))
+    return values
+
+
+def _earlier_estimate(estimates: Mapping[str, Any]) -> str:
+    if "lower" not in estimates:
+        return "feature_differences" if "difference" in estimates else ""
+    if "difference" in estimates:
+        return "difference_of_proportions" if "proportions" in estimates else "difference"
+    return next((name for name in ESTIMATES if name in estimates), "")

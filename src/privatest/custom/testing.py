@@ -196,7 +196,7 @@ def permutation_test(
     if check_sensitivity:
         search_neighbours(user, space, sensitivity)
     bound = bound * (samples.rows_per_person * (1 + TOLERANCE))
-    facts = _facts(space, samples.unit, user, bound, n_permutations, privatization)
+    facts = _facts(space, samples.rows_per_person, user, bound, n_permutations, privatization)
     orders = samples.secret_orders(source, paired=space.paired)
     x, y = (side.rows[order] for side, order in zip(samples, orders, strict=True))
     result = naive_result if privatization == "naive" else permutation_result
@@ -241,7 +241,7 @@ def _true_or_false(**options: object) -> None:
 
 def _facts(
     space: Space,
-    unit: str,
+    rows_per_person: int,
     statistic: UserStatistic,
     bound: PermutationSensitivity,
     n_permutations: int,
@@ -259,7 +259,7 @@ def _facts(
             "privatization": privatization,
             "n_permutations": n_permutations,
         },
-        "unit": unit,
+        "rows_per_person": rows_per_person,
     }
     if space.paired:
         facts["adjacency"] = "one"  # one pair, as in hsic_test

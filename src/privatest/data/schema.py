@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.privacy import privacy_unit
 from privatest.core.validation import integer_at_least, listed, number, one_of, reject
 from privatest.data.categories import Category, category_codes, spelling
 from privatest.data.domain import Box, Domain
@@ -233,8 +234,7 @@ class Schema:
     @property
     def unit(self) -> str:
         """What is hidden: a row, or a person with all of theirs."""
-        rows = self.rows_per_person
-        return "row" if rows == 1 else f"person with at most {rows} rows"
+        return privacy_unit(self.rows_per_person)
 
     @property
     def categorical_names(self) -> tuple[str, ...]:

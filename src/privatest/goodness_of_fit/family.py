@@ -137,12 +137,13 @@ def ks_family(
         noise=source,
         facts={
             "adjacency": "one",
+            "method_id": f"ks_family/{statistic}",
             "method": f"{_NAMES[statistic]} test of a location-scale family",
             "null_hypothesis": f"the data come from the {chosen.name} family",
             "sizes": {"n": sample.size},
             "parameters": {"statistic": statistic, "family": chosen.name}
             | ({} if n_simulations is None else {"n_simulations": n_simulations}),
-            "unit": encoded.unit,
+            "rows_per_person": encoded.rows_per_person,
         },
     )
 

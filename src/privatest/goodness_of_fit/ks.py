@@ -164,6 +164,7 @@ def ks_1samp(
         noise=source,
         facts={
             "adjacency": "one",
+            "method_id": f"ks_1samp/{statistic}",
             "method": f"one-sample {_NAMES[statistic]} test",
             "null_hypothesis": f"{_NULLS[alternative]} {reference.name}",
             "sizes": {"n": n},
@@ -173,7 +174,7 @@ def ks_1samp(
                 "distribution": reference.name,
             }
             | ({} if cuts is None else {"grid": len(cuts) + 1}),
-            "unit": sample.unit,
+            "rows_per_person": sample.rows_per_person,
         },
     )
 

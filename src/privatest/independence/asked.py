@@ -55,7 +55,7 @@ class Asked:
             "null_hypothesis": _NULLS[self.alternative],
             "sizes": {"n": len(sides.x)},
             "parameters": {"alternative": self.alternative, **parameters},
-            "unit": sides.unit,
+            "rows_per_person": sides.rows_per_person,
         }
 
 

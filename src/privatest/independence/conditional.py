@@ -136,7 +136,7 @@ def conditional_independence_test(
         "method": _METHOD,
         "null_hypothesis": _NULL,
         "sizes": {"n": len(given)},
-        "unit": given.unit,
+        "rows_per_person": given.rows_per_person,
         "simulated": source.simulated,
         "parameters": {"cells": grid.sizes, "n_bootstrap": n_bootstrap},
     }
@@ -221,6 +221,7 @@ def _outcome(
         alpha=alpha,
         pvalue=pvalue,
         statistic=observed,
+        estimated="partial_covariance",
         estimates={"partial_covariance": middle, "lower": shown.low, "upper": shown.high},
         intervals=partial(_interval, middle, reach, unit, draws),
         **facts,

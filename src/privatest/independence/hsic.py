@@ -229,8 +229,10 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "estimator": plan.estimator,
         "computation": "exact" if plan.exact else "nystrom",
     }
+    kind = "kernel" if plan.names == ("kernel",) else "largest" if plan.family else "trend"
     return {
         "adjacency": "one",
+        "method_id": f"hsic_test/{kind}",
         "method": _name(plan),
         "null_hypothesis": "the two sides are independent",
         "sizes": {"n": len(plan.sides[0])},
@@ -240,7 +242,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
             **({"shuffle": "swap" if plan.swap else "permute"} if plan.family else {}),
             "n_permutations": plan.n_permutations,
         },
-        "unit": plan.sides[0].unit,
+        "rows_per_person": plan.sides[0].rows_per_person,
     }
 
 

@@ -109,7 +109,13 @@ def pearsonr(
     low, high = interval(1 - asked.alpha)
     estimates = {"correlation": line.correlation, "lower": low, "upper": high}
     facts = _facts(asked, sides, found, simulations, generator, "Pearson's correlation")
-    return Outcome(statistic=line.correlation, estimates=estimates, intervals=interval, **facts)
+    return Outcome(
+        statistic=line.correlation,
+        estimates=estimates,
+        estimated="correlation",
+        intervals=interval,
+        **facts,
+    )
 
 
 @declare_level("measured")
@@ -192,7 +198,9 @@ def linregress(
         "upper": high,
     }
     facts = _facts(asked, sides, found, simulations, generator, "linear regression")
-    return Outcome(statistic=slope, estimates=estimates, intervals=interval, **facts)
+    return Outcome(
+        statistic=slope, estimates=estimates, estimated="slope", intervals=interval, **facts
+    )
 
 
 def _facts(

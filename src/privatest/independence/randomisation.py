@@ -155,7 +155,7 @@ def conditional_randomisation_test(
             "null_hypothesis": _NULLS[alternative],
             "sizes": {"n": n},
             "parameters": {"alternative": alternative, "n_resamples": n_resamples},
-            "unit": sides.unit,
+            "rows_per_person": sides.rows_per_person,
         },
     )
 

@@ -322,6 +322,7 @@ def _outcome(
         pvalue=pvalue,
         statistic=found.score / middle,
         estimates=estimates,
+        estimated=coefficient,
         intervals=interval,
         alpha=asked.alpha,
         spent=asked.budget,

@@ -106,7 +106,7 @@ def tost_ind(
         "adjacency": adjacency,
         "method": "equivalence of two means (two one-sided t-tests)",
         "sizes": {"n": len(samples.x), "m": len(samples.y)},
-        "unit": samples.unit,
+        "rows_per_person": samples.rows_per_person,
         "simulated": source.simulated,
     }
     return _outcome(contrast, ends, 0.0, samples.x, options, facts)
@@ -171,7 +171,7 @@ def tost_rel(
         "adjacency": "one",
         "method": "equivalence of paired means (two one-sided t-tests)",
         "sizes": {"n": len(sample)},
-        "unit": sample.unit,
+        "rows_per_person": sample.rows_per_person,
         "simulated": source.simulated,
     }
     return _outcome(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import numbered
+from privatest.core.estimate_table import EstimateTable, numbered
 from privatest.core.intervals import Interval
 from privatest.core.intervals import confidence as checked_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Released, html_table, privacy_sentence
+from privatest.core.results import PrivateEstimate, known_values
 from privatest.core.validation import Rng, printable, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.domain import Box
@@ -38,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanEstimate(Released):
+class MeanEstimate(PrivateEstimate):
     """A private mean, with a confidence region for the population mean.
 
     Attributes
@@ -63,8 +62,8 @@ class MeanEstimate(Released):
         Public number of rows.
     columns : tuple of str or None
         Names of the columns.
-    unit : str
-        What the guarantee hides.
+    rows_per_person : int
+        The most rows that one person has; the guarantee hides all of them.
     simulated : bool
         True if the noise came from a seeded generator: no privacy.
     intervals : callable or None
@@ -82,7 +81,7 @@ class MeanEstimate(Released):
     spent: Budget
     n: int
     columns: tuple[str, ...] | None = None
-    unit: str = "row"
+    rows_per_person: int = 1
     simulated: bool = False
     region_centre: Floats | None = None
     estimated: str = "mean"
@@ -110,55 +109,41 @@ class MeanEstimate(Released):
             )
         return Interval(self.lower, self.upper, level)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the released facts as plain Python values."""
-        shown = Released.to_dict(self)
-        del shown["intervals"]
-        return shown
-
-    def __str__(self) -> str:
-        """Print a line for each column, and the guarantee."""
-        width = max(len(name) for name, _, _ in self._rows)
-        lines = [f"  {name:<{width}}  {mean}  {interval}" for name, mean, interval in self._rows]
-        return "\n".join([f"{self._head}:", *lines, self.guarantee])
-
-    def _repr_html_(self) -> str:
-        return html_table(self._rows, self._head) + f"<p>{html.escape(self.guarantee)}</p>"
+    @property
+    def method_id(self) -> str:
+        """The function that made the result."""
+        return f"private_{self.estimated}"
 
     @property
-    def guarantee(self) -> str:
-        """The sentence on privacy."""
-        return _guarantee(self)
-
-    @property
-    def _head(self) -> str:
+    def heading(self) -> str:
+        """What was estimated, from how many rows."""
         level = f"{100 * self.confidence:.4g}%"
         if len(self.mean) == 1:
             return f"Private {self.estimated} of {self.n:,} rows, with its {level} interval"
         return f"Private means of {self.n:,} rows, with simultaneous {level} intervals"
 
-    @property
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """Name, mean and interval of each column, as text."""
+    def estimate_table(self) -> EstimateTable:
+        """Return name, mean and interval of each column, as text."""
         values = zip(_names(self), self.mean, self.lower, self.upper, strict=True)
-        return [
+        rows = (
             (name, f"{mean:.6g}", f"({low:.6g} to {high:.6g})") for name, mean, low, high in values
-        ]
+        )
+        return EstimateTable(self.heading, tuple(rows))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> MeanEstimate:
         """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
-        columns = values["columns"]
-        read: dict[str, Any] = {
-            name: np.asarray(value, dtype=np.float64) if isinstance(value, list) else value
-            for name, value in values.items()
-            if name not in ("columns", "epsilon", "delta")
-        }
-        return cls(**read, spent=spent, columns=None if columns is None else tuple(columns))
+        known = known_values(cls, values) | {"spent": spent}
+        if known["columns"] is not None:
+            known["columns"] = tuple(known["columns"])
+        for name in ("mean", "lower", "upper", "covariance", "region_shape", "region_centre"):
+            if known.get(name) is not None:
+                known[name] = np.asarray(known[name], dtype=np.float64)
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CovarianceEstimate(Released):
+class CovarianceEstimate(PrivateEstimate):
     """A private covariance, with confidence intervals for that of the population.
 
     Attributes
@@ -169,7 +154,7 @@ class CovarianceEstimate(Released):
         Simultaneous intervals for its entries, assuming roughly normal rows.
     mean : ndarray
         The private mean about which it is centred.
-    confidence, spent, n, columns, unit, simulated
+    confidence, spent, n, columns, rows_per_person, simulated
         As in :class:`MeanEstimate`.
     """
 
@@ -181,46 +166,32 @@ class CovarianceEstimate(Released):
     spent: Budget
     n: int
     columns: tuple[str, ...] | None = None
-    unit: str = "row"
+    rows_per_person: int = 1
     simulated: bool = False
 
-    def __str__(self) -> str:
-        """Print the matrix and the guarantee."""
-        names = _names(self)
-        width = max(map(len, names))
-        rows = [
-            f"  {name:<{width}} " + " ".join(f"{value:>12.6g}" for value in row)
-            for name, row in zip(names, self.covariance, strict=True)
-        ]
-        return "\n".join([f"{self._head}:", *rows, self.guarantee])
-
-    def _repr_html_(self) -> str:
-        names = _names(self)
-        rows = [
-            (name, *(f"{value:.6g}" for value in row))
-            for name, row in zip(names, self.covariance, strict=True)
-        ]
-        return (
-            html_table([("", *names), *rows], self._head) + f"<p>{html.escape(self.guarantee)}</p>"
-        )
+    @property
+    def method_id(self) -> str:
+        """The function that made the result."""
+        return "private_covariance"
 
     @property
-    def guarantee(self) -> str:
-        """The sentence on privacy."""
-        return _guarantee(self)
-
-    @property
-    def _head(self) -> str:
+    def heading(self) -> str:
+        """What was estimated, from how many rows."""
         return f"Private covariance of {self.n:,} rows"
+
+    def estimate_table(self) -> EstimateTable:
+        """Return the rows of the matrix, as text."""
+        names = _names(self)
+        rows = (
+            (name, *(f"{value:>11.6g}" for value in row))
+            for name, row in zip(names, self.covariance, strict=True)
+        )
+        return EstimateTable(self.heading, tuple(rows), ("", *names))
 
 
 def _names(estimate: MeanEstimate | CovarianceEstimate) -> list[str]:
     names = estimate.columns
     return numbered(len(estimate.mean)) if names is None else [printable(name) for name in names]
-
-
-def _guarantee(estimate: MeanEstimate | CovarianceEstimate) -> str:
-    return privacy_sentence(estimate.spent, estimate.unit, estimate.simulated)
 
 
 def private_mean(
@@ -358,7 +329,7 @@ def _release(
         "spent": budget,
         "n": len(sample),
         "columns": sample.names,
-        "unit": sample.unit,
+        "rows_per_person": sample.rows_per_person,
         "simulated": source.simulated,
     }
     return contrast, sample.box, facts, options

@@ -145,7 +145,7 @@ def hotelling_test(
         "method": "two-sample Hotelling test",
         "null_hypothesis": "the two samples have the same means",
         "sizes": {"n": len(samples.x), "m": len(samples.y)},
-        "unit": samples.unit,
+        "rows_per_person": samples.rows_per_person,
         "simulated": source.simulated,
     }
     found = infer(contrast, np.zeros(samples.domain.dimension), **options)
@@ -209,7 +209,7 @@ def hotelling_1samp(
         "method": "one-sample Hotelling test",
         "null_hypothesis": "the means are the given ones",
         "sizes": {"n": len(sample)},
-        "unit": sample.unit,
+        "rows_per_person": sample.rows_per_person,
         "simulated": source.simulated,
     }
     found = infer(contrast, hypothesis, **options)

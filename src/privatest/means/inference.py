@@ -234,6 +234,7 @@ def outcome(
         pvalue=found.pvalue,
         statistic=found.statistic,
         estimates=released,
+        estimated="difference" if "difference" in released else "mean",
         parameters=shown,
         intervals=intervals,
         **facts,

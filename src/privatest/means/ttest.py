@@ -150,7 +150,7 @@ def ttest_ind(
         "method": "two-sample t-test" if equal_var else "two-sample t-test (unequal variances)",
         "null_hypothesis": _TWO_MEANS[alternative],
         "sizes": {"n": len(samples.x), "m": len(samples.y)},
-        "unit": samples.unit,
+        "rows_per_person": samples.rows_per_person,
         "simulated": source.simulated,
     }
     return _outcome(contrast, 0.0, samples.x, alternative, options, facts)
@@ -215,7 +215,7 @@ def ttest_1samp(
         "method": "one-sample t-test",
         "null_hypothesis": f"the mean is {_ONE_MEAN[alternative]}{value:g}",
         "sizes": {"n": len(sample)},
-        "unit": sample.unit,
+        "rows_per_person": sample.rows_per_person,
         "simulated": source.simulated,
     }
     hypothesis = float((value - sample.box.centre[0]) / sample.box.half[0])
@@ -282,7 +282,7 @@ def ttest_rel(
         "method": "paired t-test",
         "null_hypothesis": f"the mean of the differences is {_ONE_MEAN[alternative]}0",
         "sizes": {"n": len(sample)},
-        "unit": sample.unit,
+        "rows_per_person": sample.rows_per_person,
         "simulated": source.simulated,
     }
     hypothesis = float(-sample.box.centre[0] / sample.box.half[0])

@@ -336,11 +336,12 @@ def _facts(
     chosen = {"statistic": statistic, "alternative": alternative}
     return {
         "adjacency": "one",
+        **({} if statistic is None else {"method_id": f"symmetry_test/{statistic}"}),
         "method": method,
         "null_hypothesis": null,
         "sizes": {"n": len(sample)},
         "parameters": {name: value for name, value in chosen.items() if value is not None},
-        "unit": sample.unit,
+        "rows_per_person": sample.rows_per_person,
     }
 
 

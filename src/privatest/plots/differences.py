@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import interval_level, numbered
+from privatest.core.estimate_table import numbered
 from privatest.core.results import Outcome
 from privatest.means.estimates import MeanEstimate
-from privatest.plots.intervals import draw_intervals
+from privatest.plots.intervals import draw_intervals, estimate_columns
 from privatest.plots.style import colours, figure, finish
 
 if TYPE_CHECKING:
@@ -38,30 +38,22 @@ def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
         numbers beside the names are in the units of the data.
     """
     released = outcome.estimates
-    if "difference" not in released or not {"covariance", "variance"} & released.keys():
+    if outcome.estimated != "difference":
         raise ParameterError("outcome must come from hotelling_test or ttest_ind.")
-    middle, lower, upper = (_vector(released, name) for name in ("difference", "lower", "upper"))
+    middle, lower, upper = estimate_columns(outcome)
     matrix = np.atleast_2d(released.get("covariance", released.get("variance")))
     variances = np.diagonal(matrix)
     # a column whose private variance is 0 is drawn in its own units
     units = np.sqrt(np.where(variances > 0, variances, 1.0))
-    names = outcome.parameters.get("columns") or numbered(len(middle), "difference")
+    names = [row.name or "difference" for row in outcome.estimate_rows]
     if axes is None:
         axes = figure(6.8, 1.5 + 0.36 * len(middle)).subplots()
     labels = [f"{name}: {value:.3g}" for name, value in zip(names, middle, strict=True)]
     draw_intervals(axes, labels, middle / units, lower / units, upper / units, zero=0.0)
-    confidence = f"{100 * interval_level(outcome.parameters, outcome.alpha):.4g}%"
+    confidence = f"{100 * outcome.interval_level:.4g}%"
     axes.set_xlabel(f"private difference of means, x - y, in standard deviations ({confidence})")
     axes.set_title(f"p-value {outcome.pvalue:.4g}")
     return finish(axes, grid="x")
-
-
-def _vector(released: Mapping[str, Any], name: str) -> Any:
-    """Return a vector; a record has no number where an end is infinite."""
-    values = released[name]
-    given = values if isinstance(values, (list, tuple, np.ndarray)) else [values]
-    infinite = -np.inf if name == "lower" else np.inf
-    return np.array([infinite if value is None else float(value) for value in given])
 
 
 def plot_region(result: Outcome | MeanEstimate, *, axes: Axes | None = None) -> Axes:
@@ -82,24 +74,23 @@ def plot_region(result: Outcome | MeanEstimate, *, axes: Axes | None = None) -> 
     """
     means = isinstance(result, MeanEstimate)
     if isinstance(result, MeanEstimate):
-        released: Mapping[str, Any] = {
-            name: getattr(result, name)
-            for name in ("mean", "lower", "upper", "region_shape", "region_radius", "region_centre")
-        }
+        middle, lower, upper = result.mean, result.lower, result.upper
+        shape, radius, centre = result.region_shape, result.region_radius, result.region_centre
         level, names = result.confidence, result.columns
     else:
-        released = result.estimates
-        level = interval_level(result.parameters, result.alpha)
+        released, level = result.estimates, result.interval_level
+        shape = np.atleast_2d(released.get("region_shape", np.empty((0, 0))))
+        radius, centre = released.get("region_radius", 0.0), released.get("region_centre")
         names = result.parameters.get("columns")
-    shape = np.atleast_2d(released.get("region_shape", np.empty((0, 0))))
     if shape.shape != (2, 2):
         raise ParameterError("result must be about two columns: only their region is a picture.")
-    middle = _vector(released, "mean" if means else "difference")
-    centre = released.get("region_centre")
-    centre = middle if centre is None else np.asarray(centre, dtype=np.float64)
+    if isinstance(result, Outcome):
+        middle, lower, upper = estimate_columns(result)
     axes = figure(5.2, 4.4).subplots() if axes is None else axes
-    _ellipse(axes, centre, shape, float(released["region_radius"]), f"{100 * level:.4g}% region")
-    _box(axes, _vector(released, "lower"), _vector(released, "upper"))
+    _ellipse(
+        axes, middle if centre is None else centre, shape, radius, f"{100 * level:.4g}% region"
+    )
+    _box(axes, lower, upper)
     theme = colours()
     axes.plot(*middle, "D", color=theme.answer, ms=7, label="released")
     if not means:

@@ -12,7 +12,7 @@ from privatest.planning.answers import Plan, Recommendation
 from privatest.planning.prices import Prices
 from privatest.plots.differences import plot_differences, plot_means, plot_region
 from privatest.plots.features import plot_features
-from privatest.plots.intervals import has_intervals, plot_intervals, plot_quantile
+from privatest.plots.intervals import plot_intervals, plot_quantile
 from privatest.plots.marginals import plot_marginals
 from privatest.plots.null_laws import has_null_law, plot_null_law
 from privatest.plots.planning import plot_plan, plot_power, plot_prices, plot_recommendation
@@ -65,20 +65,16 @@ def _of_one_part(result: Any) -> Callable[..., Axes] | None:
 
 def _picture_of(outcome: Outcome) -> Callable[..., Axes]:
     """Return what draws the outcome of a test: estimates, else its statistic, else its p-value."""
-    released = outcome.estimates
-    if "difference" in released and ("covariance" in released or "variance" in released):
-        if "error" in released:
-            return plot_features
-        return plot_region if _two_columns(outcome) else plot_differences
-    if has_intervals(outcome):
+    if outcome.estimated == "feature_differences":
+        return plot_features
+    if outcome.estimated == "difference":
+        two_columns = len(outcome.estimates.get("region_shape", ())) == 2
+        return plot_region if two_columns else plot_differences
+    if outcome.estimate_rows:
         return plot_intervals
     if has_null_law(outcome):
         return plot_null_law
     return lambda shown, axes: plot_pvalues({"this test": shown}, axes=axes)
-
-
-def _two_columns(outcome: Outcome) -> bool:
-    return len(outcome.estimates.get("region_shape", ())) == 2
 
 
 _ONE_PART: dict[type, Callable[..., Axes]] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import interval_level, numbered
+from privatest.core.estimate_table import ESTIMATES
 from privatest.core.results import Outcome
 from privatest.core.validation import printable
 from privatest.plots.style import colours, figure, finish
@@ -16,29 +16,7 @@ from privatest.quantiles import QuantileEstimate
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_intervals", "has_intervals", "plot_intervals", "plot_quantile"]
-
-# What an interval from "lower" to "upper" is of, and where it is 0 by the null hypothesis.
-_KINDS = {
-    "difference": ("private difference, first minus second", 0.0),
-    "shift": ("private shift, first minus second", 0.0),
-    "tau": ("private Kendall's tau", 0.0),
-    "rho": ("private Spearman's rho", 0.0),
-    "correlation": ("private correlation", 0.0),
-    "slope": ("private slope of y on x", 0.0),
-    "partial_covariance": ("private covariance given the rest", 0.0),
-    "cramers_v": ("private Cramér's V", None),
-    "proportion": ("private proportion", None),
-    "proportions": ("private proportion", None),
-    "shares": ("private share", None),
-    "mean": ("private mean", None),
-}
-_NAMED = ("group_names", "columns", "categories")
-
-
-def has_intervals(outcome: Outcome) -> bool:
-    """Whether there is an interval to draw."""
-    return "lower" in outcome.estimates and any(kind in outcome.estimates for kind in _KINDS)
+__all__ = ["draw_intervals", "estimate_columns", "plot_intervals", "plot_quantile"]
 
 
 def plot_intervals(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
@@ -51,47 +29,38 @@ def plot_intervals(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     axes : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
-    if not has_intervals(outcome):
+    rows = outcome.estimate_rows
+    if not rows:
         raise ParameterError("outcome must have estimates with intervals.")
-    released = outcome.estimates
-    kind = next(kind for kind in _KINDS if kind in released)
-    words, zero = _KINDS[kind]
-    middle = np.atleast_1d(np.asarray(released[kind], dtype=np.float64))
-    lower, upper = (_ends(released[name], sign) for name, sign in (("lower", -1), ("upper", 1)))
-    names = next((outcome.parameters[k] for k in _NAMED if outcome.parameters.get(k)), None)
-    if names is None or len(names) != len(middle):
-        names = numbered(len(middle), kind.replace("_", " "))
-    level = f"{100 * interval_level(outcome.parameters, outcome.alpha):.4g}%"
-    axes = figure(6.4, 1.5 + 0.36 * len(middle)).subplots() if axes is None else axes
-    draw_intervals(axes, names, middle, lower, upper, zero=_zero(outcome, kind, zero))
-    several = "simultaneous " if len(middle) > 1 else ""
-    axes.set_xlabel(f"{words} ({several}{level} interval{'s' * (len(middle) > 1)})")
+    kind = ESTIMATES[outcome.estimated]
+    names = [row.name or outcome.estimated.replace("_", " ") for row in rows]
+    axes = figure(6.4, 1.5 + 0.36 * len(rows)).subplots() if axes is None else axes
+    null = outcome.parameters["p"] if outcome.estimated == "proportion" else kind.null
+    draw_intervals(axes, names, *estimate_columns(outcome), zero=null)
+    several, plural = ("simultaneous ", "s") if len(rows) > 1 else ("", "")
+    level = f"{100 * outcome.interval_level:.4g}%"
+    axes.set_xlabel(f"private {kind.what} ({several}{level} interval{plural})")
     axes.set_title(f"p-value {outcome.pvalue:.4g}")
     return finish(axes, grid="x")
+
+
+def estimate_columns(outcome: Outcome) -> tuple[Any, Any, Any]:
+    """Return the values and both ends of all estimates."""
+    rows = outcome.estimate_rows
+    columns = zip(*((row.value, *row.interval) for row in rows), strict=True)
+    middle, lower, upper = map(np.array, columns)
+    return middle, lower, upper
 
 
 def plot_quantile(estimate: QuantileEstimate, *, axes: Axes | None = None) -> Axes:
     """Draw a private quantile with its interval."""
     axes = figure(6.4, 1.7).subplots() if axes is None else axes
     name = estimate.column or "quantile"
-    ends = (_ends(estimate.lower, -1), _ends(estimate.upper, 1))
-    draw_intervals(axes, [name], np.array([estimate.quantile]), *ends)
+    values = (np.array([each]) for each in (estimate.quantile, estimate.lower, estimate.upper))
+    draw_intervals(axes, [name], *values)
     which = "median" if estimate.q == 0.5 else f"{estimate.q:g}-quantile"
     axes.set_xlabel(f"private {which} ({100 * estimate.confidence:.4g}% interval)")
     return finish(axes, grid="x")
-
-
-def _zero(outcome: Outcome, kind: str, zero: float | None) -> float | None:
-    """Return what the null hypothesis says of the estimate, where it says a number."""
-    if kind == "proportion" and "p" in outcome.parameters:
-        return float(outcome.parameters["p"])
-    return zero
-
-
-def _ends(values: Any, sign: int) -> Any:
-    """Return ends of intervals; a record has no number where one is infinite."""
-    given = values if isinstance(values, (list, tuple, np.ndarray)) else [values]
-    return np.array([sign * np.inf if end is None else float(end) for end in given])
 
 
 def draw_intervals(

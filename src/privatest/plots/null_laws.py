@@ -7,7 +7,6 @@ What is drawn is checked: the area has to be the p-value that was released.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["has_null_law", "null_of", "plot_null_law"]
 
-_ROWS = re.compile(r"at most (\d+) rows")
 _BINS = 70
 _AGREE = 1e-6
 
@@ -135,8 +133,7 @@ def _paired_shares(outcome: Outcome, *, ranks: bool) -> PairedShares:
 
 
 def _rows(outcome: Outcome) -> int:
-    rows = _ROWS.search(outcome.unit)
-    return min(int(rows[1]), max(1, sum(outcome.sizes.values()))) if rows else 1
+    return min(outcome.rows_per_person, max(1, sum(outcome.sizes.values())))
 
 
 def _symmetry(outcome: Outcome) -> Null:
@@ -145,16 +142,14 @@ def _symmetry(outcome: Outcome) -> Null:
     return Null(law, symmetry_width(), unit=n, sided=False)
 
 
-# By how the method's words begin.
 _NULLS: Mapping[str, Callable[[Outcome], Null]] = {
-    "Mann–Whitney": _mann_whitney,
-    "median test": _median,
-    "two-sample Kolmogorov-Smirnov": _ks_two,
-    "two-sample Kuiper": _ks_two,
-    "one-sample": _ks_one,
-    "sign test": _sign,
-    "Wilcoxon": _wilcoxon,
-    "symmetry test": _symmetry,
+    "mannwhitneyu": _mann_whitney,
+    "median_test": _median,
+    "ks_2samp": _ks_two,
+    "ks_1samp": _ks_one,
+    "sign_test": _sign,
+    "wilcoxon": _wilcoxon,
+    "symmetry_test": _symmetry,
 }
 
 
@@ -185,8 +180,8 @@ class NoisyNull:
 
 def has_null_law(outcome: Outcome) -> bool:
     """Whether the statistic was released, and its law under the null hypothesis is public."""
-    known = any(outcome.method.startswith(start) for start in _NULLS)
-    if outcome.method.startswith("Wilcoxon") and "counted" in outcome.estimates:
+    known = outcome.function in _NULLS
+    if outcome.function == "wilcoxon" and "counted" in outcome.estimates:
         known = not _paired_shares(outcome, ranks=True).ties  # its variance depends on ties
     return known and outcome.statistic is not None and "n_permutations" not in outcome.parameters
 
@@ -198,8 +193,7 @@ def null_of(outcome: Outcome) -> NoisyNull:
             "outcome must be that of a test that releases a statistic whose law under the null "
             "hypothesis is public: by ranks, by signs, or of Kolmogorov–Smirnov type."
         )
-    make = next(made for start, made in _NULLS.items() if outcome.method.startswith(start))
-    null = make(outcome)
+    null = _NULLS[outcome.function](outcome)
     width = null.width * _rows(outcome)
     given = str(outcome.parameters.get("alternative", "two-sided")) if null.sided else "greater"
     alternative = cast(Alternative, given)

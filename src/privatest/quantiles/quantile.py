@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.estimate_table import EstimateTable
 from privatest.core.intervals import Interval, confidence
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Released, html_table, privacy_sentence
+from privatest.core.results import PrivateEstimate, known_values
 from privatest.core.validation import number, printable
 from privatest.data.bounds import Bounds
 from privatest.data.limits import rows_of_a_person
@@ -28,7 +28,7 @@ __all__ = ["QuantileEstimate", "private_median", "private_quantile"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class QuantileEstimate(Released):
+class QuantileEstimate(PrivateEstimate):
     """A private quantile, with a confidence interval for that of the population.
 
     Attributes
@@ -47,8 +47,8 @@ class QuantileEstimate(Released):
         Public number of rows.
     column : str or None
         Name of the column.
-    unit : str
-        What the guarantee hides.
+    rows_per_person : int
+        The most rows that one person has; the guarantee hides all of them.
     simulated : bool
         True if the noise came from a seeded generator: no privacy.
     curve : Curve or None
@@ -64,7 +64,7 @@ class QuantileEstimate(Released):
     spent: Budget
     n: int
     column: str | None = None
-    unit: str = "row"
+    rows_per_person: int = 1
     simulated: bool = False
     curve: Curve | None = field(default=None, repr=False, compare=False)
 
@@ -98,39 +98,28 @@ class QuantileEstimate(Released):
         place = min(max(self.curve.place_of(share * self.n), low), high)
         return replace(self, quantile=place, lower=low, upper=high, q=share)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the released facts as plain Python values."""
-        found = Released.to_dict(self)
-        del found["curve"]
-        return found
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> QuantileEstimate:
         """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
-        return cls(**values, spent=spent)
+        return cls(**known_values(cls, values), spent=spent)
 
     @property
-    def guarantee(self) -> str:
-        """The sentence on privacy."""
-        return privacy_sentence(self.spent, self.unit, self.simulated)
+    def method_id(self) -> str:
+        """The function that made the result."""
+        return "private_quantile"
 
     @property
-    def _head(self) -> str:
+    def heading(self) -> str:
+        """What was estimated, from how many rows."""
         what = "median" if self.q == 0.5 else f"{self.q:g} quantile"
         level = f"{100 * self.confidence:.4g}%"
         return f"Private {what} of {self.n:,} rows, with its {level} interval"
 
-    @property
-    def _row(self) -> tuple[str, str, str]:
+    def estimate_table(self) -> EstimateTable:
+        """Return the name, the quantile and its interval, as text."""
         name = "column 1" if self.column is None else printable(self.column)
-        return name, f"{self.quantile:.6g}", f"({self.lower:.6g} to {self.upper:.6g})"
-
-    def __str__(self) -> str:
-        """Print the quantile, its interval and the guarantee."""
-        return "\n".join([f"{self._head}:", "  " + "  ".join(self._row), self.guarantee])
-
-    def _repr_html_(self) -> str:
-        return html_table([self._row], self._head) + f"<p>{html.escape(self.guarantee)}</p>"
+        row = (name, f"{self.quantile:.6g}", f"({self.lower:.6g} to {self.upper:.6g})")
+        return EstimateTable(self.heading, (row,))
 
 
 def private_quantile(
@@ -225,7 +214,7 @@ def private_quantile(
         spent=budget,
         n=n,
         column=None if sample.names is None else sample.names[0],
-        unit=sample.unit,
+        rows_per_person=sample.rows_per_person,
         simulated=source.simulated,
         curve=_curve(below, grid),
     )

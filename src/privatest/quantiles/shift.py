@@ -132,7 +132,7 @@ def hodges_lehmann(
         "spent": budget,
         "adjacency": adjacency,
         "sizes": {"n": n, "m": m},
-        "unit": samples.unit,
+        "rows_per_person": samples.rows_per_person,
         "simulated": source.simulated,
         "parameters": {"cells": len(below.edges) - 1},
     }
@@ -178,6 +178,7 @@ def _outcome(curve: Curve, n: int, m: int, alpha: float, facts: dict[str, Any]) 
         null_hypothesis="the two samples are not shifted against each other",
         pvalue=pvalue,
         statistic=shift,
+        estimated="shift",
         estimates={"shift": shift, "lower": low, "upper": high},
         intervals=partial(_interval, curve, n, m),
         **facts,

@@ -17,6 +17,7 @@ from privatest.reports.markup import Markup, code, listed, page, section, table,
 from privatest.reports.pictures import picture
 from privatest.reports.references import REFERENCES
 from privatest.reports.subject import software
+from privatest.requests.catalogue import METHODS
 
 __all__ = ["is_plan", "plan_page"]
 
@@ -169,7 +170,7 @@ def _cost(planned: Plan | Recommendation) -> str:
 
 
 def _paragraph(question: str, test: str, planned: Plan | Recommendation) -> list[Markup]:
-    found = cited(question, test, test)
+    found = cited(METHODS[question][test].method_id)
     keys = ["dwork2006", *(found.keys if found is not None else ())]
     shorts = "; ".join(REFERENCES[key].short for key in keys)
     how = planned.sentence if isinstance(planned, Plan) else f"{test} was recommended."

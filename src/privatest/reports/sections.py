@@ -49,9 +49,8 @@ def answer_sentence(result: Any) -> str:
         return f"The hypothesis is rejected for {rejected} of {len(result.columns)} columns."
     if isinstance(result, SyntheticData):
         return f"{len(result):,} synthetic rows for {result.facts.n:,} private ones."
-    head, *lines = str(result).splitlines()
-    first = " ".join(lines[0].split()) if len(lines) == 2 else ""  # one estimate, the guarantee
-    return f"{head.rstrip(':')}{': ' if first else ''}{first}."
+    rows = result.estimate_table().rows
+    return ": ".join([result.heading, *([" ".join(rows[0])] if len(rows) == 1 else [])]) + "."
 
 
 def _about(subject: Subject) -> list[Markup]:
@@ -70,14 +69,14 @@ def _numbers(result: Any) -> list[Markup]:
         return [
             table(
                 f"Each column, p-values adjusted ({result.adjustment})",
-                result.rows(),
+                result.estimate_table().rows,
                 ("column", "adjusted p-value", "decision"),
             )
         ]
     if isinstance(result, SyntheticData):
         return []
-    head, *lines, _ = str(result).splitlines()
-    return [table(head.rstrip(":"), [line.split(maxsplit=1) for line in lines])]
+    rows = result.estimate_table().rows
+    return [table(result.heading, [(first, " ".join(rest)) for first, *rest in rows])]
 
 
 def _pictures(subject: Subject) -> list[Markup]:

@@ -89,14 +89,20 @@ class Subject:
         return str(self.document.get("title") or QUESTIONS.get(asked, _UNKNOWN))
 
     @property
-    def words(self) -> str:
-        """How the result calls its method."""
+    def method_id(self) -> str:
+        """The function that made the result, and which of its methods."""
+        one = self.one
+        if isinstance(one, SyntheticData):
+            return f"release/{self.request.get('method') or one.facts.method.partition(' ')[0]}"
+        return str(one.method_id)
+
+    @property
+    def method(self) -> str:
+        """The method in words."""
         one = self.one
         if isinstance(one, SyntheticData):
             return str(one.facts.method)
-        if isinstance(one, Decision):
-            return one.method
-        return "private quantile" if hasattr(one, "quantile") else f"private {_estimated(one)}"
+        return one.method if isinstance(one, Decision) else one.method_id.replace("_", " ")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -119,10 +125,6 @@ class Subject:
         if text is None and isinstance(self.result, SyntheticData):
             return self.result.facts.schema
         return None if text is None else Schema.from_text(str(text))
-
-
-def _estimated(estimate: Any) -> str:
-    return "share" if getattr(estimate, "estimated", "mean") == "share" else "means"
 
 
 def _from_file(file: object) -> SyntheticData | None:

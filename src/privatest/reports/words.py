@@ -48,7 +48,7 @@ def facts(subject: Subject) -> list[tuple[str, str]]:
 def reason(subject: Subject) -> list[str]:
     """Say which test it was, and why: by the catalogue and public numbers, never by the data."""
     question, method = (str(subject.request.get(key, "")) for key in ("question", "method"))
-    said = [f"{subject.words[:1].upper()}{subject.words[1:]}."]
+    said = [f"{subject.method[:1].upper()}{subject.method[1:]}."]
     entry = METHODS.get(question, {}).get(method)
     if entry is not None:
         about = f" It looks at: {entry.about}." if entry.about else ""
@@ -97,8 +97,7 @@ def _neighbours(subject: Subject) -> str:
 
 def methods_paragraph(subject: Subject) -> list[Markup]:
     """Return a paragraph for a paper, and its references."""
-    question, method = (str(subject.request.get(key, "")) for key in ("question", "method"))
-    found = cited(question, method, subject.words)
+    found = cited(subject.method_id)
     keys = [] if found is None else [*found.keys]
     spent: Budget = subject.result.spent
     delta = f" and δ = {amount(spent.delta)}" if spent.delta else ""
@@ -143,5 +142,5 @@ def _found(subject: Subject) -> list[str]:
             f"The hypothesis that {result.null_hypothesis} was {word} at level "
             f"{result.alpha:g} ({sizes}{value})."
         ]
-    lines = [line.strip() for line in str(result).splitlines()[1:-1]]
-    return [f"The estimates are {'; '.join(lines)} ({sizes}).".replace("  ", " ")]
+    estimates = (" ".join(row) for row in result.estimate_table().rows)
+    return [f"The estimates are {'; '.join(estimates)} ({sizes})."]

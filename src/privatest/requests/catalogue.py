@@ -83,6 +83,12 @@ class Method:
     work: str = ""
     sized: bool = False
 
+    @property
+    def method_id(self) -> str:
+        """Return the method id of its results."""
+        chosen = (self.preset.get(name) for name in ("distance", "method", "statistic"))
+        return "/".join([self.function.rpartition(".")[2], *(str(each) for each in chosen if each)])
+
     def load(self) -> Callable[..., Any]:
         """Import the function."""
         return _load(self.function)

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
+from privatest.core.estimate_table import EstimateTable
 from privatest.core.privacy import Budget
-from privatest.core.results import Decision, Outcome, Released, html_table
+from privatest.core.results import Decision, Outcome, Released, html_estimates
 from privatest.core.validation import printable
-
-# Keys of a document that belong to no result: sentences derived from it, and its origin.
-_OTHER_KEYS = {
-    *("compared", "guarantee", "noise_note", "noise_to_chance", "verdict", "epsilon", "delta"),
-    *("dataset", "files", "format", "id", "label", "ledger", "recorded", "request", "schema"),
-    *("shares", "title", "words"),
-}
 
 
 class Result(Protocol):
@@ -35,6 +28,10 @@ class Result(Protocol):
     @property
     def guarantee(self) -> str:
         """Return the sentence on privacy."""
+        ...
+
+    def estimate_table(self) -> EstimateTable | None:
+        """Return the released estimates for a reader."""
         ...
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,23 +58,21 @@ def result_document(result: Result, compared: str, label: str) -> dict[str, Any]
 
 def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | None:
     """Return the result of a JSON document, or None if it holds no result."""
-    values = {name: value for name, value in document.items() if name not in _OTHER_KEYS}
-    if {"reject", "null_hypothesis"} <= values.keys():
-        kind = Outcome if "pvalue" in values else Decision
-        if "interval_widening" in values:
-            values["recorded_widening"] = values.pop("interval_widening")
-        return kind(**values, spent=spent)
-    if {"columns", "adjustment"} <= values.keys():
-        return ColumnResults.from_dict(values, spent)
-    if {"mean", "region_shape"} <= values.keys():
+    names = document.keys()
+    if {"reject", "null_hypothesis"} <= names:
+        kind = Outcome if "pvalue" in names else Decision
+        return kind.from_dict(document, spent)
+    if {"columns", "adjustment"} <= names:
+        return ColumnResults.from_dict(document, spent)
+    if {"mean", "region_shape"} <= names:
         from privatest.means import MeanEstimate  # noqa: PLC0415 - only when it is needed
 
-        return MeanEstimate.from_dict(values, spent)
-    if {"quantile", "q"} <= values.keys():
+        return MeanEstimate.from_dict(document, spent)
+    if {"quantile", "q"} <= names:
         from privatest.quantiles import QuantileEstimate  # noqa: PLC0415
 
-        return QuantileEstimate.from_dict(values, spent)
-    if "parquet" in values:
+        return QuantileEstimate.from_dict(document, spent)
+    if "parquet" in names:
         from privatest.synthetic import SyntheticData  # noqa: PLC0415
 
         return SyntheticData.from_dict(document)
@@ -113,15 +108,17 @@ class ColumnResults(Released):
         first = next(iter(self.columns.values()))
         return replace(first, spent=self.spent).guarantee
 
-    def rows(self) -> list[tuple[str, str, str]]:
+    def estimate_table(self) -> EstimateTable:
         """Return column, adjusted p-value and decision."""
-        return [
+        rows = (
             (printable(name), f"{each.pvalue:.4g}", "reject" if each.reject else "do not reject")
             for name, each in self.columns.items()
-        ]
+        )
+        return EstimateTable(self.heading, tuple(rows), ("column", "adjusted p-value", "decision"))
 
     @property
-    def _head(self) -> str:
+    def heading(self) -> str:
+        """Return the test, the number of columns and the adjustment."""
         first = next(iter(self.columns.values()))
         return (
             f"{first.method} of {len(self.columns)} columns at level {first.alpha:g}, "
@@ -130,14 +127,13 @@ class ColumnResults(Released):
 
     def __str__(self) -> str:
         """Print a line for each column, and the guarantee."""
-        rows = self.rows()
+        rows = self.estimate_table().rows
         width = max(len(name) for name, _, _ in rows)
         lines = [f"  {name:<{width}}  p = {p:<9} {decision}" for name, p, decision in rows]
-        return "\n".join([f"{self._head}:", *lines, self.guarantee])
+        return "\n".join([f"{self.heading}:", *lines, self.guarantee])
 
     def _repr_html_(self) -> str:
-        table = html_table([("column", "adjusted p-value", "decision"), *self.rows()], self._head)
-        return f"{table}<p>{html.escape(self.guarantee)}</p>"
+        return html_estimates(self.estimate_table(), self.guarantee)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""

@@ -157,6 +157,7 @@ def f_oneway(
         simulated=source.simulated,
         pvalue=found.pvalue,
         statistic=found.statistic,
+        estimated="mean",
         estimates={
             "mean": in_units(found_groups[0].box, np.clip(released.means, -1.0, 1.0)),
             "lower": low,

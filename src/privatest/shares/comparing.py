@@ -99,8 +99,9 @@ def compare(
         null_hypothesis="the two samples come from the same distribution",
         sizes={"n": a.n, "m": b.n},
         parameters=_parameters(a, n_bootstrap),
+        estimated="feature_differences",
         estimates=embedding_estimates(pool_releases(a.moments, b.moments), a.plan.embedding()),
-        unit=a.plan.schema.unit,
+        rows_per_person=a.plan.schema.rows_per_person,
         simulated=a.simulated or b.simulated,
     )
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
+from privatest.core.estimate_table import EstimateTable
 from privatest.core.levels import declare_level
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome, html_table
@@ -140,8 +141,8 @@ class SyntheticData(Shown):
 
     def __str__(self) -> str:
         """Print size, columns and the guarantee."""
-        columns = f"  columns   {listed(self.columns)}"
-        return "\n".join([self._head, columns, self.facts.guarantee])
+        ((label, columns),) = self.estimate_table().rows
+        return "\n".join([self.heading, f"  {label:<9} {columns}", self.facts.guarantee])
 
     def _repr_html_(self) -> str:
         """Show the first rows with their weights, and the guarantee."""
@@ -154,11 +155,16 @@ class SyntheticData(Shown):
             (str(row + 1), *(text(values[row]) for values in columns.values()))
             for row in range(min(len(self), _DISPLAYED_ROWS))
         ]
-        table = html_table([("", *map(printable, columns)), *first], self._head)
+        table = html_table([("", *map(printable, columns)), *first], self.heading)
         return f"{table}<p>{html.escape(self.guarantee)}</p>"
 
+    def estimate_table(self) -> EstimateTable:
+        """Return the names of the columns, for a reader."""
+        return EstimateTable(self.heading, (("columns", listed(self.columns)),))
+
     @property
-    def _head(self) -> str:
+    def heading(self) -> str:
+        """How many rows there are, and how they were made."""
         facts = self.facts
         return f"{len(self):,} synthetic rows for {facts.n:,} private ones: {facts.method}"
 

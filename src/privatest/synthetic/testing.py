@@ -524,10 +524,11 @@ def _outcome(
         statistic=statistic,
         spent=facts.spent,
         adjacency="one",
+        method_id="release_test" if other is None else "compare_releases",
         method=method,
         null_hypothesis=hypothesis,
         sizes=sizes,
         parameters=parameters | {"cost": NOTE},
-        unit=facts.unit,
+        rows_per_person=_rows(release),
         simulated=facts.simulated or (other is not None and other.facts.simulated),
     )

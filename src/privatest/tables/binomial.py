@@ -123,7 +123,8 @@ def binom_test(
         null_hypothesis=f"the share of successes is {_NULLS[alternative]}{share:g}",
         sizes={"n": n},
         parameters={name: value for name, value in shown.items() if value is not None},
-        unit=outcomes.unit,
+        rows_per_person=outcomes.rows_per_person,
+        estimated="proportion",
         estimates={"proportion": float(np.clip(noisy / n, 0, 1)), "lower": low, "upper": high},
         intervals=intervals,
     )
@@ -184,7 +185,7 @@ def private_share(
         spent=budget,
         n=len(outcomes),
         columns=outcomes.names,
-        unit=outcomes.unit,
+        rows_per_person=outcomes.rows_per_person,
         simulated=source.simulated,
         estimated="share",
         intervals=intervals,

@@ -122,7 +122,8 @@ def chi2_contingency(
         raise DataError("x and y must have the same number of rows: row i of x belongs to y's.")
     if n < 1:
         raise DataError("x and y must have at least one row.")
-    if bounds_x is not None and bounds_y is not None and left.unit != right.unit:
+    declared = {left.rows_per_person, right.rows_per_person}
+    if bounds_x is not None and bounds_y is not None and len(declared) > 1:
         raise ParameterError("bounds_x and bounds_y must have the same rows_per_person.")
     shape = len(names_x), len(names_y)
     law = count_noise(shape[0] * shape[1], budget, mechanism, rows_per_person=rows)
@@ -146,10 +147,11 @@ def chi2_contingency(
             "mechanism": law.kind,
             "n_simulations": simulations,
         },
-        unit=left.unit if left.rows_per_person >= right.rows_per_person else right.unit,
+        rows_per_person=max(declared),
         simulated=source.simulated,
         pvalue=pvalue,
         statistic=statistic,
+        estimated="cramers_v",
         estimates={
             "cramers_v": middle,
             "lower": low,

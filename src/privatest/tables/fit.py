@@ -129,10 +129,11 @@ def chisquare(
             "mechanism": law.kind,
             "n_simulations": simulations,
         },
-        unit=sample.unit,
+        rows_per_person=sample.rows_per_person,
         simulated=source.simulated,
         pvalue=pvalue,
         statistic=statistic,
+        estimated="shares",
         estimates={
             "shares": on_simplex(table / n + (1 - table.sum() / n) / len(table)),
             "lower": cells.low,

@@ -40,9 +40,9 @@ class Outcomes:
         return len(self.sample)
 
     @property
-    def unit(self) -> str:
-        """What is hidden."""
-        return self.sample.unit
+    def rows_per_person(self) -> int:
+        """The most rows that one person has, as declared."""
+        return self.sample.rows_per_person
 
     @property
     def names(self) -> tuple[str, ...] | None:

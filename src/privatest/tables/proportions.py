@@ -160,6 +160,7 @@ def proportions_test(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
+        estimated="difference_of_proportions" if len(read.groups) == 2 else "proportions",
         estimates=_estimates(released, alternative, 1 - alpha),
         intervals=intervals,
         method="test of equal proportions",
@@ -240,6 +241,7 @@ def tost_proportions(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
+        estimated="difference_of_proportions",
         estimates=_estimates(released, "two-sided", level),
         intervals=partial(_intervals, released, "two-sided"),
         method="equivalence of two proportions (TOST)",
@@ -363,6 +365,6 @@ def _facts(
         "adjacency": adjacency,
         "sizes": {"N": sum(read.sizes)} if adjacency == "row" else sizes,
         "parameters": {name: value for name, value in parameters.items() if value is not None},
-        "unit": read.groups[0].unit,
+        "rows_per_person": read.groups[0].rows_per_person,
         "simulated": source.simulated,
     }

@@ -282,6 +282,7 @@ def _outcome(
         statistic=statistic,
         spent=inputs.budget,
         simulated=inputs.noise.simulated,
+        estimated="feature_differences" if estimates else "",
         estimates=estimates,
         **facts,
     )

@@ -205,7 +205,7 @@ def embedding_facts(inputs: Inputs, embedding: Embedding, test: str) -> dict[str
         "null_hypothesis": _PAIRED_NULL if inputs.paired else NULL_HYPOTHESIS,
         "sizes": inputs.sizes,
         "parameters": parameters,
-        "unit": inputs.samples.unit,
+        "rows_per_person": inputs.samples.rows_per_person,
     }
 
 

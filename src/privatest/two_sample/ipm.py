@@ -235,11 +235,12 @@ def ipm_test(
         noise=source,
         facts={
             "adjacency": adjacency,
+            "method_id": f"ipm_test/{distance}",
             "method": f"two-sample test by {_name(distance, norm, samples.domain.dimension)}",
             "null_hypothesis": NULL_HYPOTHESIS,
             "sizes": shown_sizes(samples, adjacency),
             "parameters": parameters,
-            "unit": samples.unit,
+            "rows_per_person": samples.rows_per_person,
         },
     )
 

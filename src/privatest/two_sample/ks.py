@@ -174,11 +174,12 @@ def ks_2samp(
     parameters: dict[str, Any] = {"statistic": statistic, "alternative": alternative}
     facts = {
         "adjacency": adjacency,
+        "method_id": f"ks_2samp/{statistic}",
         "method": f"two-sample {_NAMES[statistic]} test",
         "null_hypothesis": _NULLS[alternative],
         "sizes": shown_sizes(samples, adjacency),
         "parameters": parameters,
-        "unit": samples.unit,
+        "rows_per_person": samples.rows_per_person,
     }
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
     cuts = _cuts(checked, samples)

@@ -256,6 +256,7 @@ def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
     """Return what a result says besides its answer; never which member was the largest."""
     return {
         "adjacency": plan.adjacency,
+        "method_id": "mmd_test/kernel" if plan.family == ("kernel",) else "mmd_test/largest",
         "method": _name(plan),
         "null_hypothesis": NULL_HYPOTHESIS,
         "sizes": shown_sizes(plan.samples, plan.adjacency),
@@ -272,7 +273,7 @@ def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
         )
         | {"n_permutations": n_permutations}
         | ({"relabel": "swap" if plan.swap else "permute"} if plan.adjacency == "row" else {}),
-        "unit": plan.samples.unit,
+        "rows_per_person": plan.samples.rows_per_person,
     }
 
 

@@ -74,6 +74,7 @@ def several_samples(
     named = {f"n{place}": size for place, size in enumerate(sizes, start=1)}
     return replace(
         result,
+        method_id="mmd_test/several",
         method=_NAME.format(k=len(groups)),
         null_hypothesis=_NULL,
         adjacency=adjacency,

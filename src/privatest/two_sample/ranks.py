@@ -250,7 +250,7 @@ def _private_groups(
             "null_hypothesis": _NULLS[chosen["alternative"]],
             "sizes": shown_sizes(samples, "row"),
             "parameters": chosen,
-            "unit": samples.unit,
+            "rows_per_person": samples.rows_per_person,
         },
     )
 
@@ -370,5 +370,5 @@ def group_facts(
         "null_hypothesis": null,
         "sizes": dict(zip(names, map(len, samples), strict=True)),
         "parameters": parameters,
-        "unit": samples[0].unit,
+        "rows_per_person": samples[0].rows_per_person,
     }

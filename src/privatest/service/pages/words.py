@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +24,6 @@ __all__ = [
 
 _LOW = 0.2  # of a budget left: time to tell the custodian
 _MOST_LISTED = 30
-_CELLS = re.compile(r"\s{2,}")  # between the cells of a printed line
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +132,9 @@ def shown(result: Result) -> Shown:
         tables.append(("the test", [*result.facts().items()]))
         pvalue = result.pvalue if isinstance(result, Outcome) else None
         return Shown(result.verdict, result.guarantee, tables, pvalue, result.alpha)
-    head, *lines = str(result).splitlines()
-    body = [line.strip() for line in lines if line.strip() != result.guarantee]
-    rows: list[tuple[str, ...]] = [tuple(_CELLS.split(line)) for line in body if line]
-    sentence = head.rstrip(":")
+    released: Any = result
+    sentence, rows = released.heading, [*released.estimate_table().rows]
     if len(rows) == 1 and len(rows[0]) == 3:  # one estimate fits in the sentence
         name, value, interval = rows[0]
         sentence = f"{sentence}: {name} is {value} {interval}"
-    return Shown(f"{sentence}.", result.guarantee, [("the numbers", rows)] if rows else [])
+    return Shown(f"{sentence}.", result.guarantee, [("the numbers", rows)])
