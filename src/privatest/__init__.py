@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from privatest.independence.linear import linregress, pearsonr
     from privatest.independence.randomisation import conditional_randomisation_test
     from privatest.independence.rank_correlation import kendalltau, spearmanr
-    from privatest.ledger.blocks import BudgetBlock, budget
+    from privatest.ledger.spending import BudgetBlock, budget
     from privatest.means import (
         CovarianceEstimate,
         MeanEstimate,
@@ -203,7 +203,7 @@ _HOMES = {
         "independence.linear": ("linregress", "pearsonr"),
         "independence.randomisation": ("conditional_randomisation_test",),
         "independence.rank_correlation": ("kendalltau", "spearmanr"),
-        "ledger.blocks": ("BudgetBlock", "budget"),
+        "ledger.spending": ("BudgetBlock", "budget"),
         "means": (
             "CovarianceEstimate",
             "MeanEstimate",
@@ -256,7 +256,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     own = getattr(value, "__wrapped__", value)
     if "noise" in (getattr(own, "__kwdefaults__", None) or ()):  # it spends
-        value = import_module(f"{__name__}.core.charging").charged(value)
+        value = import_module(f"{__name__}.core.spending").charged(value)
     globals()[name] = value  # found at once from here on
     return value
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from privatest.accounting import Pure
-from privatest.cli.spending import default_ledger, open_ledger
+from privatest.cli.spending import open_ledger
+from privatest.core.folders import default_ledger
 from privatest.core.privacy import Budget
 from tests.e2e.command_line import GROUP, refused, table, write
 

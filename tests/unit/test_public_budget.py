@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.core import charging
-from privatest.core.charging import charged_elsewhere, close_payer, open_payer
+from privatest.core import spending
 from privatest.core.privacy import Budget
+from privatest.core.spending import close_payer, open_payer, uncharged
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.ledger import Ledger
 from privatest.noise import SecureNoise, SimulatedNoise
@@ -212,7 +212,7 @@ def test_what_is_not_public_is_refused_and_not_forgotten():
     with paying(Till()) as till:
         with pytest.raises(pt.PrivacyError, match="public name"):
             ks_2samp(X, X, epsilon=1)
-        with charged_elsewhere():
+        with uncharged():
             ks_2samp(X, X, epsilon=1)
     assert not till.costs
     ks_2samp(X, X, epsilon=1)
@@ -233,7 +233,7 @@ def test_threads_of_a_block_pay_too():
     with paying(Till()) as till, ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: pt.ks_2samp(X, X, epsilon=1), range(8)))
     assert len(till.costs) == 8
-    assert charging._payers() == ()
+    assert spending._open_payers() == ()
 
 
 def test_threads_with_blocks_of_their_own():

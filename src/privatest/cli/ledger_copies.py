@@ -10,8 +10,9 @@ import typer
 
 from privatest.cli import options
 from privatest.cli.output import Page, print_json
-from privatest.cli.spending import LedgerOption, default_ledger, existing_ledger
+from privatest.cli.spending import LedgerOption, existing_ledger
 from privatest.core.errors import ParameterError
+from privatest.core.folders import default_ledger
 
 __all__ = ["KeyFile", "backup", "head", "restore", "user"]
 

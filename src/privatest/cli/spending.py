@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -18,31 +18,17 @@ from privatest.core.errors import (
     DataError,
     LedgerError,
     ParameterError,
-    PrivatestError,
 )
 from privatest.core.folders import default_ledger
 from privatest.core.privacy import Budget
+from privatest.core.spending import Charge, spent_note
 
 if TYPE_CHECKING:
-    from privatest.accounting import Event
     from privatest.data.place import Place
-    from privatest.ledger import Account, Ledger, Reservation
-
-__all__ = [
-    "DatasetOption",
-    "LedgerOption",
-    "Line",
-    "NoLedger",
-    "Purse",
-    "Receipt",
-    "default_ledger",
-    "existing_ledger",
-    "open_ledger",
-    "spending",
-]
+    from privatest.ledger import Account, Ledger
+    from privatest.ledger.spending import LedgerPayer
 
 _PANEL = "Budget"
-_WHY = "whether this fails may depend on people's values, so the failure tells of them"
 
 LedgerOption = Annotated[
     str | None,
@@ -144,58 +130,50 @@ def spending(
     the budget is known to be large enough: what it raises costs nothing. ``asked`` is the
     request in public words, for the history.
     """
-    rehearse = rehearsal or (lambda: None)
-    if purse.without:
-        if purse.ledger is not None or purse.dataset is not None:
-            raise ParameterError("--no-ledger does not go with --ledger or --dataset.")
-        rehearse()
-        with _telling(budget, recorded=False):
-            yield lambda _: Receipt(budget)
-        return
-    from privatest.accounting import event_of  # noqa: PLC0415
+    with ExitStack() as stack:
+        payers: list[LedgerPayer] = []
+        if purse.without:
+            if purse.ledger is not None or purse.dataset is not None:
+                raise ParameterError("--no-ledger does not go with --ledger or --dataset.")
+        else:
+            from privatest.accounting import event_of  # noqa: PLC0415
+            from privatest.ledger.spending import LedgerPayer  # noqa: PLC0415
 
-    names = purse.datasets_of(files)
-    with open_ledger(purse.ledger, name=names[0], cost=budget) as ledger:
-        _require(ledger, names, budget, purse.ledger)
-        event = event_of(budget, gaussian=gaussian)
-        # two files: spend nothing on the first where the second cannot afford it
-        names.sort(key=lambda name: ledger.affords(name, event, budget=budget))
-        if ledger.affords(names[0], event, budget=budget):  # else reserve says what is missing
-            rehearse()
-        reservations = [_reserved(ledger, name, event, budget, asked) for name in names]
-        try:
-            with _telling(budget):
-                yield lambda released: _commit(ledger, reservations, budget, released)
-        except BaseException as error:
-            _fail(ledger, reservations, error)
-            raise
+            names = purse.datasets_of(files)
+            ledger = stack.enter_context(open_ledger(purse.ledger, name=names[0], cost=budget))
+            _require(ledger, names, budget, purse.ledger)
+            event = event_of(budget, gaussian=gaussian)
+            payers = [LedgerPayer(ledger, name, event) for name in names]
+        charge = stack.enter_context(Charge(payers, lambda: (budget, asked or {})))
+        if rehearsal is not None and charge.affordable():  # else pay says what is missing
+            rehearsal()
+        _pay(charge, payers, budget)
+        with _noting(budget, recorded=bool(payers)):
+            yield lambda released: _commit(charge, budget, released)
 
 
-def _reserved(
-    ledger: Ledger, name: str, event: Event, budget: Budget, asked: Mapping[str, Any] | None
-) -> Reservation:
+def _pay(charge: Charge, payers: Sequence[LedgerPayer], budget: Budget) -> None:
     """Reserve, or say what is missing and how a custodian would give it."""
     try:
-        return ledger.reserve(name, event, budget=budget, asked=asked)
+        charge.pay()
     except BudgetError as error:
-        if "delta" in error.missing:  # more epsilon is not to be had by copying a line
-            enough = ledger.totals(name).account.spent.delta + budget.delta
-            words = ["privatest", "ledger", "set", name, "--delta", f"{enough.normalize()}".lower()]
+        payer = next((payer for payer in payers if not payer.affords(budget)), None)
+        if "delta" in error.missing and payer is not None:
+            # more epsilon is not to be had by copying a line
+            enough = payer.ledger.totals(payer.dataset).account.spent.delta + budget.delta
+            delta = f"{enough.normalize()}".lower()
+            words = ["privatest", "ledger", "set", payer.dataset, "--delta", delta]
             error.add_note(f"To give it the delta that is missing: {shlex.join(words)}")
         raise
 
 
 @contextmanager
-def _telling(budget: Budget, *, recorded: bool = True) -> Iterator[None]:
-    """Add to every error of a block that it has cost something, and why that stays so."""
+def _noting(budget: Budget, *, recorded: bool) -> Iterator[None]:
+    """Add to every error of a block what it has cost, and why that stays spent."""
     try:
         yield
     except BaseException as error:
-        words = f"epsilon {budget.epsilon.normalize():f}"
-        if budget.delta:
-            words += f", delta {float(budget.delta):g}"
-        said = f"{words.capitalize()} was spent, and" if recorded else f"Count {words} as spent; it"
-        note = f"{said} cannot be refunded: {_WHY}."
+        note = spent_note(budget, recorded=recorded)
         if isinstance(error, DataError):
             note += " To find such values beforehand, at no cost: privatest check --help"
         if isinstance(error, KeyboardInterrupt):  # Typer makes it an exit code
@@ -225,26 +203,21 @@ def _init(name: str, cost: Budget | None, ledger: str | None) -> str:
     return shlex.join(words)
 
 
-def _commit(
-    ledger: Ledger, reservations: Sequence[Reservation], budget: Budget, released: Any
-) -> Receipt:
+def _commit(charge: Charge, budget: Budget, released: Any) -> Receipt:
     """Record an answer. It is paid for: where it cannot be recorded it is printed all the same."""
-    lines = []
+    problem = ""
+    lines: list[ReceiptLine] = []
     try:
-        for reservation in reservations:
-            ledger.commit(reservation, released=released)
-            account = ledger.totals(reservation.dataset).account
-            lines.append(Line(reservation.dataset, reservation.id, account))
+        try:
+            charge.commit(released)
+        finally:
+            for hold in charge.committed:
+                entry, ledger = hold.reservation, hold.ledger
+                account = ledger.totals(entry.dataset).account
+                lines.append(ReceiptLine(entry.dataset, entry.id, account))
     except LedgerError as error:
-        return Receipt(budget, tuple(lines), f"The answer could not be recorded: {error}")
-    return Receipt(budget, tuple(lines))
-
-
-def _fail(ledger: Ledger, reservations: Sequence[Reservation], error: BaseException) -> None:
-    """Record the failure; the error of the command itself is the one to be seen."""
-    with suppress(PrivatestError):
-        for reservation in reservations:
-            ledger.fail(reservation, reason=type(error).__name__)
+        problem = f"The answer could not be recorded: {error}"
+    return Receipt(budget, tuple(lines), problem)
 
 
 _UNRECORDED = (
@@ -254,7 +227,7 @@ _UNRECORDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReceiptLine:
     """One data set that was charged.
 
     Attributes
@@ -297,14 +270,14 @@ class Receipt:
     ----------
     cost : Budget
         What was paid.
-    lines : tuple of Line
+    lines : tuple of ReceiptLine
         The data sets that were charged; none without a ledger.
     problem : str
         Why the answer could not be recorded, or nothing.
     """
 
     cost: Budget
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ReceiptLine, ...] = ()
     problem: str = ""
 
     def to_list(self) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatest.core.charging import pay_for_noise
 from privatest.core.errors import ParameterError
+from privatest.core.spending import pay_for_noise
 
 _NOISE_BRANCH = 0x6E6F6973
 _WIDE = 2.0**40

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from privatest.core.charging import charged_elsewhere
 from privatest.core.errors import DataError, EngineError, PrivacyError
 from privatest.core.noise import SecureNoise
+from privatest.core.spending import uncharged
 from privatest.curator.contents import stamp
 from privatest.curator.registration import Registration
 from privatest.data.place import Place
@@ -65,7 +65,7 @@ def quietly(prepared: Prepared, table: pa.Table | Source) -> Result:
 
     The table is private, or it is made up: both take the same way.
     """
-    with quiet(), charged_elsewhere():
+    with quiet(), uncharged():
         result = prepared.run(table, noise=SecureNoise(constant_time=True))
     spent, price = result.spent, prepared.request.budget
     if result.simulated or spent.epsilon > price.epsilon or spent.delta > price.delta:

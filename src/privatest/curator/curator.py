@@ -11,6 +11,7 @@ from typing import Any
 from privatest.accounting import Event, event_of
 from privatest.core.errors import BudgetError, LedgerError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
+from privatest.core.spending import Charge
 from privatest.curator.admission import admit, categories_of, read_request, schema_digest
 from privatest.curator.answering import look, quietly, ready
 from privatest.curator.answers import Answer, Price, Rehearsal, RequestFailed, log_failure
@@ -27,6 +28,7 @@ from privatest.curator.registration import (
 from privatest.curator.work import limit_work
 from privatest.data.place import Place
 from privatest.ledger import request_digest
+from privatest.ledger.spending import LedgerPayer
 from privatest.requests.request import Prepared, Request
 from privatest.requests.results import Result, result_from_dict
 
@@ -158,26 +160,25 @@ class Curator(Custody):
             if contents() != case.registration.contents:
                 raise ParameterError(changed(case.dataset.name))
         pace.reserving()
-        reservation = self._ledger.reserve(
-            case.dataset.name,
-            case.event,
-            analyst=analyst,
-            request=case.digest,
-            budget=case.budget,
-            asked=case.prepared.asked,
-            number=pace.number,
+        payer = LedgerPayer(
+            self._ledger, case.dataset.name, case.event, analyst, case.digest, pace.number
         )
+        charge = Charge([payer], lambda: (case.budget, case.prepared.asked))
+        charge.pay()
+        number = charge.holds[0].reservation.id
         try:
-            result = look(case.prepared, case.dataset, place, case.registration)
-            released = result.to_dict()
-            pace.ending()
-            self._ledger.commit(reservation, released=released)
-            return _answer(case, result, reservation.id)
+            with charge:
+                try:
+                    result = look(case.prepared, case.dataset, place, case.registration)
+                    released = result.to_dict()
+                finally:
+                    pace.ending()
+                charge.commit(released)
+                return _answer(case, result, number)
         except Exception as error:
-            pace.ending()
-            self._failed(case, reservation.id, error)
+            self._log(case, number, error, str(case.budget))
         # outside of the except block: there the failure itself would be this one's context
-        raise RequestFailed(reservation.id, spent=True)
+        raise RequestFailed(number, spent=True)
 
     def _recorded(self, case: _Admitted) -> Answer | None:
         """Return what was released before. It is about the contents that are registered."""
@@ -253,12 +254,6 @@ class Curator(Custody):
         return self._ledger.affords(
             case.dataset.name, case.event, analyst=case.analyst, budget=case.budget
         )
-
-    def _failed(self, case: _Admitted, number: str, error: Exception) -> None:
-        """Record a failure; if even that fails, the reservation stays open, and spent."""
-        self._log(case, number, error, str(case.budget))
-        with suppress(PrivatestError):
-            self._ledger.fail(number, reason=type(error).__name__)
 
     def _log(self, case: _Admitted, number: str, error: Exception, spent: str) -> None:
         with suppress(OSError):  # a full disk must not turn into another message

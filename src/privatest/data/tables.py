@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.charging import pay_for_data
 from privatest.core.errors import DataError
+from privatest.core.spending import pay_for_data
 from privatest.core.validation import listed
 from privatest.data.source import Source
 

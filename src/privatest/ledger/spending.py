@@ -1,12 +1,11 @@
-"""A budget for calls of the library: ``with privatest.budget("visits", epsilon=3): ...``."""
+"""Who pays: an account of a ledger, and ``with privatest.budget("visits", epsilon=3): ...``."""
 
 from __future__ import annotations
 
 import html
 import os
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,19 +13,77 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
-from privatest.accounting import event_of
-from privatest.core.charging import Ticket, close_payer, open_payer
-from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
+from privatest.accounting import Event, event_of
+from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.folders import default_ledger
 from privatest.core.privacy import Amount, Budget
+from privatest.core.spending import close_payer, open_payer
 from privatest.core.validation import of_type
 from privatest.ledger.state import Account, Reservation
 from privatest.ledger.store import Ledger
 
-__all__ = ["BudgetBlock", "budget"]
+_LEFT = {"rho": "of rho", "rho_delta": "of delta", "events": "requests"}
 
-_MOST_ROWS = 10_000
-_WHY = "whether a call fails may depend on people's values, so the failure tells of them"
+
+@dataclass(frozen=True, slots=True)
+class LedgerHold:
+    """A reservation in a ledger."""
+
+    ledger: Ledger
+    reservation: Reservation
+
+    def commit(self, released: Any) -> None:
+        """Record what was released."""
+        self.ledger.commit(self.reservation, released=released)
+
+    def fail(self, error: BaseException) -> None:
+        """Record that nothing was released, and the type of the error."""
+        self.ledger.fail(self.reservation, reason=type(error).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPayer:
+    """The account of a data set, and of an analyst.
+
+    Parameters
+    ----------
+    ledger, dataset
+        The account.
+    event : Event, optional
+        What will happen, if more is known of it than its cost.
+    analyst, request, number : str, optional
+        As in ``Ledger.reserve``.
+    """
+
+    ledger: Ledger
+    dataset: str
+    event: Event | None = None
+    analyst: str | None = None
+    request: str | None = None
+    number: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which account it is."""
+        return self.dataset, self.analyst or ""
+
+    def affords(self, cost: Budget) -> bool:
+        """Return whether a reservation would be granted now."""
+        event = self.event or event_of(cost)
+        return self.ledger.affords(self.dataset, event, analyst=self.analyst, budget=cost)
+
+    def reserve(self, cost: Budget, asked: Mapping[str, Any]) -> LedgerHold:
+        """Spend, before data is looked at."""
+        reservation = self.ledger.reserve(
+            self.dataset,
+            self.event or event_of(cost),
+            analyst=self.analyst,
+            request=self.request,
+            budget=cost,
+            asked=asked,
+            number=self.number,
+        )
+        return LedgerHold(self.ledger, reservation)
 
 
 def budget(
@@ -195,15 +252,13 @@ class BudgetBlock:
 
     def affords(self, cost: Budget) -> bool:
         """Return whether a call of this cost would be granted now."""
-        return self._here().affords(self.dataset, event_of(cost), budget=cost)
+        return LedgerPayer(self._open_ledger(), self.dataset).affords(cost)
 
-    def reserve(self, cost: Budget, asked: Mapping[str, Any]) -> Ticket:
+    def reserve(self, cost: Budget, asked: Mapping[str, Any]) -> LedgerHold:
         """Spend, before data is looked at."""
-        ledger = self._here()
-        found = ledger.reserve(self.dataset, event_of(cost), budget=cost, asked=asked)
-        return _Reserved(ledger, found, cost)
+        return LedgerPayer(self._open_ledger(), self.dataset).reserve(cost, asked)
 
-    def _here(self) -> Ledger:
+    def _open_ledger(self) -> Ledger:
         """Return the open ledger; a connection must not be shared with another process."""
         if self._ledger is None or self._process != os.getpid():
             raise PrivacyError(
@@ -219,39 +274,6 @@ class BudgetBlock:
             return
         with Ledger.open(self._place) as ledger:
             yield ledger
-
-
-_LEFT = {"rho": "of rho", "rho_delta": "of delta", "events": "requests"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Reserved:
-    """A call that is paid for."""
-
-    ledger: Ledger
-    reservation: Reservation
-    cost: Budget
-
-    def commit(self, result: Any) -> None:
-        """Record what was released; a result that cannot be recorded is not lost."""
-        try:
-            self.ledger.commit(self.reservation, released=_released(result))
-        except Exception as error:
-            words = f"The answer could not be recorded: {error} Its cost, {self.cost}, is spent."
-            warnings.warn(words, stacklevel=4)
-
-    def fail(self, error: BaseException) -> None:
-        """Record the failure, and say that it cost something."""
-        with suppress(PrivatestError):
-            self.ledger.fail(self.reservation, reason=type(error).__name__)
-        error.add_note(f"{str(self.cost).capitalize()} was spent and cannot be refunded: {_WHY}.")
-
-
-def _released(result: Any) -> Any:
-    """Return what the ledger keeps of a result; many synthetic rows belong in a file."""
-    if hasattr(result, "__len__") and len(result) > _MOST_ROWS:
-        return None
-    return result.to_dict() if hasattr(result, "to_dict") else None
 
 
 def _text(value: Decimal | int) -> str:
