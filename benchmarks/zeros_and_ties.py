@@ -11,13 +11,11 @@ from scipy import stats
 
 from privatest.core.noise import secret_coins
 from privatest.core.privacy import Budget
-from privatest.laws.counts import sign_law
-from privatest.laws.rank_correlation import kendall_law, spearman_law
-from privatest.laws.ranks import wilcoxon_law
 from privatest.mechanisms.lattice import noise_law, noisy_integer
+from privatest.methods.correlation import kendall_law, kendall_score, spearman_law
 from privatest.noise import SimulatedNoise
-from privatest.statistics.rank_correlation import kendall_score
-from privatest.statistics.ranks import doubled_ranks, sign_balance, signed_rank
+from privatest.numerics.laws import sign_law, wilcoxon_law
+from privatest.numerics.order import doubled_ranks, sign_balance, signed_rank
 
 __all__ = ["ALTERNATIVES", "broken", "classical", "coins", "columns", "differences"]
 

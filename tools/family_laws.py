@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import Progress
 
-from privatest.laws.families import upper_quantiles
-from privatest.statistics.families import BUILT_IN, family_named
-from privatest.statistics.family_simulation import simulate_distances
+from privatest.methods.fit_families import (
+    BUILT_IN,
+    family_named,
+    simulate_distances,
+    upper_quantiles,
+)
 
-OUTPUT = Path(__file__).parent.parent / "src" / "privatest" / "laws" / "family_laws.npz"
+OUTPUT = Path(__file__).parent.parent / "src" / "privatest" / "methods" / "family_laws.npz"
 SIZES = {
     "ks": (*range(2, 13), 15, 20, 30, 50, 100, 200, 500, 1000, 2000, 5000),
     "kuiper": (*range(2, 9), 10, 12, 15, 20, 30, 50, 100, 200, 500),

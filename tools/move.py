@@ -24,10 +24,12 @@ import io
 import re
 import subprocess
 import sys
+import textwrap
 import tokenize
 from pathlib import Path
+from typing import Any
 
-TEXTS = (".py", ".md", ".toml", ".yml", ".yaml", ".cfg", ".R", ".sh", ".html", ".ipynb")
+TEXTS = (".py", ".pyi", ".md", ".toml", ".yml", ".yaml", ".cfg", ".R", ".sh", ".html", ".ipynb")
 SKIPPED = {".git", ".venv", "site", "build", "node_modules", ".mypy_cache", ".ruff_cache", "demo"}
 TYPING = "TYPE_CHECKING"
 
@@ -118,8 +120,8 @@ def _drop(text: str, nodes: list[ast.stmt], tree: ast.AST) -> str:
     gone = {id(node) for node in nodes}
     for parent in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
-            block = getattr(parent, field, None)
-            inside = isinstance(block, list) and block and not isinstance(parent, ast.Module)
+            block: Any = getattr(parent, field, None)
+            inside = isinstance(block, list) and bool(block) and not isinstance(parent, ast.Module)
             if inside and all(id(child) in gone for child in block):
                 for child in block:
                     for row in range(child.lineno, (child.end_lineno or child.lineno) + 1):
@@ -131,6 +133,15 @@ def _drop(text: str, nodes: list[ast.stmt], tree: ast.AST) -> str:
             for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                 lines[row - 1] = ""
     return "".join(lines)
+
+
+def _wrapped(words: str) -> list[str]:
+    """Return lines of at most 98 characters; a paragraph with a longer one is filled again."""
+    found = []
+    for part in words.split("\n\n"):
+        lines = part.splitlines()
+        found += [*(textwrap.wrap(part, 98) if max(map(len, lines)) > 98 else lines), ""]
+    return found[:-1]
 
 
 class Move:
@@ -243,7 +254,7 @@ class Move:
                 doc = words
             elif words and body.strip():
                 body = (
-                    "\n".join("# " + line if line else "#" for line in words.splitlines())
+                    "\n".join("# " + line if line else "#" for line in _wrapped(words))
                     + "\n\n"
                     + body
                 )
@@ -506,7 +517,7 @@ def apply(root: Path, plan: dict[str, list[str]]) -> None:
             if path.is_relative_to(root / "src/privatest")
             else ""
         )
-        new = rewrite_python(text, moves, own) if path.suffix == ".py" else text
+        new = rewrite_python(text, moves, own) if path.suffix in (".py", ".pyi") else text
         new = rewrite_text(new, moves)
         if new != text:
             path.write_text(new, encoding="utf-8")

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from benchmarks.power.independence import chance
 from benchmarks.power.portfolio import Captured, capturing, rejection
 from privatest.mechanisms.permutation import noise_scale, strongest
-from privatest.two_sample.common import swaps_labels
+from privatest.methods.two_groups import swaps_labels
 
 __all__ = ["CHANCES", "chances_of"]
 
@@ -63,7 +63,7 @@ def _independence(
         raise Captured(plan, found)
 
     try:
-        with patch("privatest.independence.hsic._result", capture):
+        with patch("privatest.methods.hsic._result", capture):
             call(*data, epsilon=epsilon, **settings)
     except Captured as caught:
         plan, found = caught.args

@@ -1,4 +1,4 @@
-"""Write src/privatest/laws/wasserstein.npz: the law of sqrt(n) W of n uniform values.
+"""Write src/privatest/methods/wasserstein.npz: the law of sqrt(n) W of n uniform values.
 
 Run ``python -m tools.wasserstein_law`` (about a minute). W = integral of |F_n - F| has no simple
 law for finite n, so it is simulated once, with fixed seeds. The file holds, for each n, upper
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-FILE = Path(__file__).resolve().parent.parent / "src" / "privatest" / "laws" / "wasserstein.npz"
+FILE = Path(__file__).resolve().parent.parent / "src" / "privatest" / "methods" / "wasserstein.npz"
 SIZES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200, 300, 500, 1000)
 POINTS = np.arange(321) / 200  # of sqrt(n) W, up to 1.6
 _VALUES_HELD = 1 << 21

@@ -66,8 +66,8 @@ def permuted(asked: dict[str, Any], data: tuple[Floats, Floats], common: dict[st
     for form, grid in (("exact", "exact"), ("cells", None)):
         options["noise"] = SimulatedNoise(common["rng"])
         with (
-            patch("privatest.two_sample.ks_groups.EXACT_ROWS", 0),
-            patch("privatest.two_sample.ipm.EXACT_ROWS", 0),
+            patch("privatest.methods.ks.EXACT_ROWS", 0),
+            patch("privatest.methods.ipm.EXACT_ROWS", 0),
         ):
             result = test(*data, grid=grid, n_permutations=PERMUTATIONS, **options)
         found[form] = result.reject
@@ -79,7 +79,7 @@ def public(statistic: Any, data: tuple[Floats, Floats], grid: int, common: dict[
     found = {}
     for form, own, most in (("exact", None, 0), ("cells", grid, 1 << 22), ("ends", grid, 0)):
         noise = SimulatedNoise(common["rng"])
-        with patch("privatest.two_sample.ks.LABELLED_ROWS", most):
+        with patch("privatest.methods.ks.LABELLED_ROWS", most):
             result = pt.ks_2samp(*data, statistic=statistic, grid=own, **common | {"noise": noise})
         found[form] = result.reject
     return found

@@ -23,7 +23,7 @@ from scipy import stats
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.independence.conditional import conditional_independence_test
+from privatest.methods.conditional import conditional_independence_test
 from privatest.noise import SimulatedNoise
 
 # What x and y are made of besides their own errors.

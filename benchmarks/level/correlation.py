@@ -28,9 +28,10 @@ import privatest as pt
 from benchmarks.measure import RESULTS, missing, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.independence import line, rank_intervals
-from privatest.independence.asked import numeric_pairs
-from privatest.independence.line_release import release_line
+from privatest.methods import correlation as rank_intervals
+from privatest.methods import regression as line
+from privatest.methods.correlation import numeric_pairs
+from privatest.methods.regression import release_line
 from privatest.noise import SimulatedNoise
 
 BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}

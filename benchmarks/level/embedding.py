@@ -23,12 +23,17 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.mechanisms.moments import release_moments
+from privatest.methods.embedding import (
+    MomentsRelease,
+    location_features,
+    me_permutation_test,
+    me_test,
+    read_inputs,
+    sample_moments,
+    scf_test,
+)
 from privatest.noise import SimulatedNoise
-from privatest.statistics.moment_test import moment_pvalue, pool_releases
-from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
-from privatest.two_sample.embedding_locations import location_features
-from privatest.two_sample.embedding_moments import read_inputs, sample_moments
-from privatest.two_sample.embedding_permutation import me_permutation_test
+from privatest.numerics.moments import moment_pvalue, pool_releases
 
 DIMENSION, DELTA, BOX = 50, 1e-5, (-4.0, 4.0)
 CELLS = [(10_000, epsilon) for epsilon in (0.1, 0.5, 1.0, 2.5, 5.0)] + [

@@ -31,14 +31,17 @@ from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.samples import encode_sample
-from privatest.laws.law import Alternative
-from privatest.means.any_law import contrast_pvalue
-from privatest.means.bootstrap import Contrast
-from privatest.means.samples import look_at_one, release_rows
-from privatest.means.student import t_pvalue
+from privatest.methods.anova import GroupMeans, infer_groups
+from privatest.methods.ks import ks_2samp
+from privatest.methods.mean_inference import (
+    Contrast,
+    contrast_pvalue,
+    look_at_one,
+    release_rows,
+    t_pvalue,
+)
 from privatest.noise import SimulatedNoise
-from privatest.several_groups.group_means import GroupMeans, infer_groups
-from privatest.two_sample import ks_2samp
+from privatest.numerics.laws import Alternative
 
 Floats = NDArray[np.float64]
 Rows = Callable[[int], Floats]

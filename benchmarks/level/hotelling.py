@@ -22,7 +22,7 @@ from rich.progress import track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.means.hotelling import hotelling_test
+from privatest.methods.means import hotelling_test
 from privatest.noise import SimulatedNoise
 from privatest_papers.samplers import cubes
 

@@ -19,9 +19,8 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.goodness_of_fit.ks import ks_1samp
+from privatest.methods.ks import ks_1samp, ks_2samp
 from privatest.noise import SimulatedNoise
-from privatest.two_sample.ks import ks_2samp
 
 LEVELS = (0.01, 0.05, 0.1)
 EPSILONS = (0.1, 1.0, 5.0)

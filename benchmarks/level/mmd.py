@@ -24,8 +24,8 @@ from rich.progress import track
 import privatest as pt
 from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
+from privatest.methods import mmd
 from privatest.noise import SimulatedNoise
-from privatest.two_sample import mmd
 
 LAWS = ("uniform", "skewed", "ties")
 SIZES = ((500, 500, None), (300, 900, None), (203, 330, 7))  # the last leaves rows over

@@ -34,10 +34,10 @@ from benchmarks.level.tables import margin, rejects, tables
 from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.laws.tulap import LatticeTulap
 from privatest.mechanisms.additive import count_noise
+from privatest.methods.tables import independence_statistic
 from privatest.noise import SimulatedNoise
-from privatest.tables.null_tables import independence_statistic
+from privatest.numerics.laws import LatticeTulap
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator

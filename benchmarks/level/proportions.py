@@ -29,13 +29,19 @@ from scipy.special import ndtr
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.laws.proportions import NO_NOISE, open_interval, share_interval
-from privatest.laws.tulap import LatticeTulap, lattice_tulap
 from privatest.mechanisms.additive import count_noise
-from privatest.tables import private_shares, public_shares
-from privatest.tables.contrasts import difference_ends, ratio_ends
-from privatest.tables.private_shares import PrivateShares
-from privatest.tables.public_shares import PublicShares
+from privatest.methods import proportions as private_shares
+from privatest.methods import proportions as public_shares
+from privatest.methods.proportions import (
+    NO_NOISE,
+    PrivateShares,
+    PublicShares,
+    difference_ends,
+    open_interval,
+    ratio_ends,
+    share_interval,
+)
+from privatest.numerics.laws import LatticeTulap, lattice_tulap
 
 ALPHA, SIMULATIONS = 0.05, 499
 # sizes, share and epsilon of two public groups

@@ -31,12 +31,10 @@ from scipy import stats
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.data.schema import NumericColumn, Schema
-from privatest.laws.counts import binomial_law
-from privatest.laws.law import Law
-from privatest.laws.ranks import mann_whitney_law
+from privatest.methods.quantiles import hodges_lehmann, private_quantile
 from privatest.noise import SimulatedNoise
-from privatest.quantiles import hodges_lehmann, private_quantile
-from privatest.statistics.cumulative import pair_counts
+from privatest.numerics.laws import Law, binomial_law, mann_whitney_law
+from privatest.numerics.order import pair_counts
 
 ALPHA, FINE = 0.05, 8192
 GRIDS = (128, 1024, FINE)  # of the exponential mechanism with proved ranks

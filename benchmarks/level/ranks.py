@@ -21,10 +21,9 @@ from rich.progress import track
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.results import Outcome
+from privatest.methods.ranks import kruskal, mannwhitneyu, median_test
+from privatest.methods.signs import sign_test, symmetry_test, wilcoxon
 from privatest.noise import SimulatedNoise
-from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
-from privatest.several_groups.kruskal_wallis import kruskal
-from privatest.two_sample.ranks import mannwhitneyu, median_test
 
 PAIRED: dict[str, Callable[..., Outcome]] = {
     "symmetry ks": partial(symmetry_test, statistic="ks"),

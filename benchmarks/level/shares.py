@@ -22,9 +22,9 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.data.samples import Sample
 from privatest.mechanisms.moments import release_moments
+from privatest.methods.shares import Share, compare, plan_share
 from privatest.noise import SimulatedNoise
-from privatest.shares import Share, compare, plan_share
-from privatest.statistics.moments import moments
+from privatest.numerics.moments import moments
 
 # dimension, n and the epsilons that see the same data: Raj et al. (2019), table 1, figures 1 and 2
 Case = tuple[int, int, tuple[float, ...]]

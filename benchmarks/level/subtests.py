@@ -24,12 +24,7 @@ from scipy import stats
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.any_test.permutation import (
-    DEPENDENCE,
-    TWO_SAMPLE,
-    dependence_pvalue,
-    two_sample_pvalue,
-)
+from privatest.methods.subsample import DEPENDENCE, TWO_SAMPLE, dependence_pvalue, two_sample_pvalue
 
 ROWS, LEVELS, PERMUTATIONS, NAME = 8, (0.25, 0.05), 199, "level-subtests"
 Floats = NDArray[np.float64]

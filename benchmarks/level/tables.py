@@ -25,11 +25,12 @@ from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.mechanisms.additive import CountNoise, count_noise
-from privatest.tables import association
-from privatest.tables.association import association_ends, cramers_v
-from privatest.tables.cells import cell_intervals
-from privatest.tables.fit import fit_pvalue
-from privatest.tables.null_tables import (
+from privatest.methods import tables as association
+from privatest.methods.tables import (
+    association_ends,
+    cell_intervals,
+    cramers_v,
+    fit_pvalue,
     independence_statistic,
     margin_scenarios,
     null_counts,

@@ -31,8 +31,8 @@ from benchmarks.level.correlation import BOX, Pair, draw, fine
 from benchmarks.measure import RESULTS, missing, save, stored
 from benchmarks.report import print_table
 from privatest.data.samples import Sample
+from privatest.methods.regression import line_moments
 from privatest.noise import SimulatedNoise
-from privatest.statistics.linear import line_moments
 
 DRAWS = 199
 CASES = ((100, 0.3), (500, 0.15), (500, 0.3), (2000, 0.15), (500, 0.0))

@@ -24,14 +24,19 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.samples import encode_samples
-from privatest.kernels.embedding import Embedding
 from privatest.mechanisms.moments import release_moments
+from privatest.methods.embedding import (
+    MomentsRelease,
+    characteristic_features,
+    location_features,
+    me_permutation_test,
+    me_test,
+    scf_permutation_test,
+    scf_test,
+)
 from privatest.noise import SimulatedNoise
-from privatest.statistics.moment_test import moment_pvalue, pool_releases
-from privatest.statistics.moments import moments
-from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
-from privatest.two_sample.embedding_locations import characteristic_features, location_features
-from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
+from privatest.numerics.features import Embedding
+from privatest.numerics.moments import moment_pvalue, moments, pool_releases
 from privatest_papers.experiments.raj import box, public_choice
 from privatest_papers.samplers import PROBLEMS
 from privatest_papers.samplers import problem as samples_of

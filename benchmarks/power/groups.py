@@ -83,7 +83,7 @@ def handed(x: Rows, y: Rows, relabel: str, seed: int) -> dict[str, Any]:
     options: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1, "n_permutations": 299}
     options |= {"adjacency": "row", "relabel": relabel, "rng": seed, "noise": SimulatedNoise(seed)}
     try:
-        with patch("privatest.two_sample.mmd.strongest", capture):
+        with patch("privatest.methods.mmd.strongest", capture):
             pt.mmd_test(x, y, **options)
     except Captured as found:
         names = ("values", "pooled", "sensitivities", "null")

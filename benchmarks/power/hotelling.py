@@ -22,7 +22,7 @@ from rich.progress import track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.means import hotelling_test, ttest_ind
+from privatest.methods.means import hotelling_test, ttest_ind
 from privatest.noise import SimulatedNoise
 from privatest_papers.dunsche import hotelling_decision
 from privatest_papers.samplers import cubes

@@ -28,11 +28,10 @@ from rich.progress import track
 import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.independence.family import Found
-from privatest.independence.plan import FUNCTIONS, Plan
 from privatest.mechanisms.permutation import Release, noise_scale, strongest
+from privatest.methods.hsic import FUNCTIONS, Found, Plan
 from privatest.noise import SimulatedNoise
-from privatest.statistics.dependence import values
+from privatest.numerics.dependence import values
 from privatest_papers.samplers import perturbed_uniform
 
 Rows = NDArray[np.float64]
@@ -112,7 +111,7 @@ def captured(x: Rows, y: Rows, epsilon: float, seed: int, **options: Any) -> tup
     shared: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "release": "decision"}
     shared |= {"epsilon": epsilon, "rng": seed, "noise": SimulatedNoise(seed)} | options
     try:
-        with patch("privatest.independence.hsic._result", capture):
+        with patch("privatest.methods.hsic._result", capture):
             pt.hsic_test(x, y, **shared)
     except Captured as caught:
         return caught.args[0], caught.args[1]

@@ -23,14 +23,13 @@ from rich.progress import track
 from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.laws.ks_two_sample import two_sample_law
-from privatest.laws.ranks import symmetry_law
 from privatest.mechanisms.lattice import noise_law, noisy_integer
+from privatest.methods.ks import ks_2samp, two_sample_law
+from privatest.methods.signs import symmetry_test
 from privatest.noise import SimulatedNoise
-from privatest.paired.signed import symmetry_test
-from privatest.statistics.ecdf import TwoSampleStatistic, two_sample_width
-from privatest.statistics.ranks import symmetry_width
-from privatest.two_sample.ks import ks_2samp
+from privatest.numerics.ecdf import TwoSampleStatistic, two_sample_width
+from privatest.numerics.laws import symmetry_law
+from privatest.numerics.order import symmetry_width
 
 Draw = Callable[[np.random.Generator], NDArray[np.float64]]
 

@@ -23,13 +23,12 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.core.results import Outcome
-from privatest.laws.ranks import mann_whitney_law
-from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms.lattice import noisy_integer
+from privatest.methods.ranks import mannwhitneyu, median_test
+from privatest.methods.signs import sign_test, symmetry_test, wilcoxon
 from privatest.noise import SimulatedNoise
-from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
-from privatest.statistics.ranks import mann_whitney
-from privatest.two_sample.ranks import mannwhitneyu, median_test
+from privatest.numerics.laws import lattice_tulap, mann_whitney_law
+from privatest.numerics.order import mann_whitney
 
 # n, second law, epsilon: power measured with 2000 runs
 TWO_SAMPLES = {

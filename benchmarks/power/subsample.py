@@ -20,8 +20,8 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.any_test import sarrm_test, test_of_tests
 from privatest.core.results import Decision
+from privatest.methods.subsample import sarrm_test, test_of_tests
 from privatest.noise import SimulatedNoise
 from privatest_papers.results import published
 from privatest_papers.samplers import perturbed_uniform

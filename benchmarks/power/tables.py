@@ -33,8 +33,8 @@ from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn
 from privatest.mechanisms.additive import CountNoise, count_noise
+from privatest.methods.tables import independence_statistic, on_simplex, simulate, with_total
 from privatest.noise import SimulatedNoise
-from privatest.tables.null_tables import independence_statistic, on_simplex, simulate, with_total
 
 Floats = NDArray[np.float64]
 

@@ -25,11 +25,9 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import PermutationSensitivity
-from privatest.custom.probe import search_neighbours
-from privatest.custom.space import Space
-from privatest.custom.statistic import UserStatistic
 from privatest.data.domain import Box
 from privatest.data.schema import Schema
+from privatest.methods.custom import Space, UserStatistic, search_neighbours
 
 Floats = NDArray[np.float64]
 SIZES = (10, 100, 1000, 10_000)

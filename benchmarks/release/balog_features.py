@@ -24,10 +24,10 @@ from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
-from privatest.kernels.fourier import FourierMap, kernel_map
-from privatest.kernels.kernels import Kernel, gram
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
+from privatest.numerics.features import FourierMap, kernel_map
+from privatest.numerics.kernels import Kernel, gram
 from privatest.synthetic.fourier import (
     NoisyFeatures,
     mean_features,

@@ -19,7 +19,8 @@ import pyarrow as pa
 import privatest as pt
 from benchmarks.measure import save
 from privatest.data.source import Source, Workers
-from privatest.statistics import value_cells, value_order
+from privatest.numerics import order as value_cells
+from privatest.numerics import order as value_order
 
 PART = 1 << 20
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import best_time, peak_memory, save, start
 from benchmarks.report import print_table
-from privatest.two_sample.embedding import me_test
-from privatest.two_sample.embedding_permutation import me_permutation_test
+from privatest.methods.embedding import me_permutation_test, me_test
 
 ROWS, COLUMNS, LOCATIONS = 2_000_000, 10, 10
 BLOCK = 8192

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
-from privatest.goodness_of_fit.family import FamilyStatistic, ks_family
+from privatest.methods.fit_families import FamilyStatistic, ks_family
 
 TARGET = 0.5  # seconds, normal, KS, n = 100,000
 

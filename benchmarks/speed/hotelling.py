@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
-from privatest.means import hotelling_test
+from privatest.methods.means import hotelling_test
 
 # dimension, n, epsilon, delta, seconds asked for; isotropic and stretched data differ in how
 # concentrated the axes are

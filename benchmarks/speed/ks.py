@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import best_time, save, start
 from benchmarks.report import print_table
-from privatest.laws.ks_two_sample import two_sample_law
-from privatest.two_sample.ks import ks_2samp
+from privatest.methods.ks import ks_2samp, two_sample_law
 
 REPLICATES = 100_000
 TIMED = 2_000  # replicates that are timed: they all cost the same

@@ -14,8 +14,8 @@ from benchmarks.measure import peak_memory, save, start
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel
 from privatest.noise import SecureNoise
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features, reduced_set
 
 BOX = Domain((0, 0))

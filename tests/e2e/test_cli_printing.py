@@ -19,7 +19,7 @@ from privatest.cli.files import save_picture
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger import Ledger
-from privatest.shares.sharing import Share
+from privatest.methods.shares import Share
 from privatest.synthetic import SyntheticData
 from tests import curators
 from tests.e2e.command_line import CLEAR, GROUP, refused, table, write

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from privatest.methods.shares import Share, SharePlan, plan_share, share
 from privatest.noise import SimulatedNoise
-from privatest.shares import Share, SharePlan, plan_share, share
 from tests.e2e.command_line import CANARY, Run, refused, released, table, write
 
 PLAN = ["plan-share", "--bounds", "visits=0:80", "--epsilon", "1000", "--delta", "1e-6"]

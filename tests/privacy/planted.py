@@ -23,7 +23,7 @@ from privatest.core.results import Outcome
 from privatest.mechanisms.additive import count_noise, laplace, noisy_counts
 from privatest.mechanisms.permutation import smoothed_pvalue
 from privatest.noise import SimulatedNoise
-from privatest.statistics.ranks import doubled_ranks
+from privatest.numerics.order import doubled_ranks
 from privatest_papers.raj import paper_sensitivity, paper_statistic
 
 ONE = Budget(1)

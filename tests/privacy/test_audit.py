@@ -17,12 +17,12 @@ import pytest
 
 from privatest import mmd_test
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
-from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms import permutation
 from privatest.mechanisms.additive import gaussian, laplace
 from privatest.mechanisms.lattice import noisy_integer
 from privatest.mechanisms.permutation import permutation_result, smoothed_decision, smoothed_pvalue
 from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.numerics.laws import lattice_tulap
 from tests.privacy.harness import ERROR, audit, caught, epsilon_lower_bound, released
 
 MMD = sys.modules[inspect.unwrap(mmd_test).__module__]

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.independence import line, line_release, rank_intervals
 from privatest.mechanisms.lattice import part_law
+from privatest.methods import correlation as rank_intervals
+from privatest.methods import regression as line
+from privatest.methods import regression as line_release
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit, audit_all, caught
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.goodness_of_fit import family
+from privatest.methods import fit_families as family
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit, caught
 
@@ -132,9 +132,9 @@ def test_smoothed_pvalues(name):
 @pytest.mark.parametrize("statistic", ["ks", "kuiper"])
 def test_private_groups_at_ranks(statistic, monkeypatch):
     """What more than 16,384 rows get, with eight."""
-    monkeypatch.setattr("privatest.two_sample.ks_groups.EXACT_ROWS", 0)
-    monkeypatch.setattr("privatest.two_sample.ks_groups.RANK_CELLS", 4)
-    monkeypatch.setattr("privatest.two_sample.ks_groups.swaps_labels", lambda *_: False)
+    monkeypatch.setattr("privatest.methods.ks.EXACT_ROWS", 0)
+    monkeypatch.setattr("privatest.methods.ks.RANK_CELLS", 4)
+    monkeypatch.setattr("privatest.methods.ks.swaps_labels", lambda *_: False)
 
     def call(data: Any, **options: Any) -> Any:
         result = pt.ks_2samp(*data, adjacency="row", statistic=statistic, **options)

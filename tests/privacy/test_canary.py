@@ -247,7 +247,7 @@ def test_a_failure_inside_is_not_shown(monkeypatch):
     def broken(*_, out):
         out.fill(np.nan)
 
-    monkeypatch.setattr("privatest.kernels.kernels._radial", broken)
+    monkeypatch.setattr("privatest.numerics.kernels._radial", broken)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = run(X, bandwidths=0.1, noise=SimulatedNoise(1))

@@ -14,9 +14,10 @@ import privatest as pt
 from privatest.core.intervals import Interval
 from privatest.core.privacy import Budget
 from privatest.mechanisms.additive import count_noise, noisy_counts
+from privatest.methods import tables as contingency
+from privatest.methods import tables as fit
+from privatest.methods.tables import cell_counts, read_category
 from privatest.noise import SimulatedNoise
-from privatest.tables import contingency, fit
-from privatest.tables.counting import cell_counts, read_category
 from tests.privacy.harness import audit, caught
 
 EPSILON = 1.0

@@ -13,16 +13,21 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.embedding import mean_embedding
-from privatest.kernels.kernels import Kernel
 from privatest.mechanisms import moments as mechanism
+from privatest.methods import embedding as embedding_statistic
+from privatest.methods.embedding import (
+    MomentsRelease,
+    StatisticRelease,
+    me_permutation_test,
+    me_test,
+    read_inputs,
+    scf_test,
+    select_privately,
+    two_sample_scale,
+)
 from privatest.noise import SimulatedNoise
-from privatest.statistics.correlation import two_sample_scale
-from privatest.two_sample import embedding_statistic
-from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
-from privatest.two_sample.embedding_moments import read_inputs
-from privatest.two_sample.embedding_permutation import me_permutation_test
-from privatest.two_sample.embedding_statistic import select_privately
+from privatest.numerics.features import mean_embedding
+from privatest.numerics.kernels import Kernel
 from tests.privacy.harness import audit, caught, once
 
 EPSILON, DELTA, RUNS = 1.0, 0.1, 800  # a large delta: its tail is what few runs can see

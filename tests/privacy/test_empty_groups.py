@@ -72,7 +72,7 @@ ONE_COLUMN = (
 @pytest.mark.parametrize("name", TESTS)
 def test_an_empty_group_runs_without_a_word(name, nothing, monkeypatch):
     if name == "kuiper at ranks":
-        monkeypatch.setattr("privatest.two_sample.ks_groups.EXACT_ROWS", 0)
+        monkeypatch.setattr("privatest.methods.ks.EXACT_ROWS", 0)
     test, options = TESTS[name]
     rows = np.random.default_rng(0).integers(2, size=(20, 2)).astype(float)
     forms: list[Any] = [rows, rows.tolist(), pd.DataFrame(rows, columns=["a", "b"])]

@@ -11,10 +11,10 @@ import pytest
 
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
-from privatest.kernels.fourier import kernel_map
-from privatest.kernels.kernels import Kernel
 from privatest.mechanisms import additive as mechanisms
 from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.numerics.features import kernel_map
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic.fourier import mean_features, noisy_features, reduced_set
 from tests.privacy.harness import audit, caught
 

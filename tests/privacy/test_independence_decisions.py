@@ -18,7 +18,6 @@ import pytest
 import privatest as pt
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.additive import additive
 from privatest.mechanisms import permutation
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
@@ -29,16 +28,15 @@ from privatest.mechanisms.permutation import (
     two_sided_result,
 )
 from privatest.noise import SimulatedNoise
-from privatest.statistics.dependence import (
+from privatest.numerics.dependence import (
     largest,
     signed_covariance_sensitivity,
+    swapped_covariance_sensitivity,
+    swapped_hsic_sensitivity,
     trends,
     values,
 )
-from privatest.statistics.hsic_swaps import (
-    swapped_covariance_sensitivity,
-    swapped_hsic_sensitivity,
-)
+from privatest.numerics.features import additive
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 from tests.privacy.harness import audit, caught

@@ -18,11 +18,11 @@ from privatest.core.privacy import Budget
 from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import encode_sample, encode_samples
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.laws.tulap import LatticeTulap
 from privatest.mechanisms.additive import CountNoise, noisy_counts, with_noise
 from privatest.mechanisms.lattice import noisy_cumulative, noisy_integer
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.statistics.cumulative import tree_of
+from privatest.numerics.laws import LatticeTulap
+from privatest.numerics.order import tree_of
 
 ABSURD = 10**400
 SOURCES = pytest.mark.parametrize(

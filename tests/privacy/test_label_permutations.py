@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privatest.mechanisms.permutation import noise_scale
-from privatest.statistics.private_groups import private_groups_sensitivity
+from privatest.numerics.permutation import private_groups_sensitivity
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget, PermutationSensitivity
-from privatest.custom import permutation_test
 from privatest.mechanisms.permutation import PVALUE_GRID, smoothed_decision, smoothed_pvalue
+from privatest.methods.custom import permutation_test
 from privatest.noise import SimulatedNoise
 
 

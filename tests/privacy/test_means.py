@@ -13,12 +13,13 @@ import pytest
 
 from privatest.core.privacy import Budget
 from privatest.data.samples import Sample
-from privatest.means import hotelling_1samp, hotelling_test, release, tost_ind, ttest_rel
 from privatest.mechanisms.additive import linf_mean, signed_sums
 from privatest.mechanisms.covariance import covariance_ed
+from privatest.methods import mean_inference as release
+from privatest.methods.anova import f_oneway
+from privatest.methods.means import hotelling_1samp, hotelling_test, tost_ind, ttest_rel
 from privatest.noise import SimulatedNoise
-from privatest.several_groups import f_oneway
-from privatest.statistics.moments import Moments
+from privatest.numerics.moments import Moments
 from tests.privacy.harness import audit, audit_all, caught, once
 
 BOX = (-1.0, 1.0)

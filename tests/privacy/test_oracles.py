@@ -26,22 +26,23 @@ from privatest.curator.registration import made_up_rows
 from privatest.data.domain import Domain
 from privatest.data.schema import Schema
 from privatest.data.sources import read_table
-from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
-from privatest.goodness_of_fit.reference_cdf import read_cdf
-from privatest.independence import linear
-from privatest.independence.rank_intervals import RankInterval
-from privatest.kernels.kernels import Kernel, gram, grams, kernel_grid
-from privatest.means import inference
+from privatest.methods import mean_inference as inference
+from privatest.methods import mmd as mmd_plan
+from privatest.methods import proportions
+from privatest.methods import proportions as binomial
+from privatest.methods import regression as linear
+from privatest.methods import tables as contingency
+from privatest.methods import tables as tables_fit
+from privatest.methods.correlation import RankInterval
+from privatest.methods.fit_families import BUILT_IN
+from privatest.methods.ks import CLOSED_FORMS, read_cdf
+from privatest.methods.proportions import PrivateShares
+from privatest.methods.quantiles import Curve
 from privatest.noise import SimulatedNoise
-from privatest.quantiles.curve import Curve
+from privatest.numerics.kernels import Kernel, gram, grams, kernel_grid
 from privatest.requests.catalogue import METHODS
 from privatest.requests.request import Request
-from privatest.statistics.families import BUILT_IN
 from privatest.synthetic import releases as releasing
-from privatest.tables import binomial, contingency, proportions
-from privatest.tables import fit as tables_fit
-from privatest.tables.private_shares import PrivateShares
-from privatest.two_sample import mmd_plan
 from tests.curators import CONFIG, opened, request, table
 
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
@@ -72,7 +73,7 @@ UNSTEADY = [
 @pytest.mark.parametrize("document", UNSTEADY, ids=lambda d: str(d.get("dist") or d["subtest"]))
 def test_a_curator_refuses_what_takes_its_time_from_values(curator, document, monkeypatch):
     # nor is it tried out: it may take long
-    monkeypatch.setattr("privatest.goodness_of_fit.reference_cdf._probe", None)
+    monkeypatch.setattr("privatest.methods.ks._probe", None)
     for ask in (curator.price, curator.run):
         with pytest.raises(ParameterError, match="a curator takes"):
             ask(document, analyst="bob")

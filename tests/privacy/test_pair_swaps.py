@@ -17,12 +17,12 @@ import pytest
 
 from privatest import ipm_test, ks_2samp, mmd_test
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel
 from privatest.mechanisms import permutation
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise
-from privatest.statistics.ipm import LineMetric
-from privatest.statistics.pair_swaps import (
+from privatest.numerics.kernels import Kernel
+from privatest.numerics.permutation import (
+    LineMetric,
     pair_swaps_sensitivity,
     permuted_swaps_exact,
     permuted_swaps_line,

@@ -23,7 +23,7 @@ from privatest.mechanisms import permutation
 from privatest.mechanisms import permutation as family
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise
-from privatest.statistics.portfolio import STATISTICS
+from privatest.numerics.portfolio import STATISTICS
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 from tests.privacy.harness import audit
@@ -63,7 +63,7 @@ class BeforeNoise:
         monkeypatch.setattr(MMD, "permutation_result", self._keep)
         monkeypatch.setattr(SimulatedNoise, "permutation", self._order)
         if scheme == "swap":  # one pass: bins by secret keys
-            place = "privatest.statistics"
+            place = "privatest.numerics.permutation"
             monkeypatch.setattr(f"{place}.bin_sums.secret_bins", self._bins(0))
             monkeypatch.setattr(f"{place}.pair_swaps.secret_pair_bins", self._bins(1))
             monkeypatch.setattr(f"{place}.bin_sums.secret_few", self._bins(2))

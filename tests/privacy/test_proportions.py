@@ -13,11 +13,11 @@ from privatest.core.intervals import Interval
 from privatest.core.privacy import Budget
 from privatest.data.schema import NumericColumn, Schema
 from privatest.mechanisms.lattice import noise_law
+from privatest.methods import proportions
+from privatest.methods import proportions as binomial
+from privatest.methods.proportions import PrivateShares, PublicShares, _read
+from privatest.methods.proportions import _proportions_release as _release
 from privatest.noise import SimulatedNoise
-from privatest.tables import binomial, proportions
-from privatest.tables.private_shares import PrivateShares
-from privatest.tables.proportions import _read, _release
-from privatest.tables.public_shares import PublicShares
 from tests.privacy.harness import audit, caught, once
 
 EPSILON, RUNS = 1.0, 1000

@@ -17,7 +17,7 @@ from privatest.mechanisms import additive as selection
 from privatest.mechanisms.additive import select_candidate
 from privatest.mechanisms.lattice import noisy_cumulative
 from privatest.noise import SimulatedNoise
-from privatest.statistics.cumulative import cell_counts, tree_of
+from privatest.numerics.order import cell_counts, tree_of
 from tests.privacy.harness import audit, caught
 
 EPSILON, RUNS = 1.0, 800

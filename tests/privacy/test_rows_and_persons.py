@@ -18,8 +18,8 @@ from privatest.core import secret_order
 from privatest.engines import summaries
 from privatest.mechanisms import lattice, permutation
 from privatest.mechanisms import permutation as family
+from privatest.methods import signs as nonzero
 from privatest.noise import SimulatedNoise
-from privatest.paired import nonzero
 
 N, M = 90, 70  # apart, so that an order of one sample cannot serve the other
 RNG = np.random.default_rng(0)

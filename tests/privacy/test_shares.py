@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from privatest.methods.shares import SharePlan, compare, plan_share, share
 from privatest.noise import SimulatedNoise
-from privatest.shares import SharePlan, compare, plan_share, share
-from privatest.statistics.moments import svec
+from privatest.numerics.moments import svec
 from tests.privacy.harness import PLANTED, audit, caught, epsilon_lower_bound
 
 EPSILON, DELTA, RUNS = 0.5, 0.1, 1_500

@@ -18,8 +18,8 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SecureNoise, SimulatedNoise
+from privatest.numerics.kernels import Kernel, gram
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.embedding import Denoised, coefficient_sensitivity
 from tests.privacy.harness import audit, caught

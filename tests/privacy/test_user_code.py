@@ -16,7 +16,7 @@ from scipy import stats
 import privatest as pt
 from privatest.core.noise import AuditHook, SimulatedNoise
 from privatest.core.user_code import UserCodeError, run_user_code
-from privatest.goodness_of_fit.reference_cdf import read_cdf
+from privatest.methods.ks import read_cdf
 from tests.unit.test_public_budget import Till, paying
 
 CANARY = 0.7346291

@@ -6,8 +6,14 @@ import numpy as np
 
 from privatest.data.samples import Sample
 from privatest.data.stream import BLOCK_ROWS
-from privatest.statistics.cross_sums import Bases, BlockProducts, PairProducts, cross_sums
-from privatest.statistics.hsic_features import feature_bases, permuted_hsic_features
+from privatest.numerics.dependence import (
+    Bases,
+    BlockProducts,
+    PairProducts,
+    cross_sums,
+    feature_bases,
+    permuted_hsic_features,
+)
 
 
 def _sums(x, y, bases, blocks):

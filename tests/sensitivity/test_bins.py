@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatest.kernels.sums import sum_rows
-from privatest.statistics.bins import tiles, two_sample_bins
+from privatest.numerics.kernels import sum_rows, tiles
+from privatest.numerics.permutation import two_sample_bins
 
 SIZES = st.integers(2, 60)
 

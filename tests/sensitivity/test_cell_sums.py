@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.statistics.cell_sums import UNIT, CellSums, Grid, cell_sums_sensitivity
+from privatest.numerics.cells import UNIT, CellSums, Grid, cell_sums_sensitivity
 
 GRIDS = [Grid((0,), (12,)), Grid((0, 3), (5, 3)), Grid((4,), (4,))]
 ENDS = np.array([0.0, 1.0, 0.5, 0.25, 1e-9, 1 - 1e-9, 1 / 12, 0.3])

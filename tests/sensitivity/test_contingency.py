@@ -10,7 +10,7 @@ import pytest
 from privatest.data.categories import MISSING_TEXT
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.tables.counting import cell_counts, read_category
+from privatest.methods.tables import cell_counts, read_category
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 LEVELS = (3, 4)

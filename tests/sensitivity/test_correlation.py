@@ -13,7 +13,8 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
-from privatest.statistics import linear, rank_correlation
+from privatest.methods import correlation as rank_correlation
+from privatest.methods import regression as linear
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 PLANE = Domain((0, 0))  # ties at corners and elsewhere

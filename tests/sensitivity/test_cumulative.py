@@ -7,7 +7,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
-from privatest.statistics.cumulative import (
+from privatest.numerics.order import (
     cell_counts,
     pair_counts,
     pairs_of_a_person,

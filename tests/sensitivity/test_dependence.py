@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.additive import additive
-from privatest.statistics.dependence import covariance_sensitivity, indicators, largest, values
-from privatest.statistics.hsic import hsic_sensitivity
-from privatest.statistics.hsic_features import block_shuffles
+from privatest.numerics.dependence import (
+    block_shuffles,
+    covariance_sensitivity,
+    hsic_sensitivity,
+    indicators,
+    largest,
+    values,
+)
+from privatest.numerics.features import additive
 from tests.sensitivity.cross_moments import permuted_covariances, permuted_hsic, summation_error
 from tests.sensitivity.test_hsic_and_ipm import draw, largest_hsic_ratio
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.laws.ks_two_sample import two_sample_law
-from privatest.statistics.ecdf import (
+from privatest.methods.ks import two_sample_law
+from privatest.numerics.ecdf import (
     LATTICE,
     ONE_SAMPLE_STATISTICS,
     on_lattice,
@@ -22,8 +22,7 @@ from privatest.statistics.ecdf import (
     two_sample,
     two_sample_width,
 )
-from privatest.statistics.ipm import LineMetric
-from privatest.statistics.private_groups import private_groups_sensitivity
+from privatest.numerics.permutation import LineMetric, private_groups_sensitivity
 from tests.sensitivity.harness import (
     Space,
     assert_permutation_sensitivity,

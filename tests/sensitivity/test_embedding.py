@@ -9,16 +9,11 @@ import pytest
 
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.embedding import mean_embedding, smooth_characteristic
-from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.moments import difference_sensitivity
-from privatest.statistics.correlation import (
-    correlation,
-    paired_scale,
-    straightened,
-    two_sample_scale,
-)
-from privatest.statistics.moments import Moments, joint_sensitivity, svec
+from privatest.methods.embedding import correlation, paired_scale, straightened, two_sample_scale
+from privatest.numerics.features import mean_embedding, smooth_characteristic
+from privatest.numerics.kernels import Kernel
+from privatest.numerics.moments import Moments, joint_sensitivity, svec
 from tests.sensitivity.harness import Space, assert_permutation_sensitivity
 
 SPREADS = (0.3, 0.66, 1.0, math.sqrt(2), 2.0)

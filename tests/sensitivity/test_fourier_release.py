@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.fourier import cos_sin, kernel_map
-from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram
+from privatest.numerics.features import cos_sin, kernel_map
+from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram
 from privatest.synthetic import fourier
 from privatest.synthetic.fourier import mean_features, mean_features_sensitivity
 from tests.sensitivity.harness import Space

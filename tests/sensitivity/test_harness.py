@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel
-from privatest.statistics.mmd import mmd, mmd_sensitivity
-from privatest.statistics.private_groups import private_groups_sensitivity
+from privatest.numerics.kernels import Kernel
+from privatest.numerics.permutation import mmd, mmd_sensitivity, private_groups_sensitivity
 from tests.sensitivity.harness import Space, assert_sensitivity, two_sample
 
 KERNEL = Kernel("gaussian", 1.0)

@@ -10,13 +10,17 @@ import pytest
 
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
-from privatest.kernels.features import nystrom
-from privatest.kernels.kernels import Kernel
-from privatest.kernels.shared import stacked, tabulated
-from privatest.statistics.hsic import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
-from privatest.statistics.ipm import LineMetric, ipm, metric, sliced_diameter
-from privatest.statistics.mmd import mmd_sensitivity
-from privatest.statistics.private_groups import private_groups_sensitivity
+from privatest.numerics.dependence import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
+from privatest.numerics.features import nystrom, stacked, tabulated
+from privatest.numerics.kernels import Kernel
+from privatest.numerics.permutation import (
+    LineMetric,
+    ipm,
+    metric,
+    mmd_sensitivity,
+    private_groups_sensitivity,
+    sliced_diameter,
+)
 from tests.sensitivity.cross_moments import permuted_hsic
 
 LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 3))

@@ -10,7 +10,7 @@ import pytest
 
 from privatest.data.cuts import equal_cuts
 from privatest.data.domain import Domain
-from privatest.statistics.cells import (
+from privatest.numerics.cells import (
     LineKind,
     area_cells,
     bin_sums,
@@ -19,7 +19,7 @@ from privatest.statistics.cells import (
     permuted_bins_cells,
     rank_cells,
 )
-from privatest.statistics.ecdf import (
+from privatest.numerics.ecdf import (
     LATTICE,
     on_lattice,
     one_sample_counts,
@@ -27,11 +27,16 @@ from privatest.statistics.ecdf import (
     two_sample_counts,
     two_sample_width,
 )
-from privatest.statistics.ipm import metric
-from privatest.statistics.line_cells import cell_metric, rank_cells_sensitivity
-from privatest.statistics.mmd import mmd_sensitivity
-from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_cells
-from privatest.statistics.private_groups import permuted_groups_cells, private_groups_sensitivity
+from privatest.numerics.permutation import (
+    cell_metric,
+    metric,
+    mmd_sensitivity,
+    pair_swaps_sensitivity,
+    permuted_groups_cells,
+    permuted_swaps_cells,
+    private_groups_sensitivity,
+    rank_cells_sensitivity,
+)
 from tests.sensitivity.harness import Space, assert_permutation_sensitivity, assert_sensitivity
 
 LINE = Domain((0,))

@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.statistics.families import BUILT_IN, Family, family_named
-from privatest.statistics.location_scale import ks_fit, ks_fit_sensitivity, on_grid
-from privatest.statistics.location_scale_kuiper import kuiper_fit, kuiper_fit_sensitivity
-from privatest.statistics.location_scale_program import GridSample
+from privatest.methods.fit_families import (
+    BUILT_IN,
+    Family,
+    GridSample,
+    family_named,
+    ks_fit,
+    ks_fit_sensitivity,
+    kuiper_fit,
+    kuiper_fit_sensitivity,
+    on_grid,
+)
 
 STEPS = 1 << 20
 SLACK = STEPS // 100

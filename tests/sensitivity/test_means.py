@@ -15,19 +15,19 @@ from privatest.core.secret_order import secret_bins
 from privatest.data.samples import Sample
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.summaries import summarise
-from privatest.means.release import (
+from privatest.mechanisms.additive import signed_sums_norm
+from privatest.mechanisms.covariance import ed_scales, orthogonal_axes
+from privatest.mechanisms.moments import moment_scale
+from privatest.methods.mean_inference import (
     _mean_sensitivity,
     _moved,
     _second_rounding,
     cube_moments,
     plan_release,
 )
-from privatest.mechanisms.additive import signed_sums_norm
-from privatest.mechanisms.covariance import ed_scales, orthogonal_axes
-from privatest.mechanisms.moments import moment_scale
 from privatest.noise import SimulatedNoise
-from privatest.statistics.binned_moments import BinnedMoments, binned_rounding
-from privatest.statistics.moments import MomentSums, moments
+from privatest.numerics.moments import MomentSums, moments
+from privatest.numerics.permutation import BinnedMoments, binned_rounding
 
 TOLERANCE = 1e-9
 

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.features import FeatureMaps, fourier, nystrom
-from privatest.kernels.kernels import Kernel, gram_roundings
-from privatest.statistics.mmd import mmd, mmd_sensitivity, mmd_u, mmd_u_sensitivity
-from privatest.statistics.private_groups import (
+from privatest.numerics.features import FeatureMaps, fourier, nystrom
+from privatest.numerics.kernels import Kernel, gram_roundings
+from privatest.numerics.permutation import (
+    mmd,
+    mmd_sensitivity,
+    mmd_u,
+    mmd_u_sensitivity,
     permuted_groups_exact,
     private_groups_sensitivity,
 )

@@ -9,9 +9,9 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
-from privatest.kernels.embedding import mean_embedding, smooth_characteristic
-from privatest.kernels.kernels import Kernel
-from privatest.statistics.moments import joint_sensitivity, moments, svec
+from privatest.numerics.features import mean_embedding, smooth_characteristic
+from privatest.numerics.kernels import Kernel
+from privatest.numerics.moments import joint_sensitivity, moments, svec
 from tests.sensitivity.harness import Neighbours, Space, movement
 
 N = 4

@@ -7,7 +7,7 @@ import pytest
 
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
-from privatest.statistics.outcomes import outcome_table, success_counts, success_width
+from privatest.methods.proportions import outcome_table, success_counts, success_width
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 COIN = Domain((2,))

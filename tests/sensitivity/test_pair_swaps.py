@@ -10,10 +10,11 @@ import pytest
 from privatest import Schema
 from privatest.data.domain import Domain
 from privatest.data.schema import NumericColumn
-from privatest.kernels.features import fourier, nystrom
-from privatest.kernels.kernels import Kernel, gram
-from privatest.statistics.ipm import LineMetric, metric
-from privatest.statistics.pair_swaps import (
+from privatest.numerics.features import fourier, nystrom
+from privatest.numerics.kernels import Kernel, gram
+from privatest.numerics.permutation import (
+    LineMetric,
+    metric,
     pair_swaps_sensitivity,
     permuted_swaps_exact,
     permuted_swaps_features,
@@ -90,7 +91,7 @@ def test_the_whole_path_with_several_kernels_and_mixed_rows():
 @pytest.mark.parametrize("method", ["exact", "nystrom"])
 def test_bins_of_several_pairs(method, monkeypatch):
     """43 rows: 21 pairs in 8 bins of three or fewer, and a row left over."""
-    monkeypatch.setattr("privatest.statistics.pair_swaps.SWAP_BINS", 8)
+    monkeypatch.setattr("privatest.numerics.permutation.SWAP_BINS", 8)
     run = whole_path("row", relabel="swap", method=method, bandwidths=0.5)
     attack(run, Space(LINE, 20, 23, "row"), restarts=1, steps=40)
 
@@ -150,7 +151,7 @@ def test_all_ways_of_computing_agree_with_the_definition(total):
 
 def test_swaps_turn_signs_of_whole_bins(monkeypatch):
     """A line metric and features with the same swaps: the mean is the mean of the line."""
-    monkeypatch.setattr("privatest.statistics.pair_swaps.SWAP_BINS", 5)
+    monkeypatch.setattr("privatest.numerics.permutation.SWAP_BINS", 5)
     rng = np.random.default_rng(2)
     rows, labels = rng.integers(2, size=(57, 1)).astype(float), rng.integers(2, size=57)
     mean: Any = metric("mean", LINE)

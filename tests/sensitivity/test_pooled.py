@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.columns import ColumnMap, PairMap
-from privatest.kernels.harmonics import Harmonics
-from privatest.kernels.kernels import Kernel, gram, kernel_grid, paired_kernels
-from privatest.kernels.largest import MeanMap, ThresholdMap
 from privatest.noise import SimulatedNoise
-from privatest.statistics import pooled
-from privatest.statistics.pooled import pooled_variances, secret_pairs
+from privatest.numerics import permutation as pooled
+from privatest.numerics.coded import ColumnMap, Harmonics, PairMap
+from privatest.numerics.features import MeanMap, ThresholdMap
+from privatest.numerics.kernels import Kernel, gram, kernel_grid, paired_kernels
+from privatest.numerics.permutation import pooled_variances, secret_pairs
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 0, 3))

@@ -13,23 +13,31 @@ from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import secret_bins
 from privatest.data.domain import Domain
 from privatest.data.stream import BLOCK_ROWS
-from privatest.kernels.coded import CodedMaps, CodedSums, has_codes
-from privatest.kernels.columns import ColumnMap, PairMap
-from privatest.kernels.features import Together
-from privatest.kernels.harmonics import CELLS, WIDTHS, Harmonics
-from privatest.kernels.kernels import kernel_grid
-from privatest.kernels.largest import MeanMap, ThresholdMap
-from privatest.kernels.tabulated import tabulated_kernels
-from privatest.statistics.bin_sums import BinSums
-from privatest.statistics.bins import bin_order, two_sample_bins
-from privatest.statistics.mmd import mmd_sensitivity, permuted_mmd_features
-from privatest.statistics.pair_swaps import pair_swaps_sensitivity, permuted_swaps_features
-from privatest.statistics.portfolio import Member, chosen_statistics, members
-from privatest.statistics.private_groups import (
-    permuted_groups_features,
-    private_groups_sensitivity,
+from privatest.methods.mmd import _on_landmarks
+from privatest.numerics.coded import (
+    CELLS,
+    WIDTHS,
+    CodedMaps,
+    CodedSums,
+    ColumnMap,
+    Harmonics,
+    PairMap,
+    has_codes,
 )
-from privatest.two_sample.mmd_plan import _on_landmarks
+from privatest.numerics.features import MeanMap, ThresholdMap, Together
+from privatest.numerics.kernels import kernel_grid, tabulated_kernels
+from privatest.numerics.permutation import (
+    BinSums,
+    bin_order,
+    mmd_sensitivity,
+    pair_swaps_sensitivity,
+    permuted_groups_features,
+    permuted_mmd_features,
+    permuted_swaps_features,
+    private_groups_sensitivity,
+    two_sample_bins,
+)
+from privatest.numerics.portfolio import Member, chosen_statistics, members
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 SQUARE, MIXED = Domain((0, 0)), Domain((0, 0, 3))
@@ -241,7 +249,7 @@ def test_sums_over_bins_are_exact_whatever_the_order(weighted):
 @pytest.mark.parametrize("levels", [(0,) * 10, (0,), (0, 0), (0, 3, 0, 12, 0), (3, 256)])
 def test_sums_from_codes_are_those_of_the_features(levels, monkeypatch):
     """Bit for bit, with empty bins, bins of more rows than a slot has, and values at the ends."""
-    monkeypatch.setattr("privatest.kernels.slots._AT_ONCE", 2048)  # several calls for all bins
+    monkeypatch.setattr("privatest.numerics.coded._AT_ONCE", 2048)  # several calls for all bins
     domain = Domain(levels)
     family = chosen_statistics(None, domain, kernel_only=False)
     many = len(levels) > 2
@@ -275,7 +283,7 @@ def test_sums_of_blocks_that_wait_are_those_of_all_rows():
     rows = np.random.default_rng(2).uniform(size=(BLOCK_ROWS + 10, 2))
     bins = secret_bins([30_000, len(rows) - 30_000], SimulatedNoise(1))
     found = BinSums(coded, bins, len(rows))
-    with patch("privatest.statistics.bin_sums._BLOCKS_AT_ONCE", 1):
+    with patch("privatest.numerics.permutation._BLOCKS_AT_ONCE", 1):
         found.update(rows[:BLOCK_ROWS], 0)
         found.update(rows[BLOCK_ROWS:], BLOCK_ROWS)
         found.close()

@@ -13,9 +13,9 @@ from privatest import mannwhitneyu
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
+from privatest.methods.ranks import permuted_ranks, private_ranks_sensitivity
 from privatest.noise import SimulatedNoise
-from privatest.statistics.private_ranks import permuted_ranks, private_ranks_sensitivity
-from privatest.statistics.ranks import mann_whitney
+from privatest.numerics.order import mann_whitney
 from tests.privacy import exact
 from tests.privacy.exact import Statistics
 from tests.sensitivity.harness import Space, assert_permutation_sensitivity, assert_sensitivity
@@ -173,7 +173,7 @@ def test_ties_and_empty_groups():
 def test_the_whole_path(monkeypatch):
     """Rows per person count, and the noise is for what is declared."""
     seen = []
-    module = "privatest.two_sample.ranks.permutation_result"
+    module = "privatest.methods.ranks.permutation_result"
 
     def catch(statistics: Any, *, sensitivity: PermutationSensitivity, **_: Any) -> None:
         seen.append((statistics, sensitivity))

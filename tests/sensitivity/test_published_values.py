@@ -9,22 +9,20 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.features import Unprojected, fourier, nystrom
-from privatest.kernels.kernels import Kernel
-from privatest.statistics.bins import two_sample_bins
-from privatest.statistics.kernel_moments import null_moments
-from privatest.statistics.mmd import (
+from privatest.numerics.dependence import null_moments
+from privatest.numerics.features import Unprojected, fourier, nystrom
+from privatest.numerics.kernels import Kernel
+from privatest.numerics.permutation import (
     mmd,
     mmd_sensitivity,
     mmd_u,
     mmd_u_sensitivity,
-    permuted_mmd_exact,
-    permuted_mmd_features,
-)
-from privatest.statistics.private_groups import (
     permuted_groups_exact,
     permuted_groups_features,
+    permuted_mmd_exact,
+    permuted_mmd_features,
     private_groups_sensitivity,
+    two_sample_bins,
 )
 
 LINE = Domain((0,))

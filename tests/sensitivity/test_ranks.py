@@ -14,8 +14,8 @@ import pytest
 from privatest.core.noise import SimulatedNoise
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
-from privatest.statistics import ranks
-from privatest.statistics.ecdf import two_sample, two_sample_width
+from privatest.numerics import order as ranks
+from privatest.numerics.ecdf import two_sample, two_sample_width
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 SIZES = [(2, 2), (3, 8), (9, 4), (20, 21)]

@@ -15,8 +15,8 @@ from scipy.stats import norm
 
 from privatest import Schema
 from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.methods.shares import SharePlan, plan_share, share
 from privatest.noise import SimulatedNoise
-from privatest.shares import SharePlan, plan_share, share
 
 EPSILON, DELTA, TOLERANCE = 1.0, 1e-5, 1e-8
 MIXED = Schema({"a": NumericColumn(0, 10), "b": CategoricalColumn(("x", "y", "z"))})

@@ -13,10 +13,9 @@ import pytest
 import privatest as pt
 from privatest.core import secret_order
 from privatest.data.samples import encode_pairs
-from privatest.independence.family import compute
-from privatest.independence.plan import Asked, make_plan
-from privatest.kernels.kernels import kernel_grid
+from privatest.methods.hsic import Asked, compute, make_plan
 from privatest.noise import SimulatedNoise
+from privatest.numerics.kernels import kernel_grid
 
 N = 70  # two rows in each block, and leftovers
 BOX = {"a": (0, 1), "b": (0, 1), "c": (0, 1)}

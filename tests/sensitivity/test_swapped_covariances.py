@@ -9,21 +9,18 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.additive import additive
-from privatest.kernels.kernels import Kernel
-from privatest.kernels.shared import tabulated
-from privatest.statistics.dependence import (
+from privatest.numerics.dependence import (
     indicators,
     largest,
+    pair_signs,
     signed_covariance_sensitivity,
+    swapped_covariance_sensitivity,
+    swapped_hsic_sensitivity,
     trends,
     values,
 )
-from privatest.statistics.hsic_swaps import (
-    pair_signs,
-    swapped_covariance_sensitivity,
-    swapped_hsic_sensitivity,
-)
+from privatest.numerics.features import additive, tabulated
+from privatest.numerics.kernels import Kernel
 from tests.sensitivity.cross_moments import (
     permuted_covariances,
     summation_error,

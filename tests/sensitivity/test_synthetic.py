@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic.embedding import coefficient_sensitivity, coefficients, kernel_sums, span
 from tests.sensitivity.harness import Space
 

@@ -21,8 +21,8 @@ from privatest.core.privacy import PermutationSensitivity
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.mechanisms import permutation
+from privatest.methods import mmd as mmd_plan
 from privatest.noise import SimulatedNoise
-from privatest.two_sample import mmd_plan
 from tests.sensitivity.harness import Neighbours, Space, assert_sensitivity, movement
 
 LINE = Domain((0,))
@@ -66,9 +66,9 @@ def caught_statistics(orders=None, pairs=None):
             patch.setattr(SimulatedNoise, "permutation", lambda self, size: next(waiting))
         if pairs is not None:
             bins, pair_bins, few = bins_by_rank(pairs)
-            patch.setattr("privatest.statistics.bin_sums.secret_bins", bins)
-            patch.setattr("privatest.statistics.bin_sums.secret_few", few)
-            patch.setattr("privatest.statistics.pair_swaps.secret_pair_bins", pair_bins)
+            patch.setattr("privatest.numerics.permutation.secret_bins", bins)
+            patch.setattr("privatest.numerics.permutation.secret_few", few)
+            patch.setattr("privatest.numerics.permutation.secret_pair_bins", pair_bins)
         yield caught
 
 

@@ -11,8 +11,8 @@ import pytest
 from privatest.data.domain import Domain
 from privatest.data.samples import Sample
 from privatest.mechanisms.additive import selection_weights
-from privatest.statistics.cumulative import cell_counts, pair_counts, pairs_of_a_person
-from privatest.statistics.windows import window_scores, windows
+from privatest.methods.quantiles import window_scores, windows
+from privatest.numerics.order import cell_counts, pair_counts, pairs_of_a_person
 from tests.sensitivity.harness import Space, _change_rows, _start
 
 LINE = Domain((0,))

@@ -10,11 +10,14 @@ import pytest
 import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.mechanisms.additive import count_noise
+from privatest.methods.tables import (
+    association_ends,
+    cell_intervals,
+    cramers_v,
+    fit_pvalue,
+    independence_pvalue,
+)
 from privatest.noise import SimulatedNoise
-from privatest.tables.association import association_ends, cramers_v
-from privatest.tables.cells import cell_intervals
-from privatest.tables.fit import fit_pvalue
-from privatest.tables.null_tables import independence_pvalue
 
 RUNS = 300
 

@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from privatest.methods.embedding import (
+    MomentsRelease,
+    StatisticRelease,
+    me_permutation_test,
+    me_test,
+    scf_test,
+)
 from privatest.noise import SimulatedNoise
-from privatest.two_sample.embedding import MomentsRelease, StatisticRelease, me_test, scf_test
-from privatest.two_sample.embedding_permutation import me_permutation_test
 
 ALPHA, FALSE_ALARM, RUNS = 0.1, 1e-4, 120
 DELTA = 1e-5

@@ -14,9 +14,8 @@ from scipy.stats import kstest
 
 import privatest as pt
 from privatest.data.samples import Sample
-from privatest.independence.line import Line, leap_pvalue, line_pvalue
+from privatest.methods.regression import Line, leap_pvalue, line_moments, line_pvalue
 from privatest.noise import SimulatedNoise
-from privatest.statistics.linear import line_moments
 
 RUNS, FALSE_ALARM = 250, 1e-4
 

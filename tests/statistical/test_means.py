@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from scipy.stats import binom
 
-from privatest.means import (
+from privatest.methods.means import (
     hotelling_1samp,
     hotelling_test,
     private_covariance,

@@ -14,12 +14,10 @@ from scipy.stats import kstest
 
 import privatest as pt
 from privatest.core.privacy import Budget
-from privatest.laws.tulap import lattice_tulap
 from privatest.mechanisms.additive import count_noise
+from privatest.methods.proportions import PrivateShares, PublicShares, difference_ends
 from privatest.noise import SimulatedNoise
-from privatest.tables.contrasts import difference_ends
-from privatest.tables.private_shares import PrivateShares
-from privatest.tables.public_shares import PublicShares
+from privatest.numerics.laws import lattice_tulap
 
 
 def most(share: float, runs: int) -> float:

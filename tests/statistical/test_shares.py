@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privatest.methods.shares import Share, SharePlan, compare, compare_all, plan_share, share
 from privatest.noise import SimulatedNoise
-from privatest.shares import Share, SharePlan, compare, compare_all, plan_share, share
 
 RUNS, ALPHA = 200, 0.05
 MOST = ALPHA + 3 * (ALPHA * (1 - ALPHA) / RUNS) ** 0.5

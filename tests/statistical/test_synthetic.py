@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic import release
 from privatest.synthetic.embedding import (
     coefficients,

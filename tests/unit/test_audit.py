@@ -42,7 +42,7 @@ from privatest.core.noise import (
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.mechanisms.lattice import noise_law, noisy_integer
 from privatest.mechanisms.permutation import smoothed_pvalue
-from privatest.statistics import value_order
+from privatest.numerics import order as value_order
 
 SCHEMA = SCHEMAS["unit"]
 COSTLY = {  # they are in docs/audit.json

@@ -18,7 +18,7 @@ import pytest
 import privatest as pt
 from privatest.core.documents import canonical, fingerprint, replacing, write_text
 from privatest.ledger import state
-from privatest.shares import document
+from privatest.methods import shares as document
 from privatest.synthetic import storage
 
 VALUE = {"b": [1, 0.1, -0.0, 1e-300], "a": {"ü": 'ß \n"', "z": None, "y": True}, "n": 2**70}

@@ -13,9 +13,9 @@ import privatest as pt
 from privatest import planning, simulation
 from privatest.core.equality import EqualByValue
 from privatest.core.results import Released
+from privatest.methods.embedding import DistinguishingFeature
 from privatest.noise import SimulatedNoise
 from privatest.requests.results import ColumnResults
-from privatest.two_sample.embedding_moments import DistinguishingFeature
 
 
 def nan() -> float:

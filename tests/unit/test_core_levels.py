@@ -11,9 +11,8 @@ import pytest
 
 import privatest as pt
 from privatest.core.levels import LEVEL_WORDS, LEVELS, Level, declare_level, declared_level
-from privatest.laws.ks_one_sample import one_sample_law
-from privatest.laws.ks_two_sample import two_sample_law
-from privatest.laws.rank_correlation import spearman_law
+from privatest.methods.correlation import spearman_law
+from privatest.methods.ks import one_sample_law, two_sample_law
 from privatest.noise import SimulatedNoise
 from privatest.requests.results import result_from_dict
 

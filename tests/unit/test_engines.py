@@ -33,7 +33,7 @@ from privatest.data.source import Source, Workers
 from privatest.data.source_groups import split_source
 from privatest.data.stream import BLOCK_ROWS
 from privatest.engines.summaries import FixedPoint, summarise
-from privatest.statistics.bins import bin_order
+from privatest.numerics.permutation import bin_order
 
 
 class Total:
@@ -265,14 +265,14 @@ def test_constant_time_under_a_curator(monkeypatch):
     """Exact KS of many rows is quicker for some values; within a curator it is not tried."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=40), rng.normal(size=50)
-    monkeypatch.setattr("privatest.two_sample.ks._WHOLE_ROWS", 10)
+    monkeypatch.setattr("privatest.methods.ks._WHOLE_ROWS", 10)
     taken: list[int] = []
 
     def quick(*_: object) -> int:
         taken.append(1)
         return 0
 
-    monkeypatch.setattr("privatest.two_sample.ks.two_sample_cells", quick)
+    monkeypatch.setattr("privatest.methods.ks.two_sample_cells", quick)
     ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0, constant_time=True))
     assert not taken
     ks_2samp(x, y, epsilon=1, noise=SimulatedNoise(0))

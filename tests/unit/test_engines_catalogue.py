@@ -24,10 +24,11 @@ from privatest.core.noise import SimulatedNoise
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.source import Source, Workers
 from privatest.engines import cluster
+from privatest.numerics import order as value_cells
+from privatest.numerics import order as value_order
 from privatest.requests.catalogue import METHODS
 from privatest.requests.prepare import prepare
 from privatest.requests.request import Request
-from privatest.statistics import value_cells, value_order
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore:cryptography is not installed")

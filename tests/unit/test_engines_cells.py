@@ -21,8 +21,7 @@ from privatest.data.samples import encode_sample
 from privatest.data.schema import NumericColumn
 from privatest.data.source import Source, Workers
 from privatest.noise import SimulatedNoise
-from privatest.statistics.cell_summaries import counts_of
-from privatest.statistics.cells import cell_counts
+from privatest.numerics.cells import cell_counts, counts_of
 
 ROWS = np.random.default_rng(3).normal(size=140_000)
 SMALL = ROWS[:4_000]

@@ -31,7 +31,7 @@ from privatest.data.stream import BLOCK_ROWS
 from privatest.engines import cluster, dask
 from privatest.engines.shuffled import in_secret_order
 from privatest.engines.summaries import FixedPoint, summarise
-from privatest.statistics.cross_sums import Bases, cross_sums
+from privatest.numerics.dependence import Bases, cross_sums
 
 pytest.importorskip("distributed")
 
@@ -270,7 +270,7 @@ def test_a_corrupt_row_group_is_named(tmp_path):
 
 @pytest.mark.parametrize("many", [10**6, 10**5])  # features of rows, and of their codes
 def test_a_test_has_the_same_answer_from_memory_threads_and_a_cluster(tmp_path, monkeypatch, many):
-    monkeypatch.setattr("privatest.two_sample.mmd_plan._MANY_ROWS", many)
+    monkeypatch.setattr("privatest.methods.mmd._MANY_ROWS", many)
     x, y = ROWS[:70_000], ROWS[70_000:136_000]
     for name, rows in (("x", x), ("y", y)):
         table = pa.table({"a": rows[:, 0], "b": rows[:, 1]})

@@ -19,10 +19,9 @@ from privatest.data.source import Source, Workers
 from privatest.data.stream import BLOCK_ROWS, Shuffled
 from privatest.engines import shuffled
 from privatest.engines.shuffled import in_secret_order, secret_subsets
-from privatest.independence.family import compute
-from privatest.independence.plan import Asked, make_plan
-from privatest.kernels.kernels import kernel_grid
+from privatest.methods.hsic import Asked, compute, make_plan
 from privatest.noise import SimulatedNoise
+from privatest.numerics.kernels import kernel_grid
 
 N = BLOCK_ROWS + 4_321
 RNG = np.random.default_rng(8)

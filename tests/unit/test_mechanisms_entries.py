@@ -9,13 +9,13 @@ import pytest
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.means.release import plan_release
 from privatest.mechanisms.additive import (
     entries_deviation,
     entries_scale,
     entry_noise,
     noisy_entries,
 )
+from privatest.methods.mean_inference import plan_release
 from privatest.noise import SecureNoise, SimulatedNoise
 
 

@@ -18,7 +18,7 @@ from privatest.mechanisms.moments import (
     svec_noise,
 )
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.statistics.moments import (
+from privatest.numerics.moments import (
     joint_sensitivity,
     moments,
     moments_rounding,

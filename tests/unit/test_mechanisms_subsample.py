@@ -13,8 +13,6 @@ from scipy import stats
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.laws.counts import binomial_law
-from privatest.laws.tulap import LatticeTulap, lattice_tulap, tulap_cdf
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.subsample import (
     COIN,
@@ -25,6 +23,7 @@ from privatest.mechanisms.subsample import (
     sarrm_rejects,
 )
 from privatest.noise import SimulatedNoise
+from privatest.numerics.laws import LatticeTulap, binomial_law, lattice_tulap, tulap_cdf
 
 # epsilon, alpha, k, p, alpha_0
 SARRM_TABLE = [

@@ -12,7 +12,7 @@ import typer
 from privatest.cli.mean import mean
 from privatest.core.errors import ParameterError
 from privatest.data.schema import Schema
-from privatest.means import hotelling_1samp, hotelling_test, private_mean, ttest_ind
+from privatest.methods.means import hotelling_1samp, hotelling_test, private_mean, ttest_ind
 from privatest.noise import SimulatedNoise
 from privatest.plots.differences import plot_differences, plot_means
 

@@ -15,9 +15,9 @@ from scipy import stats
 
 import privatest as pt
 from privatest.core.errors import ParameterError
-from privatest.laws.law import ALTERNATIVES
+from privatest.methods import two_groups as common
 from privatest.noise import SimulatedNoise
-from privatest.two_sample import common
+from privatest.numerics.laws import ALTERNATIVES
 
 N, M = 400, 300
 

@@ -15,8 +15,8 @@ import pytest
 import privatest as pt
 from privatest.core.errors import ParameterError
 from privatest.data.schema import Schema
+from privatest.methods.shares import share
 from privatest.noise import SimulatedNoise
-from privatest.shares import share
 from privatest.synthetic import release
 
 RNG = np.random.default_rng(0)

@@ -22,8 +22,8 @@ from privatest.core.privacy import Budget
 from privatest.core.spending import close_payer, open_payer, uncharged
 from privatest.data.schema import CategoricalColumn, Schema
 from privatest.ledger import Ledger
+from privatest.methods.ks import ks_2samp
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.two_sample import ks_2samp
 from tests.curators import opened, request
 from tests.e2e.test_tutorials import blocks
 from tests.unit.test_public_bounds import ONE, SEVERAL

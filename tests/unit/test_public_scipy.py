@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 import privatest as pt
-from privatest.laws.law import ALTERNATIVES
 from privatest.noise import SimulatedNoise
+from privatest.numerics.laws import ALTERNATIVES
 from tools import scipy_names
 from tools.scipy_names import PEERS, Peer
 

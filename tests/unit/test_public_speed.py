@@ -10,9 +10,9 @@ import pytest
 
 import privatest as pt
 from benchmarks.speed.small import small_tests
+from privatest.methods import ranks as kruskal_wallis
+from privatest.methods.ranks import null_rank_sums
 from privatest.noise import SimulatedNoise
-from privatest.several_groups import kruskal_wallis
-from privatest.several_groups.rank_sums import null_rank_sums
 
 ROWS = 100
 

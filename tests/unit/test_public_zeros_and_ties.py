@@ -11,11 +11,16 @@ import pytest
 from scipy import stats
 
 import privatest as pt
-from privatest.laws.law import ALTERNATIVES
-from privatest.laws.ties import bounded_pvalue, kendall_factor, spearman_factor, wilcoxon_factor
 from privatest.mechanisms.lattice import noisy_weighted_integers
+from privatest.methods.signs import PairedShares
 from privatest.noise import SimulatedNoise
-from privatest.paired.nonzero import PairedShares
+from privatest.numerics.laws import (
+    ALTERNATIVES,
+    bounded_pvalue,
+    kendall_factor,
+    spearman_factor,
+    wilcoxon_factor,
+)
 from privatest.requests.results import result_from_dict
 
 LITTLE = 1e4  # of noise: epsilon

@@ -17,8 +17,8 @@ from privatest.core.documents import digest
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.kernels.kernels import Kernel
 from privatest.noise import SimulatedNoise
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic import Estimate, Facts, SyntheticData, release, storage
 from privatest.synthetic.answers import Weighting
 

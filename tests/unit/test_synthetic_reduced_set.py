@@ -11,9 +11,9 @@ import pytest
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.domain import Domain
-from privatest.kernels.fourier import kernel_map
-from privatest.kernels.kernels import Kernel, gram
 from privatest.noise import SimulatedNoise
+from privatest.numerics.features import kernel_map
+from privatest.numerics.kernels import Kernel, gram
 from privatest.synthetic import fourier as module
 from privatest.synthetic.fourier import mean_features, noisy_features, reduced_set
 

@@ -21,7 +21,9 @@ def test_what_the_page_documents_is_linked():
 
 
 def test_anything_else_is_a_name():
-    assert shown(":mod:<code>privatest.laws</code>") == "<code>privatest.laws</code>"
+    assert (
+        shown(":mod:<code>privatest.numerics.laws</code>") == "<code>privatest.numerics.laws</code>"
+    )
     assert linked(PAGE + '<i id="privatest.C.save"></i>:meth:<code>save</code>').endswith(
         "<code>save</code>"  # two classes have one: none is meant for sure
     )

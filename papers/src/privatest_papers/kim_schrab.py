@@ -3,7 +3,7 @@
 A REFERENCE FOR COMPARISON, NOT FOR USE: noise is added to every statistic, constants are those
 of the paper, rows keep their stored order, and noise must be simulated. Private tests are
 :func:`privatest.mmd_test`, :func:`privatest.hsic_test` and
-:func:`privatest.custom.permutation_test`.
+:func:`privatest.methods.custom.permutation_test`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
 from privatest.data.domain import Domain
-from privatest.kernels.kernels import Kernel, KernelFamily
-from privatest.statistics.bins import two_sample_bins
-from privatest.statistics.hsic import permuted_hsic_exact
-from privatest.statistics.mmd import permuted_mmd_exact
+from privatest.numerics.dependence import permuted_hsic_exact
+from privatest.numerics.kernels import Kernel, KernelFamily
+from privatest.numerics.permutation import permuted_mmd_exact, two_sample_bins
 from privatest_papers import finite_rows, simulated
 
 __all__ = [

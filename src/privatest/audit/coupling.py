@@ -46,9 +46,11 @@ def coupled(
         Whether an order lists places, or gives each place its rank; sorted, if ``stored`` is.
     """
     from privatest.engines import shuffled  # noqa: PLC0415
-    from privatest.independence import family  # noqa: PLC0415
-    from privatest.statistics import bin_sums, binned_cells, pair_swaps  # noqa: PLC0415
-    from privatest.two_sample import embedding_permutation  # noqa: PLC0415
+    from privatest.methods import embedding as embedding_permutation  # noqa: PLC0415
+    from privatest.methods import hsic as family  # noqa: PLC0415
+    from privatest.numerics import permutation as bin_sums  # noqa: PLC0415
+    from privatest.numerics import permutation as binned_cells  # noqa: PLC0415
+    from privatest.numerics import permutation as pair_swaps  # noqa: PLC0415
 
     asked: list[tuple[Any, ...]] = []
     orders, usual = _orders(stored, groups, seed), SimulatedNoise.permutation

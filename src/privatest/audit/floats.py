@@ -122,31 +122,31 @@ def _arrays() -> dict[str, tuple[Any, Any]]:
 
 
 def _mean(x: Any, schema: Schema) -> Any:
-    from privatest.means import private_mean  # noqa: PLC0415
+    from privatest.methods.means import private_mean  # noqa: PLC0415
 
     return private_mean(x, bounds=schema, epsilon=1, rng=1, noise=SimulatedNoise(1))
 
 
 def _median(x: Any, schema: Schema) -> Any:
-    from privatest.quantiles import private_median  # noqa: PLC0415
+    from privatest.methods.quantiles import private_median  # noqa: PLC0415
 
     return private_median(x, bounds=schema, epsilon=1, noise=SimulatedNoise(1))
 
 
 def _sign(x: Any, schema: Schema) -> Any:
-    from privatest.paired import sign_test  # noqa: PLC0415
+    from privatest.methods.signs import sign_test  # noqa: PLC0415
 
     return sign_test(x, bounds=schema, epsilon=1, noise=SimulatedNoise(1))
 
 
 def _fit(x: Any, schema: Schema) -> Any:
-    from privatest.goodness_of_fit import ks_1samp  # noqa: PLC0415
+    from privatest.methods.ks import ks_1samp  # noqa: PLC0415
 
     return ks_1samp(x, "uniform", bounds=schema, epsilon=1, rng=1, noise=SimulatedNoise(1))
 
 
 def _two_samples(x: Any, schema: Schema) -> Any:
-    from privatest.two_sample import mmd_test  # noqa: PLC0415
+    from privatest.methods.mmd import mmd_test  # noqa: PLC0415
 
     options: dict[str, Any] = {"epsilon": 1, "n_permutations": 19, "rng": 1}
     return mmd_test(x, x, bounds=schema, noise=SimulatedNoise(1), **options)

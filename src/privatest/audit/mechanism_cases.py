@@ -112,7 +112,7 @@ def _counts(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
 
 def _cumulative(unit: Unit, budget: Budget, noise: NoiseSource) -> Any:
     from privatest.mechanisms.lattice import noisy_cumulative  # noqa: PLC0415
-    from privatest.statistics.cumulative import Tree  # noqa: PLC0415
+    from privatest.numerics.order import Tree  # noqa: PLC0415
 
     return noisy_cumulative(_cells(unit), Tree(4, 2, 2), moved=1, budget=budget, noise=noise)
 

@@ -53,7 +53,7 @@ def patched(patches: list[Patch]) -> Iterator[None]:
 
 def in_passes(case: Case) -> Case:
     """Return the case with rows read in passes."""
-    from privatest.statistics import value_order  # noqa: PLC0415
+    from privatest.numerics import order as value_order  # noqa: PLC0415
 
     def call(*given: Any) -> Any:
         with patched([(value_order, "HELD_ROWS", 0), (value_order, "SLICE_ROWS", _AT_ONCE)]):
@@ -82,7 +82,8 @@ class OrderedTies:
 
     def patches(self) -> list[Patch]:
         """Return what takes the place of draws."""
-        from privatest.statistics import far_statistics, value_order  # noqa: PLC0415
+        from privatest.numerics import ecdf as far_statistics  # noqa: PLC0415
+        from privatest.numerics import order as value_order  # noqa: PLC0415
 
         tied = self._tied(value_order.tied_groups)
         return [

@@ -81,7 +81,7 @@ def _spent(budget: tuple[float, float]) -> dict[str, Any]:
 
 
 def _binom(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.tables.binomial import binom_test  # noqa: PLC0415
+    from privatest.methods.proportions import binom_test  # noqa: PLC0415
 
     del rng
     read = _read(table, schema, "count")
@@ -95,9 +95,7 @@ def _given_colour(u: Floats, z: Floats, *, bounds: tuple[float, float]) -> Float
 
 
 def _crt(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.independence.randomisation import (  # noqa: PLC0415
-        conditional_randomisation_test,
-    )
+    from privatest.methods.conditional import conditional_randomisation_test  # noqa: PLC0415
 
     colours = schema.columns["colour"].categories  # type: ignore[union-attr]
     z = np.array([colours.index(c or "red") for c in table.column("colour").to_pylist()], float)
@@ -116,7 +114,7 @@ def _crt(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) 
 
 
 def _hotelling(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.means import hotelling_1samp  # noqa: PLC0415
+    from privatest.methods.means import hotelling_1samp  # noqa: PLC0415
 
     low, high = _bounds(schema)
     read = _read(table, schema, "x", "y")
@@ -133,7 +131,7 @@ def _three_samples(
     """
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    from privatest.two_sample import mmd_test  # noqa: PLC0415
+    from privatest.methods.mmd import mmd_test  # noqa: PLC0415
 
     known = schema.columns[group].categories  # type: ignore[union-attr]
     private, samples = group == "group", []
@@ -166,7 +164,7 @@ def _custom(
     rng: Any,
     how: str = "smoothed",
 ) -> Any:
-    from privatest.custom import permutation_test  # noqa: PLC0415
+    from privatest.methods.custom import permutation_test  # noqa: PLC0415
 
     first = np.array(table.column("arm").to_pylist()) == "a"
     x = schema.select(["x"]).encode(table.select(["x"]))[:, 0]  # on [0, 1]
@@ -185,14 +183,14 @@ def _custom(
 
 
 def _covariance(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.means import private_covariance  # noqa: PLC0415
+    from privatest.methods.means import private_covariance  # noqa: PLC0415
 
     read = _read(table, schema, "x", "y")
     return private_covariance(**read, **_spent(budget), rng=rng, noise=noise)
 
 
 def _median(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.quantiles import private_median  # noqa: PLC0415
+    from privatest.methods.quantiles import private_median  # noqa: PLC0415
 
     del rng
     read = _read(table, schema, "x")
@@ -201,7 +199,7 @@ def _median(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: An
 
 def _median_window(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
     """Return a median of enough rows for a window: those of the table, and public ones."""
-    from privatest.quantiles import private_median  # noqa: PLC0415
+    from privatest.methods.quantiles import private_median  # noqa: PLC0415
 
     del rng
     low, high = _bounds(schema)
@@ -212,7 +210,7 @@ def _median_window(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, 
 
 
 def _share(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.shares import share  # noqa: PLC0415
+    from privatest.methods.shares import share  # noqa: PLC0415
 
     return share(
         **_read(table, schema, "x", "y"),
@@ -224,7 +222,7 @@ def _share(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any
 
 
 def _ttest(table: pa.Table, *, schema: Schema, budget: Any, noise: Any, rng: Any) -> Any:
-    from privatest.means import ttest_1samp  # noqa: PLC0415
+    from privatest.methods.means import ttest_1samp  # noqa: PLC0415
 
     low, high = _bounds(schema)
     read = _read(table, schema, "x")

@@ -315,7 +315,7 @@ def _points(
 def _check_files(
     data: Place, public_points: Path | None, output: Path, plot: Path | None, force: bool
 ) -> None:
-    from privatest.shares.document import check_writable  # noqa: PLC0415
+    from privatest.methods.shares import check_writable  # noqa: PLC0415
 
     if public_points is not None and data.same(public_points):
         raise ParameterError("--public-points must not be the private data itself.")

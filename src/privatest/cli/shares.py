@@ -147,8 +147,8 @@ def plan_share(
     noise_ratio = _number("balance", balance)
     check_new(output, "output", force)
 
+    from privatest.methods import shares as plans  # noqa: PLC0415
     from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
-    from privatest.shares import plan as plans  # noqa: PLC0415
 
     known = describe(schema, bounds or [], rows_per_person)
     names = None if columns is None else options.read_names(columns, known)
@@ -203,9 +203,10 @@ def share(
     limits = Budget(max_epsilon or 10**9, max_delta or "0.999999")
     check_new(output, "output", force)
 
+    from privatest.methods import shares as document  # noqa: PLC0415
+    from privatest.methods import shares as plans  # noqa: PLC0415
+    from privatest.methods import shares as sharing  # noqa: PLC0415
     from privatest.requests.rehearsal import made_up_rows, rehearse_call  # noqa: PLC0415
-    from privatest.shares import document, sharing  # noqa: PLC0415
-    from privatest.shares import plan as plans  # noqa: PLC0415
 
     agreed, purse = plans.SharePlan.load(plan), Purse(ledger, dataset, no_ledger)
     if agreed.budget.epsilon > limits.epsilon or agreed.budget.delta > limits.delta:
@@ -275,7 +276,8 @@ def compare(
     if report is not None:
         check_report(report)
 
-    from privatest.shares import comparing, sharing  # noqa: PLC0415
+    from privatest.methods import shares as comparing  # noqa: PLC0415
+    from privatest.methods import shares as sharing  # noqa: PLC0415
 
     loaded = {str(path): sharing.Share.load(path) for path in shares}
     if len(loaded) > 2:

@@ -49,7 +49,7 @@ def adjust(results: Sequence[Outcome], *, method: Adjustment = "holm") -> list[O
     Examples
     --------
     >>> import numpy as np
-    >>> from privatest.paired import sign_test
+    >>> from privatest.methods.signs import sign_test
     >>> rng = np.random.default_rng(0)
     >>> columns = [rng.normal(shift, 1, size=2000) for shift in (0.3, 0.0, 0.3)]
     >>> tests = [sign_test(column, epsilon=1) for column in columns]

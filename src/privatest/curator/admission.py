@@ -182,10 +182,12 @@ def _plain_words(name: str, value: object) -> None:
 
 def _refuse_unsteady(request: Request) -> None:
     """Refuse a distribution, a family or a subtest that is not on a short list."""
-    from privatest.any_test.subtests import OWN_TESTS  # noqa: PLC0415 - only when it is needed
-    from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS  # noqa: PLC0415
-    from privatest.goodness_of_fit.reference_cdf import distribution_name  # noqa: PLC0415
-    from privatest.statistics.families import BUILT_IN, plain_name  # noqa: PLC0415
+    from privatest.methods.fit_families import BUILT_IN, plain_name  # noqa: PLC0415
+    from privatest.methods.ks import (  # noqa: PLC0415
+        CLOSED_FORMS,
+        distribution_name,
+    )
+    from privatest.methods.subsample import OWN_TESTS  # noqa: PLC0415 - only when it is needed
 
     parts, options = request.parts, request.options
     if "dist" in parts:

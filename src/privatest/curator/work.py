@@ -62,8 +62,8 @@ def _permutations(prepared: Prepared) -> int:
 
 def _on_lines(prepared: Prepared, rows: int) -> int:
     """Count rows for each permutation where values are sorted, else cells, and rows once."""
-    from privatest.statistics.line_cells import EXACT_ROWS, MOST_CELLS_CHOSEN  # noqa: PLC0415
-    from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
+    from privatest.methods.two_groups import swaps_labels  # noqa: PLC0415
+    from privatest.numerics.permutation import EXACT_ROWS, MOST_CELLS_CHOSEN  # noqa: PLC0415
 
     request, permutations, lines = prepared.request, _permutations(prepared), _lines(prepared)
     grid = request.options.get("grid")
@@ -79,7 +79,7 @@ def _on_lines(prepared: Prepared, rows: int) -> int:
 
 def _lines(prepared: Prepared) -> int:
     """Count the lines along which all rows are summed for each permutation."""
-    from privatest.statistics.ipm import LineMetric, metric  # noqa: PLC0415
+    from privatest.numerics.permutation import LineMetric, metric  # noqa: PLC0415
 
     distance = prepared.request.entry.preset.get("distance")
     if distance is None:  # a test of one column, with a law of its own for public groups
@@ -94,7 +94,7 @@ def _lines(prepared: Prepared) -> int:
 
 def _independence(prepared: Prepared, rows: int) -> int:
     """Count kernels, and the pairs of functions of other members: for permutations and rows."""
-    from privatest.independence.plan import count_pairs  # noqa: PLC0415
+    from privatest.methods.hsic import count_pairs  # noqa: PLC0415
 
     options, arguments = prepared.request.options, prepared.arguments
     exact = options.get("estimator") == "u"
@@ -108,8 +108,8 @@ def _independence(prepared: Prepared, rows: int) -> int:
 
 def _mmd(prepared: Prepared, rows: int) -> int:
     """Count kernels in all columns, and the features of other members."""
-    from privatest.two_sample.common import swaps_labels  # noqa: PLC0415
-    from privatest.two_sample.mmd_plan import is_quick  # noqa: PLC0415
+    from privatest.methods.mmd import is_quick  # noqa: PLC0415
+    from privatest.methods.two_groups import swaps_labels  # noqa: PLC0415
 
     request, adjacency = prepared.request, prepared.arguments["adjacency"]
     assert prepared.schema is not None
@@ -132,7 +132,7 @@ def _mmd(prepared: Prepared, rows: int) -> int:
 
 def _kernels(prepared: Prepared, rows: int, *, exact: bool, binned: bool) -> int:
     """Count what kernels in all columns look at, for each bandwidth or pair of them."""
-    from privatest.two_sample.mmd_plan import EXACT_BINS  # noqa: PLC0415
+    from privatest.methods.mmd import EXACT_BINS  # noqa: PLC0415
 
     request, permutations = prepared.request, _permutations(prepared)
     if "kernel" not in request.options.get("statistics", "kernel"):
@@ -151,9 +151,9 @@ def _kernels(prepared: Prepared, rows: int, *, exact: bool, binned: bool) -> int
 
 def _members(prepared: Prepared, rows: int, *, exact: bool, swap: bool) -> int:
     """Count the other members' features: of each row, and of sums for each permutation."""
-    from privatest.statistics.portfolio import chosen_statistics, members  # noqa: PLC0415
-    from privatest.statistics.private_groups import LABEL_BLOCKS  # noqa: PLC0415
-    from privatest.two_sample.mmd_plan import sums_kept  # noqa: PLC0415
+    from privatest.methods.mmd import sums_kept  # noqa: PLC0415
+    from privatest.numerics.permutation import LABEL_BLOCKS  # noqa: PLC0415
+    from privatest.numerics.portfolio import chosen_statistics, members  # noqa: PLC0415
 
     options, adjacency = prepared.request.options, prepared.arguments["adjacency"]
     assert prepared.schema is not None

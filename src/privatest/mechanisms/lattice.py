@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.results import Outcome
-from privatest.laws.cumulative import cumulated
-from privatest.laws.law import Alternative, Law
-from privatest.laws.tulap import LatticeTulap, lattice_tulap
 from privatest.mechanisms.additive import noisy_integers
-from privatest.statistics.cumulative import Tree, tree_counts, tree_width
+from privatest.numerics.laws import Alternative, LatticeTulap, Law, cumulated, lattice_tulap
+from privatest.numerics.order import Tree, tree_counts, tree_width
 
 Mechanism = Literal["auto", "tulap", "laplace"]
 MECHANISMS: tuple[str, ...] = get_args(Mechanism)
@@ -284,7 +282,7 @@ def noisy_cumulative(
 
     Notes
     -----
-    **Sensitivity** :func:`privatest.statistics.cumulative.tree_width`, in the l1 norm.
+    **Sensitivity** :func:`privatest.numerics.order.tree_width`, in the l1 norm.
 
     **Privacy** All nodes together are (epsilon, delta)-private: exact discrete Laplace noise on
     integers. The counts below edges are sums of them: post-processing.

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget, Sensitivity
 from privatest.mechanisms.additive import gaussian, gaussian_noise_scale
-from privatest.statistics.moment_test import PooledMoments
-from privatest.statistics.moments import (
+from privatest.numerics.moments import (
     Moments,
+    PooledMoments,
     joint_sensitivity,
     moments_rounding,
     smat,
@@ -95,7 +95,7 @@ def release_moments(
     Parameters
     ----------
     sample : Moments
-        From :func:`privatest.statistics.moments.moments`.
+        From :func:`privatest.numerics.moments.moments`.
     radius, spread : float
         No row is longer than ``radius``; no two are further apart than ``spread``.
     budget : Budget

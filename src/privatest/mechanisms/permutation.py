@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
-from privatest.kernels.kernels import UNIT_ROUNDOFF
-from privatest.statistics.pooled import PooledVariances
+from privatest.numerics.kernels import UNIT_ROUNDOFF
+from privatest.numerics.permutation import PooledVariances
 
 Release = Literal["pvalue", "decision"]
 RELEASES: tuple[str, ...] = get_args(Release)

@@ -113,7 +113,7 @@ def _why_not(
         and not numeric
     ):
         return "takes numeric columns"
-    if entry.function.startswith("means.") and not numeric:
+    if entry.function.startswith("methods.means.") and not numeric:
         return "takes numeric columns"
     if entry.preset.get("distance") in ("wasserstein", "kolmogorov") and len(types) > 1:
         return "takes one numeric column"

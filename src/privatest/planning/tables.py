@@ -21,7 +21,7 @@ LEVEL = 0.05  # that all curves are for
 _NEAR = 2.6  # as a factor of the number of columns, for a ranking
 _BOUNDS = (0.75, 1.35)  # how far bounds may be from those of the tables
 # Means and shares move by the width of the bounds over n: only there it is known how noise grows.
-_BY_WIDTH = ("means.", "tables.", "independence.linregress", "independence.pearsonr")
+_BY_WIDTH = ("methods.means.", "methods.tables.", "methods.proportions.", "methods.regression.")
 
 
 @cache

@@ -10,7 +10,7 @@ import numpy as np
 from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import numbered
 from privatest.core.results import Outcome
-from privatest.means.estimates import MeanEstimate
+from privatest.methods.means import MeanEstimate
 from privatest.plots.intervals import draw_intervals, estimate_columns
 from privatest.plots.style import colours, figure, finish
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError
 from privatest.core.results import Decision, Outcome
-from privatest.means import MeanEstimate
+from privatest.methods.means import MeanEstimate
+from privatest.methods.quantiles import QuantileEstimate
 from privatest.planning.answers import Plan, Recommendation
 from privatest.planning.prices import Prices
 from privatest.plots.differences import plot_differences, plot_means, plot_region
@@ -18,7 +19,6 @@ from privatest.plots.null_laws import has_null_law, plot_null_law
 from privatest.plots.planning import plot_plan, plot_power, plot_prices, plot_recommendation
 from privatest.plots.pvalues import plot_pvalues
 from privatest.plots.style import need_matplotlib
-from privatest.quantiles import QuantileEstimate
 from privatest.requests.results import ColumnResults
 from privatest.simulation.running import Power
 from privatest.synthetic import SyntheticData

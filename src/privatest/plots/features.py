@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.results import Outcome
 from privatest.core.validation import integer_at_least
+from privatest.methods.embedding import distinguishing_features
 from privatest.plots.style import colours, figure, finish
-from privatest.two_sample.embedding_moments import distinguishing_features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ from privatest.core.errors import ParameterError
 from privatest.core.estimate_table import ESTIMATES
 from privatest.core.results import Outcome
 from privatest.core.validation import printable
+from privatest.methods.quantiles import QuantileEstimate
 from privatest.plots.style import colours, figure, finish
-from privatest.quantiles import QuantileEstimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,23 +16,28 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
-from privatest.laws.counts import hypergeometric_law, sign_law
-from privatest.laws.ks_one_sample import one_sample_law
-from privatest.laws.ks_two_sample import two_sample_law
-from privatest.laws.law import Alternative, Law
-from privatest.laws.ranks import mann_whitney_law, symmetry_law, wilcoxon_law
-from privatest.laws.tulap import LatticeTulap
 from privatest.mechanisms.lattice import noise_law
-from privatest.paired.nonzero import PairedShares
-from privatest.plots.style import colours, figure, finish
-from privatest.statistics.ecdf import LATTICE, one_sample_width, two_sample_width
-from privatest.statistics.ranks import (
+from privatest.methods.ks import one_sample_law, two_sample_law
+from privatest.methods.signs import PairedShares
+from privatest.numerics.ecdf import LATTICE, one_sample_width, two_sample_width
+from privatest.numerics.laws import (
+    Alternative,
+    LatticeTulap,
+    Law,
+    hypergeometric_law,
+    mann_whitney_law,
+    sign_law,
+    symmetry_law,
+    wilcoxon_law,
+)
+from privatest.numerics.order import (
     mann_whitney_width,
     median_width,
     sign_width,
     signed_rank_width,
     symmetry_width,
 )
+from privatest.plots.style import colours, figure, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -190,7 +190,7 @@ _BY_SEARCH = "its search may take minutes; what it starts from is private alread
 def _ipm(distance: str, *options: str, about: str = "") -> Method:
     named = _PERMUTED | _same(*options)
     return Method(
-        function="two_sample.ipm.ipm_test",
+        function="methods.ipm.ipm_test",
         options=named,
         preset={"distance": distance},
         about=about,
@@ -199,7 +199,7 @@ def _ipm(distance: str, *options: str, about: str = "") -> Method:
 
 def _ks(statistic: str, *sided: str, aliases: tuple[str, ...] = ()) -> Method:
     return Method(
-        function="two_sample.ks.ks_2samp",
+        function="methods.ks.ks_2samp",
         options={"permutations": "n_permutations"} | _same("grid", *sided),
         preset={"statistic": statistic},
         one_column=True,
@@ -223,18 +223,18 @@ def _rank(function: str, *options: str, aliases: tuple[str, ...] = ()) -> Method
 
 def _correlation(function: str, about: str, *, unbounded: bool = False) -> Method:
     return Method(
-        function=f"independence.{function}",
+        function=f"methods.{function}",
         options=_same("alternative"),
         one_column=True,
         unbounded=unbounded,
-        aliases=(function,),
+        aliases=(function.rpartition(".")[2],),
         about=about,
     )
 
 
 def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
     return Method(
-        function=f"any_test.{function}",
+        function=f"methods.subsample.{function}",
         options=_SUBTEST,
         preset={"pvalue": pvalue, "scheme": scheme},
         public_groups=_BY_PARTS,
@@ -245,7 +245,7 @@ def _subsampled(function: str, pvalue: str, scheme: str) -> Method:
 def _embedding(function: str, places: str, *options: str) -> Method:
     named = _same("release", *options, locations=places, bandwidths="bandwidth")
     return Method(
-        function=f"two_sample.{function}",
+        function=f"methods.embedding.{function}",
         options=named,
         public_groups=_BY_SIZES,
         gaussian=True,
@@ -256,7 +256,7 @@ def _embedding(function: str, places: str, *options: str) -> Method:
 def _embedding_permuted(function: str, places: str, *options: str) -> Method:
     named = _PERMUTED | _same(*options, locations=places, bandwidths="bandwidth")
     return Method(
-        function=f"two_sample.embedding_permutation.{function}",
+        function=f"methods.embedding.{function}",
         options=named,
         public_groups=_BY_SIZES,
     )
@@ -264,7 +264,7 @@ def _embedding_permuted(function: str, places: str, *options: str) -> Method:
 
 def _symmetry(statistic: str) -> Method:
     return Method(
-        function="paired.symmetry_test",
+        function="methods.signs.symmetry_test",
         preset={"statistic": statistic},
         unbounded=True,
         about="any asymmetry",
@@ -304,7 +304,7 @@ def _synthetic(
 METHODS: Mapping[str, Mapping[str, Method]] = {
     "two-sample": {
         "mmd": Method(
-            function="two_sample.mmd.mmd_test",
+            function="methods.mmd.mmd_test",
             options=_PERMUTED
             | _same("kernel", "bandwidths", "estimator", "statistics", computation="method"),
             about="whole distributions, by kernels and more",
@@ -316,35 +316,35 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
         "ks": _ks("ks", "alternative", aliases=("ks_2samp", "kstest")),
         "kuiper": _ks("kuiper"),
         "mann-whitney": Method(
-            function="two_sample.ranks.mannwhitneyu",
+            function="methods.ranks.mannwhitneyu",
             options=_PERMUTED | _same("alternative"),
             one_column=True,
             unbounded=True,
             aliases=("mannwhitneyu", "ranksums"),
             about=_RANKED,
         ),
-        "kruskal": _rank("several_groups.kruskal_wallis.kruskal"),
-        "median": _rank("two_sample.ranks.median_test", "alternative", aliases=("median_test",)),
+        "kruskal": _rank("methods.ranks.kruskal"),
+        "median": _rank("methods.ranks.median_test", "alternative", aliases=("median_test",)),
         "hodges-lehmann": Method(
-            function="quantiles.hodges_lehmann",
+            function="methods.quantiles.hodges_lehmann",
             options=_same("cells"),
             public_groups=_BY_RANKS,
             one_column=True,
             about="the shift of one column, with an interval",
         ),
-        "me": _embedding("embedding.me_test", "locations", "kernel"),
-        "scf": _embedding("embedding.scf_test", "frequencies"),
+        "me": _embedding("me_test", "locations", "kernel"),
+        "scf": _embedding("scf_test", "frequencies"),
         "me-permutation": _embedding_permuted("me_permutation_test", "locations", "kernel"),
         "scf-permutation": _embedding_permuted("scf_permutation_test", "frequencies"),
         "hotelling": Method(
-            function="means.hotelling.hotelling_test",
+            function="methods.means.hotelling_test",
             public_groups=_BY_SIZES,
             gaussian=True,
             caution=_BY_AXES,
             about="means",
         ),
         "ttest": Method(
-            function="means.ttest.ttest_ind",
+            function="methods.means.ttest_ind",
             options=_same("alternative", "calibration"),
             public_groups=_BY_SIZES,
             gaussian=True,
@@ -353,7 +353,7 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             about="one mean",
         ),
         "tost": _equivalence(
-            "means.equivalence.tost_ind",
+            "methods.means.tost_ind",
             "equivalence of one mean",
             "calibration",
             public_groups=_BY_SIZES,
@@ -362,21 +362,21 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
             aliases=("tost_ind",),
         ),
         "proportion": Method(
-            function="tables.proportions.proportions_test",
+            function="methods.proportions.proportions_test",
             options=_same("alternative", "success"),
             outcomes=True,
             aliases=("proportions_test",),
             about="shares of successes",
         ),
         "tost-proportion": _equivalence(
-            "tables.proportions.tost_proportions",
+            "methods.proportions.tost_proportions",
             "equivalence of shares",
             "success",
             outcomes=True,
             aliases=("tost_proportions",),
         ),
         "anova": Method(
-            function="several_groups.anova.f_oneway",
+            function="methods.anova.f_oneway",
             options=_same("calibration"),
             public_groups=_BY_SIZES,
             gaussian=True,
@@ -389,22 +389,26 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "independence": {
         "hsic": Method(
-            function="independence.hsic_test",
+            function="methods.hsic.hsic_test",
             options=_PERMUTED | _same("kernel", "bandwidths", "estimator", "statistics"),
             about="any dependence, by kernels and more",
         ),
-        "kendall": _correlation("kendalltau", "one column a side, by pairs", unbounded=True),
-        "spearman": _correlation("spearmanr", "one column a side, by ranks", unbounded=True),
-        "pearson": _correlation("pearsonr", "one column a side, by the covariance"),
-        "slope": _correlation("linregress", "of y on x, by the covariance"),
+        "kendall": _correlation(
+            "correlation.kendalltau", "one column a side, by pairs", unbounded=True
+        ),
+        "spearman": _correlation(
+            "correlation.spearmanr", "one column a side, by ranks", unbounded=True
+        ),
+        "pearson": _correlation("regression.pearsonr", "one column a side, by the covariance"),
+        "slope": _correlation("regression.linregress", "of y on x, by the covariance"),
         "chi2": Method(
-            function="tables.contingency.chi2_contingency",
+            function="methods.tables.chi2_contingency",
             categorical=True,
             aliases=("chi2_contingency",),
             about="two categorical columns, with their table",
         ),
         "gcm": Method(
-            function="independence.conditional_independence_test",
+            function="methods.conditional.conditional_independence_test",
             options=_same("cells"),
             caution=_BY_CELLS,
             about="one column and another, given more columns",
@@ -416,22 +420,24 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     "paired": {
         "ks": _symmetry("ks"),
         "kuiper": _symmetry("kuiper"),
-        "sign": Method(function="paired.sign_test", options=_same("alternative"), unbounded=True),
+        "sign": Method(
+            function="methods.signs.sign_test", options=_same("alternative"), unbounded=True
+        ),
         "wilcoxon": Method(
-            function="paired.wilcoxon",
+            function="methods.signs.wilcoxon",
             options=_same("alternative"),
             unbounded=True,
             about="signed ranks",
         ),
         "ttest": Method(
-            function="means.ttest.ttest_rel",
+            function="methods.means.ttest_rel",
             options=_same("alternative", "calibration"),
             gaussian=True,
             aliases=("t-test", "ttest_rel"),
             about="the mean; needs bounds",
         ),
         "tost": _equivalence(
-            "means.equivalence.tost_rel",
+            "methods.means.tost_rel",
             "equivalence of the mean; needs bounds",
             "calibration",
             gaussian=True,
@@ -440,34 +446,34 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
     },
     "fit": {
         "distribution": Method(
-            function="goodness_of_fit.ks_1samp",
+            function="methods.ks.ks_1samp",
             options=_same("statistic", "alternative", "grid"),
             part="dist",
         ),
         "family": Method(
-            function="goodness_of_fit.ks_family",
+            function="methods.fit_families.ks_family",
             options=_same("statistic"),
             caution=_BY_FIT,
             part="family",
         ),
-        "shares": Method(function="tables.fit.chisquare", categorical=True, part="shares"),
+        "shares": Method(function="methods.tables.chisquare", categorical=True, part="shares"),
     },
     "mean": {
         "moments": Method(
-            function="means.private_mean",
+            function="methods.means.private_mean",
             gaussian=True,
             caution=_BY_AXES,
             about="means of numeric columns",
         ),
         "proportion": Method(
-            function="tables.binomial.private_share",
+            function="methods.proportions.private_share",
             options=_same("success"),
             outcomes=True,
             about="share of successes in one column",
             part="success",
         ),
         "quantiles": Method(
-            function="quantiles.private_quantile",
+            function="methods.quantiles.private_quantile",
             options=_same("q", "cells"),
             one_column=True,
             about="a quantile of one column, the median by default",

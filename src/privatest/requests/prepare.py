@@ -293,9 +293,11 @@ def _fit(request: Request, described: Schema | None) -> Prepared:
 
 def _target(request: Request, schema: Schema | None) -> str | dict[str, float] | None:
     """Return the distribution, the family or the shares, checked."""
-    from privatest.goodness_of_fit.family import STATISTICS  # noqa: PLC0415
-    from privatest.goodness_of_fit.reference_cdf import read_cdf  # noqa: PLC0415
-    from privatest.statistics.families import family_named  # noqa: PLC0415
+    from privatest.methods.fit_families import (  # noqa: PLC0415
+        STATISTICS,
+        family_named,
+    )
+    from privatest.methods.ks import read_cdf  # noqa: PLC0415
 
     dist, family = request.parts.get("dist"), request.parts.get("family")
     if dist is not None:
@@ -319,7 +321,7 @@ def _target(request: Request, schema: Schema | None) -> str | dict[str, float] |
 
 def _shares(text: str, schema: Schema) -> dict[str, float] | None:
     """Read "A=0.2,B=0.8" or "equal", and check it against the categories."""
-    from privatest.tables.fit import expected_shares  # noqa: PLC0415
+    from privatest.methods.tables import expected_shares  # noqa: PLC0415
 
     if text == "equal":
         return None
@@ -461,7 +463,7 @@ def _named_options(request: Request) -> dict[str, Any]:
 
 def _check_subtest(request: Request) -> None:
     """Refuse a subtest of another question."""
-    from privatest.any_test.subtests import scheme_of  # noqa: PLC0415
+    from privatest.methods.subsample import scheme_of  # noqa: PLC0415
 
     subtest = request.options["subtest"]
     with renamed_options(request.entry.options):
@@ -476,12 +478,8 @@ def _check_statistics(request: Request, schema: Schema) -> None:
     """Refuse statistics that do not exist, or do not suit these columns."""
     if "statistics" not in request.options:
         return
-    from privatest.independence.plan import NAMES  # noqa: PLC0415
-    from privatest.statistics.portfolio import (  # noqa: PLC0415
-        check_bandwidths,
-        chosen_statistics,
-        named_statistics,
-    )
+    from privatest.methods.hsic import NAMES  # noqa: PLC0415
+    from privatest.numerics.portfolio import check_bandwidths, chosen_statistics, named_statistics  # noqa: PLC0415
 
     statistics = request.options["statistics"]
     names: tuple[str, ...]
@@ -495,7 +493,7 @@ def _check_statistics(request: Request, schema: Schema) -> None:
 
 def _check_outcomes(request: Request, schema: Schema) -> None:
     """Check the one column of outcomes, so that reading it cannot fail, whatever its values."""
-    from privatest.tables.outcomes import check_success  # noqa: PLC0415
+    from privatest.methods.proportions import check_success  # noqa: PLC0415
 
     if len(schema.columns) > 1:
         raise ParameterError(

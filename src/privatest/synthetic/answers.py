@@ -21,7 +21,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.core.results import privacy_sentence, read_only
 from privatest.data.schema import Schema
-from privatest.kernels.kernels import Kernel
+from privatest.numerics.kernels import Kernel
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]

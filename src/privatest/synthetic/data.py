@@ -30,7 +30,7 @@ from privatest.core.validation import (
 from privatest.data.domain import Domain
 from privatest.data.samples import encode_sample
 from privatest.data.schema import CategoricalColumn, NumericColumn
-from privatest.kernels.kernels import Kernel
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic import testing
 from privatest.synthetic.answers import (
     Columns,

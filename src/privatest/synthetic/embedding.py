@@ -23,10 +23,10 @@ from privatest.data.schema import NumericColumn, Schema
 from privatest.data.stream import Held
 from privatest.engines.local import within_block
 from privatest.engines.summaries import summarise
-from privatest.kernels.fourier import angles, cos_sin
-from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 from privatest.mechanisms.additive import gaussian, gaussian_part, gaussian_part_scale
-from privatest.statistics.bins import parallel
+from privatest.numerics.features import angles, cos_sin
+from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
+from privatest.numerics.permutation import parallel
 from privatest.synthetic.answers import (
     Columns,
     Estimate,

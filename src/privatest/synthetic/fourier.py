@@ -30,8 +30,8 @@ from privatest.data.stream import BLOCK_ROWS, Held
 from privatest.engines.local import within_block
 from privatest.engines.shuffled import in_secret_order
 from privatest.engines.summaries import FixedPoint, fixed_rounding, summarise
-from privatest.kernels.fourier import FourierMap, Frequencies, angles, cos_sin, kernel_map
-from privatest.kernels.kernels import UNIT_ROUNDOFF, Kernel, gram
+from privatest.numerics.features import FourierMap, Frequencies, angles, cos_sin, kernel_map
+from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram
 from privatest.synthetic.answers import Weighting
 from privatest.synthetic.embedding import (
     Coefficients,
@@ -111,7 +111,7 @@ def noisy_features(
     share : Fraction, optional
         What it takes of the budget, if atoms are counted too; by default all of it.
     frequencies : {"auto", "lattice", "random"}
-        See :func:`privatest.kernels.fourier.kernel_map`.
+        See :func:`privatest.numerics.features.kernel_map`.
     rng : None, int or Generator
         Public randomness for random frequencies.
     noise : NoiseSource, optional

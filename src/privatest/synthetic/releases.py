@@ -28,7 +28,7 @@ from privatest.data.domain import Domain
 from privatest.data.limits import rows_of_a_person
 from privatest.data.samples import Sample, encode_like, encode_sample
 from privatest.engines.shuffled import in_secret_order
-from privatest.kernels.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
+from privatest.numerics.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding import (

@@ -18,7 +18,7 @@ from privatest.core.documents import digest, replacing
 from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
-from privatest.kernels.kernels import Kernel, KernelFamily
+from privatest.numerics.kernels import Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding import Coefficients

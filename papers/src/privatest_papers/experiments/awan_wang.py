@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import SimulatedNoise
-from privatest.goodness_of_fit.family import ks_family
-from privatest.goodness_of_fit.ks import ks_1samp
-from privatest.paired.signed import sign_test, symmetry_test, wilcoxon
-from privatest.several_groups.kruskal_wallis import kruskal
-from privatest.two_sample.ks import ks_2samp
-from privatest.two_sample.ranks import mannwhitneyu, median_test
+from privatest.methods.fit_families import ks_family
+from privatest.methods.ks import ks_1samp, ks_2samp
+from privatest.methods.ranks import kruskal, mannwhitneyu, median_test
+from privatest.methods.signs import sign_test, symmetry_test, wilcoxon
 from privatest_papers.awan_wang import paper_decision
 from privatest_papers.experiment import Arm, Experiment, Plain, Point
 from privatest_papers.samplers import sample_of

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
-from privatest.kernels.fourier import FourierMap, kernel_map
-from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.additive import gaussian
+from privatest.numerics.features import FourierMap, kernel_map
+from privatest.numerics.kernels import Kernel
 from privatest.synthetic.embedding import (
     coefficient_sensitivity,
     coefficients,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.noise import SimulatedNoise
-from privatest.means.hotelling import hotelling_test
+from privatest.methods.means import hotelling_test
 from privatest_papers.dunsche import (
     exceeds_asymptotic,
     exceeds_bootstrap,

@@ -1,7 +1,7 @@
 """Kim and Schrab (2023): the tests that its figures compare, each on one simulated study.
 
-TOT and SARRM are those of :mod:`privatest.any_test`, with the settings of the paper. Data is
-that of the authors' code, which perturbs one column (one of each side for independence) and
+TOT and SARRM are those of :mod:`privatest.methods.subsample`, with the settings of the paper. Data
+is that of the authors' code, which perturbs one column (one of each side for independence) and
 leaves the others uniform; equation (18) would perturb all at once.
 """
 
@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.any_test.sarrm import sarrm_test
-from privatest.any_test.subtests import hsic_pvalue, mmd_pvalue
-from privatest.any_test.tot import test_of_tests
 from privatest.core.errors import ParameterError
 from privatest.core.noise import SimulatedNoise
 from privatest.data.domain import Domain
-from privatest.independence.hsic import hsic_test
-from privatest.kernels.kernels import Kernel
 from privatest.mechanisms.subsample import sarrm_parameters
-from privatest.two_sample.mmd import mmd_test
+from privatest.methods.hsic import hsic_test
+from privatest.methods.mmd import mmd_test
+from privatest.methods.subsample import hsic_pvalue, mmd_pvalue, sarrm_test, test_of_tests
+from privatest.numerics.kernels import Kernel
 from privatest_papers.experiment import Arm, Plain
 from privatest_papers.images import image_samples
 from privatest_papers.kim_schrab import (

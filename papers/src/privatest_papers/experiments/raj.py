@@ -15,9 +15,14 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget
-from privatest.two_sample.embedding import MomentsRelease, me_test, scf_test
-from privatest.two_sample.embedding_optimiser import optimise_frequencies, optimise_locations
-from privatest.two_sample.embedding_permutation import me_permutation_test, scf_permutation_test
+from privatest.methods.embedding import (
+    MomentsRelease,
+    me_permutation_test,
+    me_test,
+    scf_permutation_test,
+    scf_test,
+)
+from privatest.methods.locations import optimise_frequencies, optimise_locations
 from privatest_papers.experiment import Arm, Experiment, Measure, Plain, Point
 from privatest_papers.raj import noise_ratio, paper_sensitivity
 from privatest_papers.raj_moments import (

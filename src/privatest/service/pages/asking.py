@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.validation import printable
 from privatest.curator.answers import Price, Rehearsal
-from privatest.goodness_of_fit.closed_forms import CLOSED_FORMS
+from privatest.methods.ks import CLOSED_FORMS
 from privatest.service.advice import Advice, advice
 from privatest.service.describing import describe_dataset, visible_datasets
 from privatest.service.guard import describe_error

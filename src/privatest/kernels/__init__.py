@@ -1,1 +1,0 @@
-"""Kernels and feature maps, and how far each can reach on a public box."""

@@ -1,0 +1,1 @@
+"""The tests: a file for each family, from its statistics to its public functions."""

@@ -1,0 +1,551 @@
+"""How many differences a paired test counts: about as many as are not 0.
+
+A zero says nothing about the direction of a change. Dropped, it changes the size of the sample,
+which the law needs. So the number of differences other than 0 is released, with noise; so many
+differences count, zeros with coins if there are too few others. Whatever the noise, the law of
+signs and of signed ranks is that of so many fair signs. Proof: docs/proofs/rank-tests.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError
+from privatest.core.levels import declare_level
+from privatest.core.noise import NoiseSource, noise_source, secret_coins
+from privatest.core.privacy import Amount, Budget
+from privatest.core.results import Outcome
+from privatest.core.validation import number, one_of
+from privatest.data.bounds import Bounds, bounds_of_measurements
+from privatest.data.limits import rows_of_a_person
+from privatest.data.samples import Sample, encode_pairs, encode_sample
+from privatest.data.stream import Joined
+from privatest.mechanisms.lattice import (
+    laplace_law,
+    lattice_outcome,
+    lattice_pvalue,
+    noise_law,
+    noisy_integer,
+    part_law,
+)
+from privatest.numerics.ecdf import are_far, far_signed_rank, far_symmetry
+from privatest.numerics.laws import (
+    ALTERNATIVES,
+    Alternative,
+    LatticeTulap,
+    Law,
+    sign_law,
+    sure_ties,
+    symmetry_law,
+    tie_miss,
+    tie_reach,
+    tied_pvalue,
+    wilcoxon_factor,
+    wilcoxon_law,
+)
+from privatest.numerics.order import (
+    Symmetry,
+    counted_first,
+    sign_balance,
+    sign_counts,
+    sign_width,
+    signed_midrank,
+    signed_rank,
+    signed_rank_width,
+    symmetry,
+    symmetry_width,
+    tie_cubes,
+    tie_cubes_width,
+)
+
+_NONZERO, _TIES = 0.1, 0.05  # of epsilon
+_FEW = 12.0  # n epsilon² below which noise hides more than coins do
+_MANY = 2500.0  # n epsilon² from which on ties matter more than noise
+_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class PairedShares:
+    """How a budget is divided; public.
+
+    Attributes
+    ----------
+    budget : Budget
+        All of it.
+    nonzero, ties : float
+        Parts of epsilon for the number of differences other than 0, and for ties; 0 if left out.
+    rest : float
+        What is left for the statistic.
+    rows_per_person : int
+        How many rows one person may have.
+    """
+
+    budget: Budget
+    nonzero: float
+    ties: float
+    rest: float
+    rows_per_person: int
+
+    @classmethod
+    def of(cls, n: int, rows_per_person: int, budget: Budget, *, ranks: bool) -> PairedShares:
+        """Divide by public numbers only; ties are asked for where ``ranks`` are."""
+        epsilon = budget.pure_epsilon * _BELOW
+        size = n * (epsilon / rows_per_person) ** 2
+        nonzero = _NONZERO if size >= _FEW else 0.0
+        ties = _TIES if ranks and size >= _MANY else 0.0
+        rest = (1 - nonzero - ties) * epsilon
+        return cls(budget, nonzero * epsilon, ties * epsilon, rest, rows_per_person)
+
+    @classmethod
+    def whole(cls, budget: Budget, rows_per_person: int) -> PairedShares:
+        """Spend all on the statistic."""
+        return cls(budget, 0.0, 0.0, budget.pure_epsilon, rows_per_person)
+
+    def noise(self, width: int, step: int) -> LatticeTulap:
+        """Return the noise of a statistic that one row moves by at most ``width``."""
+        width *= self.rows_per_person
+        if not self.nonzero:
+            return noise_law(width, self.budget, "auto", step=step)
+        return part_law(width, self.rest)
+
+    def ties_noise(self, width: int) -> LatticeTulap:
+        """Return the noise of a number of ties that one row moves by at most ``width``."""
+        return laplace_law(width * self.rows_per_person, self.ties)
+
+
+def counted_of(
+    nonzero: int, n: int, shares: PairedShares, noise: NoiseSource, *, ranks: bool
+) -> tuple[int | None, int]:
+    """Release the number of differences other than 0, and return it with how many count.
+
+    Parameters
+    ----------
+    nonzero : int
+        The private number.
+    n : int
+        Number of differences; all count if nothing is spent on ``nonzero``.
+    shares : PairedShares
+        What is spent.
+    noise : NoiseSource
+        The secret randomness.
+    ranks : bool
+        Whether ranks are tested. Some more count than the released number: a zero that counts costs
+        less power than another difference that does not, and lifts ranks above their noise.
+
+    Notes
+    -----
+    **Sensitivity** 1, times the rows of a person.
+
+    **Privacy** Discrete Laplace noise, ``shares.nonzero``-private.
+    """
+    if not shares.nonzero:
+        return None, n
+    law = laplace_law(shares.rows_per_person, shares.nonzero)
+    found = round(noisy_integer(nonzero, law=law, noise=noise))
+    estimate = min(max(found, 0), n)
+    more = shares.rows_per_person / shares.nonzero
+    if ranks:  # the noise on ranks is as large as chance for 24/epsilon² differences
+        more = 2 * more + min(24 * (shares.rows_per_person / shares.rest) ** 2, 2.0 * estimate)
+    return estimate, min(max(found + round(more), 0), n)
+
+
+def ties_reach(n: int, shares: PairedShares) -> float:
+    """Return how many scales of its noise a number of ties must be to be beyond doubt."""
+    return tie_reach(n * shares.budget.pure_epsilon / shares.rows_per_person)
+
+
+def fewest_ties(
+    cubes: int, counted: int, shares: PairedShares, n: int, noise: NoiseSource
+) -> float:
+    """Release the ties, and return how many there are hardly too many of.
+
+    They are counted in multiples of ``counted``, and what is left over is dropped: that moves the
+    number by less than 1 more.
+    """
+    unit = max(counted, 1)
+    law = shares.ties_noise(tie_cubes_width(unit) // unit + 1)
+    noisy = round(noisy_integer(cubes // unit, law=law, noise=noise))
+    return unit * sure_ties(noisy, 1 / law.epsilon, ties_reach(n, shares))
+
+
+def release_sided(
+    value: int, law: Law, noise_law: LatticeTulap, alternative: Alternative, noise: NoiseSource
+) -> tuple[float, float]:
+    """Release a value, its negative or its absolute value, and return it with its p-value."""
+    sided = {"two-sided": abs(value), "greater": value, "less": -value}[alternative]
+    noisy = noisy_integer(sided, law=noise_law, noise=noise)
+    return lattice_pvalue(law, noisy, noise_law, alternative)
+
+
+def shown_statistic(
+    noisy: float, unit: int, total: int, alternative: Alternative, named: str
+) -> dict[str, Any]:
+    """Return the statistic that people know: S, or the smaller of S and total/(unit/2) - S."""
+    if alternative == "two-sided":
+        return {"statistic": (total - noisy) / unit, "statistic_name": named}
+    sign = -1 if alternative == "less" else 1
+    return {"statistic": (sign * noisy + total) / unit}
+
+
+def spent_facts(
+    budget: Budget, alpha: float, nonzero: int | None, counted: int, noise: NoiseSource
+) -> dict[str, Any]:
+    """Return the level, what was spent, and how many differences count."""
+    released = {} if nonzero is None else {"nonzero": nonzero, "counted": counted}
+    return {
+        "alpha": alpha,
+        "spent": budget,
+        "simulated": noise.simulated,
+        "estimates": released,
+    }
+
+
+# Did a change do anything? Tests of paired data: symmetry, signs, signed ranks.
+
+
+@declare_level("valid")
+def symmetry_test(
+    x: Any,
+    y: Any = None,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    statistic: Symmetry = "ks",
+    bounds: Bounds = None,
+    noise: NoiseSource | None = None,
+) -> Outcome:
+    """Test privately whether differences are distributed symmetrically about 0.
+
+    The distance between the empirical distribution of z and that of -z: it sees a shift, and
+    also a skew that leaves median and mean where they were.
+
+    Parameters
+    ----------
+    x : array, series or table of one column
+        The differences; or, with ``y``, the first of two measurements.
+    y : array, series or table of one column, optional
+        The other measurement; row i belongs to row i of ``x``. The differences are then
+        z = x - y, as in SciPy and R: a rise is ``(after, before)``.
+    epsilon, delta : float, int, str or Decimal
+        The privacy budget.
+    alpha : float
+        Level of the decision.
+    statistic : {"ks", "kuiper"}
+        Largest absolute difference, or largest plus smallest: better for changes of shape.
+    bounds : None, pair, a pair for x and one for y, mapping of names to pairs, or Schema
+        Not needed. A schema (of one column, or of x and y) checks and clips values and says
+        how many rows a person may have.
+    noise : NoiseSource, optional
+        Secret randomness; leave it out except in simulations.
+
+    Returns
+    -------
+    Outcome
+        With the private distance and its p-value.
+
+    Notes
+    -----
+    Ties of |z| are broken at random, in secret, and zeros get a secret random sign, so the law
+    under the null hypothesis is exact for every n. With many zeros the distance is then a little
+    larger than that of the two distribution functions.
+
+    **Sensitivity** 2/n, times the rows of a person. Proof: docs/proofs/rank-tests.md.
+
+    **Privacy** n times the distance, an integer, is released with Tulap noise of width 2 at
+    (epsilon, delta); the p-value follows from it.
+
+    References
+    ----------
+    Awan and Wang (2022), Differentially private Kolmogorov–Smirnov-type tests.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> before = rng.normal(size=2000)
+    >>> after = before + rng.normal(0.3, 1, size=2000)
+    >>> symmetry_test(after, before, epsilon=1).reject
+    True
+    """
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    one_of("statistic", statistic, ("ks", "kuiper"))
+    source = noise_source(noise)
+    sample = _difference_rows(x, y, bounds)
+    n = len(sample)
+    name = "Kolmogorov–Smirnov" if statistic == "ks" else "Kuiper"
+    return lattice_outcome(
+        _symmetry(sample, statistic, source),
+        symmetry_law(n, statistic),
+        width=symmetry_width() * rows_of_a_person(sample),
+        budget=budget,
+        alpha=alpha,
+        noise=source,
+        facts=_facts(sample, f"symmetry test for paired data ({name})", _SYMMETRIC, statistic),
+        unit=n,
+    )
+
+
+@declare_level("valid")
+def sign_test(
+    x: Any,
+    y: Any = None,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    alternative: Alternative = "two-sided",
+    bounds: Bounds = None,
+    noise: NoiseSource | None = None,
+) -> Outcome:
+    """Test privately whether differences are as often positive as negative.
+
+    Parameters
+    ----------
+    x, y
+        As in :func:`symmetry_test`: z = x - y.
+    epsilon, delta, alpha
+        The privacy budget, and the level of the decision.
+    alternative : {"two-sided", "greater", "less"}
+        "greater": positive differences are more likely, x above y.
+    bounds, noise
+        As in :func:`symmetry_test`.
+
+    Returns
+    -------
+    Outcome
+        The statistic is the private number of positive differences ("greater", "less"), or the
+        smaller of the numbers of positive and negative ones ("two-sided"). ``estimates`` have
+        "nonzero", the private number of differences other than 0, and "counted".
+
+    Notes
+    -----
+    Zeros are left out, as usual: a tenth of epsilon says how many differences are not 0, and that
+    many count. If noise makes that too many, some zeros count with a secret coin each; if too few,
+    some others are left out at random. So the number of positive ones is binomial under the null
+    hypothesis whatever the noise, and with little noise the p-value is that of
+    ``scipy.stats.binomtest`` on the differences other than 0. Where noise matters more than zeros,
+    n epsilon² < 12, nothing is spent on them and every zero has a coin.
+
+    **Sensitivity** 1 for both numbers, times the rows of a person. Proof:
+    docs/proofs/rank-tests.md.
+
+    **Privacy** The number of differences other than 0 is released with discrete Laplace noise. The
+    number of positive ones among those that count, or its distance from half of them, is released
+    with Tulap noise, or Laplace noise where epsilon >= 4.63. Together they cost (epsilon, delta);
+    the p-value follows from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> sign_test(rng.normal(0.3, 1, size=2000), epsilon=1, alternative="greater").reject
+    True
+    """
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    one_of("alternative", alternative, ALTERNATIVES)
+    source = noise_source(noise)
+    sample = _difference_rows(x, y, bounds)
+    n = len(sample)
+    shares = PairedShares.of(n, rows_of_a_person(sample), budget, ranks=False)
+    counts = sign_counts(sample)
+    nonzero, counted = counted_of(sum(counts), n, shares, source, ranks=False)
+    balance = sign_balance(counts, n, counted, source)
+    law, noise_law = sign_law(counted), shares.noise(sign_width(), 2)
+    noisy, pvalue = release_sided(balance, law, noise_law, alternative, source)
+    return Outcome(
+        reject=pvalue <= alpha,
+        pvalue=pvalue,
+        **shown_statistic(
+            noisy, 2, counted if nonzero is None else nonzero, alternative, _FEWER_SIGNS
+        ),
+        **spent_facts(budget, alpha, nonzero, counted, source),
+        **_facts(sample, "sign test for paired data", _SIGNS[alternative], None, alternative),
+    )
+
+
+@declare_level("valid", measured="n ε² ≥ 2500, if there are ties")
+def wilcoxon(
+    x: Any,
+    y: Any = None,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    alternative: Alternative = "two-sided",
+    bounds: Bounds = None,
+    noise: NoiseSource | None = None,
+) -> Outcome:
+    """Wilcoxon's signed-rank test, private.
+
+    Parameters
+    ----------
+    x, y, epsilon, delta, alpha, bounds, noise
+        As in :func:`symmetry_test`: z = x - y.
+    alternative : {"two-sided", "greater", "less"}
+        "greater": differences tend to lie above 0, x above y.
+
+    Returns
+    -------
+    Outcome
+        The statistic is SciPy's, with noise: the sum of the ranks of positive differences
+        ("greater", "less"), or the smaller of the sums of positive and negative ones
+        ("two-sided"). ``estimates`` have "nonzero", the private number of differences other
+        than 0, and "counted".
+
+    Notes
+    -----
+    Zeros are left out before ranking, as SciPy does by default (``zero_method="wilcox"``). A tenth
+    of epsilon says how many differences are not 0, and that many count. If noise makes that too
+    many, some zeros count too: they have the lowest ranks and a secret coin each. If too few, some
+    others are left out at random. Where noise matters more than zeros, n epsilon² < 12, and above
+    2²⁶ rows nothing is spent on them, and every zero has a rank and a coin.
+
+    Without ties among the sizes |z| the law of W, the sum of sign(z) rank(|z|), is exact under the
+    null hypothesis for every n. Ties are broken at random, in secret, which keeps it exact, unless
+    n epsilon² >= 2500. There midranks are taken, as SciPy does; a twentieth of epsilon says how
+    many ties there are, and the variance allows for them: with ties that p-value is approximate.
+    As epsilon grows it becomes SciPy's.
+
+    "greater" and "less" keep their level if each difference, given its size, is at most as likely
+    to be positive (negative) as not; without zeros also for differences that are distributed
+    symmetrically about any number below (above) 0.
+
+    **Sensitivity** of 2W among m differences: 4m; of their ties: 3m (m - 1); of the number of
+    differences other than 0: 1; times the rows of a person. Proof: docs/proofs/rank-tests.md.
+
+    **Privacy** The number of differences other than 0 is released with discrete Laplace noise, and
+    so are ties. 2W or 2|W| is released with Tulap noise of width 4m, or Laplace noise where epsilon
+    >= 4.63. Together they cost (epsilon, delta); the p-value follows from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> wilcoxon(rng.normal(0.3, 1, size=2000), epsilon=1).reject
+    True
+    """
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    one_of("alternative", alternative, ALTERNATIVES)
+    source = noise_source(noise)
+    sample = _difference_rows(x, y, bounds)
+    n, people = len(sample), rows_of_a_person(sample)
+    far = are_far(n, source)
+    shares = (
+        PairedShares.whole(budget, people)
+        if far
+        else PairedShares.of(n, people, budget, ranks=True)
+    )
+    if far:
+        nonzero, counted, doubled, cubes = None, n, far_signed_rank(sample, source), 0
+    else:
+        values = sample.values
+        found = int(np.count_nonzero(values))
+        nonzero, counted = counted_of(found, n, shares, source, ranks=True)
+        doubled, cubes = _signed_rank(values, counted, shares, source)
+    law, noise_law = wilcoxon_law(counted), shares.noise(signed_rank_width(max(counted, 1)), 4)
+    noisy, pvalue = release_sided(doubled, law, noise_law, alternative, source)
+    if shares.ties:
+        fewest = fewest_ties(cubes, counted, shares, n, source)
+        factor = wilcoxon_factor(counted, fewest)
+        place = noisy if noise_law.blocks == 1 else noisy - 0.5
+        miss = tie_miss(ties_reach(n, shares))
+        pvalue = tied_pvalue(law, place, noise_law, alternative, factor=factor, miss=miss)
+    # 2W = 4 (sum of positive ranks) - counted (counted + 1)
+    return Outcome(
+        reject=pvalue <= alpha,
+        pvalue=pvalue,
+        level="measured" if shares.ties else None,
+        **shown_statistic(noisy, 4, counted * (counted + 1), alternative, _FEWER_RANKS),
+        **spent_facts(budget, alpha, nonzero, counted, source),
+        **_facts(sample, _WILCOXON, _SHIFTS[alternative], None, alternative),
+    )
+
+
+_WILCOXON = "Wilcoxon signed-rank test for paired data"
+_FEWER_SIGNS = "the smaller of the numbers of positive and negative differences"
+_FEWER_RANKS = "the smaller of the rank sums of positive and negative differences"
+_SYMMETRIC = "differences are distributed symmetrically about 0"
+_SIGNS = {
+    "two-sided": "positive and negative differences are equally likely",
+    "greater": "positive differences are at most as likely as negative ones",
+    "less": "negative differences are at most as likely as positive ones",
+}
+_SHIFTS = {
+    "two-sided": _SYMMETRIC,
+    "greater": "differences are distributed symmetrically about 0 or a number below",
+    "less": "differences are distributed symmetrically about 0 or a number above",
+}
+
+
+def _facts(
+    sample: Sample,
+    method: str,
+    null: str,
+    statistic: str | None,
+    alternative: str | None = None,
+) -> dict[str, Any]:
+    """Return the public facts of a result."""
+    chosen = {"statistic": statistic, "alternative": alternative}
+    return {
+        "adjacency": "one",
+        **({} if statistic is None else {"method_id": f"symmetry_test/{statistic}"}),
+        "method": method,
+        "null_hypothesis": null,
+        "sizes": {"n": len(sample)},
+        "parameters": {name: value for name, value in chosen.items() if value is not None},
+        "rows_per_person": sample.rows_per_person,
+    }
+
+
+def _symmetry(differences: Sample, statistic: Symmetry, noise: NoiseSource) -> int:
+    """Return n times the distance, ties in a secret order and zeros with secret signs."""
+    n = len(differences)
+    if are_far(n, noise):
+        return far_symmetry(differences, statistic, noise)
+    values = np.sort(differences.values)  # for speed: any order would do
+    return symmetry(values, statistic, noise.permutation(n), secret_coins(noise, n))
+
+
+def _signed_rank(
+    values: NDArray[np.float64], counted: int, shares: PairedShares, noise: NoiseSource
+) -> tuple[int, int]:
+    """Return 2W of the differences that count, and the sum of t³ - t over their ties."""
+    n = len(values)
+    labels, coins = noise.permutation(n), secret_coins(noise, n)
+    order = counted_first(values, labels, counted)
+    chosen, signs = values[order], coins[order]
+    if not shares.ties:
+        return signed_rank(chosen, np.arange(counted), signs), 0
+    return signed_midrank(chosen, signs), tie_cubes(np.abs(chosen[chosen != 0]))
+
+
+def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:
+    """Read differences, or two measurements in their own units: those are subtracted.
+
+    Values are clipped and no more. Equal ones give 0 whatever the bounds of their columns, and
+    the two sides of x - y can be told apart by its sign alone. The sample says how many there are
+    and what the unit of privacy is; its bounds are those of x.
+    """
+    sides: tuple[Sample, ...]
+    if y is None:
+        sides = (encode_sample(x, bounds, units="own"),)
+    else:
+        sides = encode_pairs(x, y, *bounds_of_measurements(bounds, x, y), units="own")
+    if any(side.domain.levels != (0,) for side in sides):
+        raise DataError("x and y must each be one numeric column.")
+    if len(sides[0]) < 2:
+        raise DataError("there must be at least 2 pairs.")
+    if y is None:
+        return sides[0]
+    held = tuple(side.held for side in sides)
+    return replace(sides[0], held=Joined(held, _subtracted, 1))
+
+
+def _subtracted(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
+        return np.asarray(left - right)

@@ -1,0 +1,1 @@
+"""Pure functions of data and public parameters: kernels, ranks, permuted statistics, laws."""

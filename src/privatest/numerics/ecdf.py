@@ -1,0 +1,641 @@
+"""Distances between distribution functions: one sample and a known law, or two samples.
+
+Awan and Wang (2022). Each is a norm of a difference of distribution functions, so a replaced
+record moves it by at most 1/n, whatever the data. Proofs: docs/proofs/ks-type.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError
+from privatest.core.noise import NoiseSource
+from privatest.core.privacy import Adjacency
+from privatest.core.secret_order import row_coins
+from privatest.data.samples import Sample
+from privatest.numerics import order as value_order
+from privatest.numerics.order import (
+    Cells,
+    Counts,
+    Floats,
+    Grouped,
+    Groups,
+    Labels,
+    groups_in_order,
+    in_order,
+    slices,
+    split_cells,
+    tied_groups,
+    whole,
+)
+from privatest.numerics.permutation import parallel
+
+OneSampleStatistic = Literal["ks", "kuiper", "cvm", "wasserstein"]
+ONE_SAMPLE_STATISTICS: tuple[str, ...] = get_args(OneSampleStatistic)
+TwoSampleStatistic = Literal["ks", "kuiper"]
+TWO_SAMPLE_STATISTICS: tuple[str, ...] = get_args(TwoSampleStatistic)
+Side = Literal["two-sided", "greater", "less"]
+
+LATTICE = 1 << 20  # steps of the integer lattice in which 1/n, the sensitivity, is counted
+LABELLED_ROWS = 1 << 22  # up to so many rows those of a cell are put in a random order
+_ROUNDING = 1 << 26  # rows up to which nT · LATTICE has an error below 1/2
+
+ecdf_Floats = NDArray[np.float64]
+
+
+def one_sample(
+    u: ecdf_Floats, statistic: OneSampleStatistic, alternative: Side = "two-sided"
+) -> float:
+    """Return n · T, T a distance of the values u = F(x) from the uniform law; not private.
+
+    Parameters
+    ----------
+    u : ndarray
+        In [0, 1], in any order.
+    statistic : {"ks", "kuiper", "cvm", "wasserstein"}
+        sup |F_n - F|, sup (F_n - F) + sup (F - F_n), the root of the integral of (F_n - F)², or
+        the integral of |F_n - F|.
+    alternative : {"two-sided", "greater", "less"}
+        For "ks": sup (F_n - F) if "greater", sup (F - F_n) if "less".
+
+    Notes
+    -----
+    **Sensitivity** 1 for n · T, replace-one, ties or not; see :func:`one_sample_width`.
+    """
+    n = len(u)
+    # in units of 1/n, so that all rounding errors are those of n · u
+    above = n * np.sort(u) - np.arange(n)  # n (u - F_n just before u)
+    below = above - 1.0
+    if alternative != "two-sided":
+        return float(-below.min() if alternative == "greater" else above.max())
+    if statistic == "ks":
+        return float(max(above.max(), -below.min()))
+    if statistic == "kuiper":
+        return float(above.max() - below.min())
+    middle = above - 0.5
+    if statistic == "cvm":
+        return float(np.sqrt(1 / 12 + np.square(middle).mean()))
+    inside = (above > 0) & (below < 0)
+    parts = np.where(inside, np.square(above) + np.square(below), 2 * np.abs(middle))
+    return float(0.5 * parts.mean())
+
+
+def one_sample_counts(
+    counts: NDArray[np.int64],
+    cdf: ecdf_Floats,
+    statistic: OneSampleStatistic,
+    labels: ecdf_Floats | None,
+    alternative: Side = "two-sided",
+) -> float:
+    """Return n · T from the counts of cells; ``cdf`` is F at the cut points between them.
+
+    With ``labels``, numbers in [0, 1] for the records, a record is spread over its cell: u lies
+    between the values of F at its two ends. Without, for "ks" and "kuiper", distances are measured
+    at the ends of cells: never more than with labels.
+
+    Notes
+    -----
+    **Sensitivity** 1, as for :func:`one_sample`: a record has one cell, and one label.
+    """
+    if labels is not None:
+        left, right = np.append(0.0, cdf), np.append(cdf, 1.0)
+        u = np.repeat(left, counts) + np.repeat(right - left, counts) * labels
+        return one_sample(u, statistic, alternative)
+    above = np.cumsum(counts)[:-1] - counts.sum() * cdf
+    up, down = float(above.max(initial=0.0)), -float(above.min(initial=0.0))
+    return reach(up, down, statistic, alternative)
+
+
+def on_lattice(scaled: float) -> int:
+    """Return n · T as an integer number of lattice steps."""
+    return round(scaled * LATTICE)
+
+
+def one_sample_width(n: int) -> int:
+    """How far :func:`on_lattice` of :func:`one_sample` moves when a record is replaced.
+
+    Notes
+    -----
+    **Sensitivity** n · T moves by at most 1: LATTICE steps, and one more step that covers the
+    rounding errors of both neighbours (two or more beyond 2^26 rows).
+    Proof: docs/proofs/ks-type.md.
+    """
+    return LATTICE + 1 + n // _ROUNDING
+
+
+def two_sample(
+    x: ecdf_Floats,
+    y: ecdf_Floats,
+    statistic: TwoSampleStatistic,
+    labels: Labels,
+    alternative: Side = "two-sided",
+) -> int:
+    """Return J = n m T as an exact integer, T the distance of the two samples; not private.
+
+    With i and j the numbers of x and y up to a record, J is max |i m - j n| over all records for
+    "ks" (max of i m - j n if "greater", of j n - i m if "less"), and max - min for "kuiper".
+    Ties are broken by ``labels``, a permutation that belongs to the records of x, then y: if it is
+    drawn in secret, independently of the data, the laws of
+    :mod:`privatest.methods.ks` hold exactly.
+
+    Notes
+    -----
+    **Sensitivity** See :func:`two_sample_width`.
+    """
+    n, m = len(x), len(y)
+    of_x = in_order(np.arange(n + m) < n, np.concatenate([x, y]), labels)
+    walk = np.cumsum(np.where(of_x, m, -n), dtype=np.int64)
+    return int(reach(int(walk.max()), -int(walk.min()), statistic, alternative))
+
+
+def two_sample_counts(
+    counts_x: NDArray[np.int64],
+    counts_y: NDArray[np.int64],
+    statistic: TwoSampleStatistic,
+    labels: Labels | None,
+    alternative: Side = "two-sided",
+) -> int:
+    """Return J from the counts of cells: :func:`two_sample` with cells for values.
+
+    Without ``labels`` it is the maximum at the ends of cells only: never more than with them.
+
+    Notes
+    -----
+    **Sensitivity** That of :func:`two_sample`, with labels and without.
+    """
+    if labels is not None:
+        cells = np.arange(float(len(counts_x)))
+        x, y = np.repeat(cells, counts_x), np.repeat(cells, counts_y)
+        return two_sample(x, y, statistic, labels, alternative)
+    n, m = int(counts_x.sum()), int(counts_y.sum())
+    walk = np.cumsum(counts_x * m - counts_y * n)
+    return int(reach(int(walk.max()), -int(walk.min()), statistic, alternative))
+
+
+def reach(up: float, down: float, statistic: str, alternative: Side) -> float:
+    """Return the distance "ks" or "kuiper" from how far a difference gets above and below 0."""
+    if alternative != "two-sided":
+        return up if alternative == "greater" else down
+    return max(up, down) if statistic == "ks" else up + down
+
+
+def two_sample_width(n: int, m: int, adjacency: Adjacency) -> int:
+    """How far :func:`two_sample` moves between neighbours; group sizes are public.
+
+    Notes
+    -----
+    **Sensitivity** Labels stay when a value is replaced. T moves by 1/n if a record of x is
+    replaced and by 1/m if one of y is: J by m or n, so max(n, m) for "one" and n + m for "both".
+    Attained. Proof: docs/proofs/ks-type.md.
+    """
+    return n + m if adjacency == "both" else max(n, m)
+
+
+# J of two sorted samples of many records: most of the walk is not looked at.
+#
+# The walk i m - j n is found at every 128th record of x. Between two of these it cannot get further
+# than if all of x came first, or all of y; only where that is beyond what is reached elsewhere are
+# records looked at. Labels, which break ties, are drawn for those that are tied there.
+
+
+_STEP = 128
+
+ecdf_sorted_Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+
+def two_sample_sorted(
+    x: ecdf_sorted_Floats,
+    y: ecdf_sorted_Floats,
+    statistic: TwoSampleStatistic,
+    shuffle: Callable[[int], Labels],
+    alternative: Side = "two-sided",
+) -> int:
+    """Return J of two sorted samples: the law of :func:`two_sample` with secret labels.
+
+    Notes
+    -----
+    **Sensitivity** That of :func:`two_sample`: for labels of all records, of which ``shuffle``
+    gives the order of those that matter, it is the same number.
+    """
+    n, m = len(x), len(y)
+    starts = np.arange(0, n, _STEP)
+    ends = np.minimum(starts + _STEP, n)
+    low, high = np.searchsorted(y, x[starts]), np.searchsorted(y, x[ends - 1], side="right")
+    reached = np.searchsorted(x, x[starts]) * m - low * n  # between two values: no ties
+    up, down = max(0, int(reached.max())), max(0, -int(reached.min()))
+    further = (ends * m - low * n > up) | (high * n - starts * m > down)
+    place = (starts[further, None] + np.arange(_STEP)).ravel()
+    place = _with_ties(place[place < n], x, y)
+    up, down = walked(places_before(x[place], y, shuffle), place, (n, m), (up, down))
+    return int(reach(up, down, statistic, alternative))
+
+
+def walked(
+    before: Places, place: Places, sizes: tuple[int, int], reached: tuple[int, int]
+) -> tuple[int, int]:
+    """Return how far up and down the walk gets, at some records of x or elsewhere.
+
+    ``place`` is how many of x come before each of these records, and ``before`` how many of y.
+    """
+    (n, m), (up, down) = sizes, reached
+    lowest = before * n - place * m  # how far down the walk is just before a record of x
+    return max(up, m - int(lowest.min(initial=m))), max(down, int(lowest.max(initial=0)))
+
+
+def places_before(
+    x: ecdf_sorted_Floats, y: ecdf_sorted_Floats, shuffle: Callable[[int], Labels]
+) -> Places:
+    """Return how many of sorted y come before each of sorted x, which has all ties that it has."""
+    before = np.searchsorted(y, x)
+    tied = y[np.minimum(before, len(y) - 1)] == x if len(y) else np.zeros(len(x), dtype=np.bool_)
+    before[tied] += _among_ties(x[tied], y, shuffle)
+    return before
+
+
+def _with_ties(place: Places, x: ecdf_sorted_Floats, y: ecdf_sorted_Floats) -> Places:
+    """Add all records of x that are equal to one of these and to one of y: they share an order."""
+    values = x[place]
+    found = np.minimum(np.searchsorted(y, values), len(y) - 1)
+    values = np.unique(values[y[found] == values])
+    first, last = np.searchsorted(x, values), np.searchsorted(x, values, side="right")
+    counts = last - first
+    more = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    chosen = np.zeros(len(x), dtype=np.bool_)
+    chosen[place] = chosen[more] = True
+    return np.flatnonzero(chosen)
+
+
+def _among_ties(
+    x: ecdf_sorted_Floats, y: ecdf_sorted_Floats, shuffle: Callable[[int], Labels]
+) -> Places:
+    """Return how many of the equal records of y come before each of x, in a random order."""
+    y = y[x[np.minimum(np.searchsorted(x, y), len(x) - 1)] == y] if len(x) > 0 else y[:0]
+    flags = np.arange(len(x) + len(y)) < len(x)
+    of_x = in_order(flags, np.concatenate([x, y]), shuffle(len(flags)))
+    before = np.cumsum(~of_x)[of_x]  # records of y before each of x, of all these values
+    return np.asarray(before - np.searchsorted(y, x))
+
+
+# J of two samples of many records in no order: only cells that matter are sorted.
+#
+# Records are counted by cells, which is much quicker than to sort them. Equal records share a cell,
+# so the walk i m - j n is known between cells. Within a cell it cannot get further than if all of x
+# came first, or all of y; only the records of cells where that is beyond what is reached elsewhere
+# are put in order. Where that would be most of them, all are sorted. Cells are chosen by a few
+# records, for speed alone: any choice gives the same J. Proof: docs/proofs/ks-type.md.
+
+
+_CELLS = 1 << 15  # their numbers have 16 bits
+_FEW = 1 / 4  # of all records: if more are in cells that matter, all are sorted
+_SEEN = 1 << 12  # records of each sample by which cells are chosen
+_TAIL = 1 / 64  # of these: they share the first and the last cell if they are far out
+_FAR = 4.0  # times the range of the others
+_CROWD = 1 / 256  # of these: so many in one cell matter, in all likelihood
+_BLOCK = 1 << 18  # records that are placed, or counted, at a time
+
+ecdf_cells_Floats = NDArray[np.float64]
+ecdf_cells_Counts = NDArray[np.int64]
+Codes = NDArray[np.uint16]
+
+
+class _Line(NamedTuple):
+    """Equal cells: a value's is found by rounded steps each of which keeps order and ties."""
+
+    scale: float
+    shift: float
+
+    def codes(self, values: ecdf_cells_Floats) -> Codes:
+        """Return the cell of each value."""
+        codes = np.empty(len(values), dtype=np.uint16)
+        held = np.empty(min(_BLOCK, len(values)))
+        for start in range(0, len(values), _BLOCK):
+            block = values[start : start + _BLOCK]
+            near = held[: len(block)]
+            with np.errstate(over="ignore"):  # a warning would tell of a value
+                np.multiply(block, self.scale, out=near)
+            near += self.shift
+            codes[start : start + _BLOCK] = np.clip(near, 0, _CELLS - 1, out=near)
+        return codes
+
+
+def two_sample_cells(
+    x: ecdf_cells_Floats,
+    y: ecdf_cells_Floats,
+    statistic: TwoSampleStatistic,
+    shuffle: Callable[[int], Labels],
+    alternative: Side = "two-sided",
+) -> int:
+    """Return J of two samples: the law of :func:`two_sample` with secret labels.
+
+    Notes
+    -----
+    **Sensitivity** That of :func:`two_sample`: for labels of all records, of which ``shuffle``
+    gives the order of those that matter, it is the same number.
+    """
+    n, m = len(x), len(y)
+    seen = np.sort(np.concatenate([each[:: len(each) // _SEEN + 1] for each in (x, y)]))
+    line = _line(seen)
+    if line is None:
+        tied = n + m <= LABELLED_ROWS and 2 * len(np.unique(seen)) < len(seen)
+        return _sorted(x, y, statistic, shuffle, alternative, tied=tied)
+    placed = parallel(partial(_counted, line=line), (x, y), n + m)
+    (codes_x, of_x), (codes_y, of_y) = placed
+    ends = np.cumsum(of_x) * m - np.cumsum(of_y) * n
+    up, down = max(0, int(ends.max())), max(0, -int(ends.min()))
+    matters = _matters(of_x * m, of_y * n, ends, (up, down), statistic, alternative)
+    if (of_x + of_y)[matters].sum() > _FEW * (n + m):
+        return _sorted(x, y, statistic, shuffle, alternative)
+    kept = partial(_kept, matters=matters)
+    x, y = parallel(lambda each: kept(*each), ((x, codes_x), (y, codes_y)), n + m)
+    before = places_before(x, y, shuffle) + _left_out(of_y, of_x, matters)
+    place = np.arange(len(x)) + _left_out(of_x, of_x, matters)
+    up, down = walked(before, place, (n, m), (up, down))
+    return int(reach(up, down, statistic, alternative))
+
+
+def _line(seen: ecdf_cells_Floats) -> _Line | None:
+    """Choose cells by some sorted records; None if most of these are crowded in a few cells."""
+    tail = int(_TAIL * len(seen))
+    lower, upper = seen[0], seen[-1]
+    inner = seen[tail], seen[-1 - tail]
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        if upper - lower > _FAR * (inner[1] - inner[0]):
+            lower, upper = inner
+        scale = _CELLS / (upper - lower)
+        shift = -lower * scale
+    if not (np.isfinite(scale) and np.isfinite(shift) and scale > 0):
+        return None
+    line = _Line(float(scale), float(shift))
+    of_seen = np.bincount(line.codes(seen[tail : len(seen) - tail]))
+    crowded = of_seen[of_seen > _CROWD * len(seen)].sum()
+    return None if crowded > _FEW * len(seen) else line
+
+
+def _sorted(
+    x: ecdf_cells_Floats,
+    y: ecdf_cells_Floats,
+    statistic: TwoSampleStatistic,
+    shuffle: Callable[[int], Labels],
+    alternative: Side,
+    *,
+    tied: bool = False,
+) -> int:
+    """Return J by sorting all records; most need a label, or only a few."""
+    x, y = parallel(np.sort, (x, y), len(x) + len(y))
+    if tied:
+        return two_sample(x, y, statistic, shuffle(len(x) + len(y)), alternative)
+    return two_sample_sorted(x, y, statistic, shuffle, alternative)
+
+
+def _counted(values: ecdf_cells_Floats, line: _Line) -> tuple[Codes, ecdf_cells_Counts]:
+    """Return the cell of each value, and how many each cell has."""
+    codes, counts = line.codes(values), np.zeros(_CELLS, dtype=np.int64)
+    for start in range(0, len(codes), _BLOCK):
+        counts += np.bincount(codes[start : start + _BLOCK], minlength=_CELLS)
+    return codes, counts
+
+
+def _kept(values: ecdf_cells_Floats, codes: Codes, matters: NDArray[np.bool_]) -> ecdf_cells_Floats:
+    """Return the values in cells that matter, sorted."""
+    return np.sort(values[np.flatnonzero(matters.take(codes))])
+
+
+def _matters(
+    rise: ecdf_cells_Counts,
+    fall: ecdf_cells_Counts,
+    ends: ecdf_cells_Counts,
+    reached: tuple[int, int],
+    statistic: TwoSampleStatistic,
+    alternative: Side,
+) -> NDArray[np.bool_]:
+    """Return in which cells the walk may get further than it gets between cells."""
+    up, down = reached
+    if statistic == "ks" and alternative == "two-sided":
+        up = down = max(up, down)
+    above, below = ends + fall > up, rise - ends > down
+    further = {"two-sided": above | below, "greater": above, "less": below}[alternative]
+    return np.asarray(further & (rise > 0) & (fall > 0))
+
+
+def _left_out(
+    counts: ecdf_cells_Counts, of_x: ecdf_cells_Counts, matters: NDArray[np.bool_]
+) -> ecdf_cells_Counts:
+    """Return how many are counted in left out cells before each record of x that is kept."""
+    found: ecdf_cells_Counts = np.cumsum(np.where(matters, 0, counts))[matters]
+    return np.repeat(found, of_x[matters])
+
+
+# Statistics of the order of more rows than memory holds: the same laws as those of sorted rows.
+#
+# Walks (Kolmogorov-Smirnov, Kuiper, symmetry) are looked at only where they may get further than
+# they got elsewhere; sums of ranks need all slices, the median the cell that it lies in.
+# Proof: docs/proofs/value-cells.md.
+
+
+_OPEN = 1 << 14  # cells that a pass cuts finer at most
+_SMALL = 1 << 10  # rows of a cell that are not worth another pass
+_MOST = 1 << 62  # of a statistic: it is an integer of 64 bits
+
+
+def are_far(rows: int, noise: NoiseSource) -> bool:
+    """Return whether so many rows are read in passes; not in constant time."""
+    return rows > value_order.HELD_ROWS and not noise.constant_time
+
+
+def far_two_sample(
+    x: Sample, y: Sample, statistic: TwoSampleStatistic, noise: NoiseSource, alternative: Side
+) -> int:
+    """Return J of :func:`privatest.numerics.ecdf.two_sample`, with secret labels.
+
+    Notes
+    -----
+    **Sensitivity** That of :func:`two_sample`: it is the same number for some labels.
+    """
+    walk = _Walk((len(y), len(x)), statistic, alternative)
+    return walk.reach(Grouped((x, y), 2), noise)
+
+
+def far_symmetry(differences: Sample, statistic: TwoSampleStatistic, noise: NoiseSource) -> int:
+    """Return :func:`privatest.numerics.order.symmetry`, with secret labels and coins."""
+    split = _BySign(noise.key(), -1.0)
+    return _Walk((1, 1), statistic, "two-sided").reach(Grouped((differences,), 2, split), noise)
+
+
+def far_mann_whitney(x: Sample, y: Sample, noise: NoiseSource) -> int:
+    """Return 2U - nm, with secret labels."""
+    n, m = len(x), len(y)
+    return 2 * _rank_sums(Grouped((x, y), 2), noise)[0] - n * (n + 1) - n * m
+
+
+def far_kruskal_wallis(samples: Sequence[Sample], noise: NoiseSource) -> int:
+    """Return :func:`privatest.numerics.order.kruskal_wallis`, with secret labels."""
+    sizes = [len(sample) for sample in samples]
+    sums = _rank_sums(Grouped(tuple(samples), len(samples)), noise)
+    return sum(
+        abs(2 * own - size * (sum(sizes) + 1)) for own, size in zip(sums, sizes, strict=True)
+    )
+
+
+def far_signed_rank(differences: Sample, noise: NoiseSource) -> int:
+    """Return :func:`privatest.numerics.order.signed_rank`, with secret labels and coins."""
+    split = _BySign(noise.key(), 1.0)
+    positive, negative = _rank_sums(Grouped((differences,), 2, split), noise)
+    return 2 * (positive - negative)
+
+
+def far_median_balance(x: Sample, y: Sample, noise: NoiseSource) -> int:
+    """Return :func:`privatest.numerics.order.median_balance`, with secret labels."""
+    n, total = len(x), len(x) + len(y)
+    top, rows, cell = total - total // 2, Grouped((x, y), 2), whole(2)
+    while True:
+        found = split_cells(rows, cell)
+        here = int(np.searchsorted(found.before.sum(axis=0), total - top, side="right")) - 1
+        cell = found.take([here])
+        if cell.tied[0] or cell.rows[0] <= value_order.SLICE_ROWS:
+            break
+    below, place = int(cell.before[0, 0]), int(cell.before.sum())
+    for groups in _ordered(rows, cell, noise):
+        below += int((groups[: total - top - place] == 0).sum()) if place < total - top else 0
+        place += len(groups)
+    return total * (n - below) - n * top
+
+
+@dataclass(frozen=True, slots=True, repr=False)  # a repr would show the secret key
+class _BySign:
+    """Splits differences by their signs, zeros by coins; what is kept is turn · |difference|."""
+
+    key: bytes
+    turn: float
+
+    def __call__(self, rows: Floats, start: int) -> tuple[Floats, ...]:
+        values = rows[:, 0]
+        positive = values > 0
+        zero = values == 0
+        if zero.any():
+            positive |= zero & row_coins(self.key, start, start + len(rows))
+        sizes = self.turn * np.abs(values)
+        return sizes[positive], sizes[~positive]
+
+
+def _ordered(rows: Grouped, cells: Cells, noise: NoiseSource) -> Iterator[Groups]:
+    """Yield the groups of the rows of a slice in order, at once or some at a time."""
+    if len(cells) == 1 and cells.rows[0] > value_order.SLICE_ROWS:  # one value
+        yield from tied_groups(cells.counts[:, 0], noise)
+    else:
+        yield groups_in_order(rows, cells, noise)
+
+
+def _rank_sums(rows: Grouped, noise: NoiseSource) -> list[int]:
+    """Return the sum of ranks 1, 2, ... of each group, ties in a secret order."""
+    cells = split_cells(rows, whole(rows.groups))
+    while True:
+        large = (cells.rows > value_order.SLICE_ROWS) & ~cells.tied
+        if not large.any():
+            break
+        cells = cells.take(~large).joined(split_cells(rows, cells.take(large)))
+    sums = [0] * rows.groups
+    for part in slices(cells):
+        place = int(part.before[:, 0].sum())  # all cells are here: slices have no gaps
+        for groups in _ordered(rows, part, noise):
+            for group in range(rows.groups):
+                own = np.flatnonzero(groups == group)
+                sums[group] += int(own.sum()) + len(own) * (place + 1)
+            place += len(groups)
+    return sums
+
+
+class _Walk:
+    """How far i · up - j · down gets, i and j the rows of two groups up to a row.
+
+    Parameters
+    ----------
+    steps : (int, int)
+        Of a row of the first group up, and of the second down.
+    statistic, alternative
+        Which extremes count.
+    """
+
+    __slots__ = ("_down", "_side", "_statistic", "_steps", "_up")
+
+    def __init__(self, steps: tuple[int, int], statistic: TwoSampleStatistic, side: Side) -> None:
+        if steps[0] * steps[1] >= _MOST:
+            raise DataError("the two samples have too many rows for an exact distance; use grid.")
+        self._steps, self._statistic, self._side = steps, statistic, side
+        self._up = self._down = 0
+
+    def reach(self, rows: Grouped, noise: NoiseSource) -> int:
+        """Return the distance."""
+        cells = self._open(split_cells(rows, whole(2)))
+        while True:
+            few = cells.rows[~cells.tied].sum() <= value_order.SLICE_ROWS
+            finer = self._worth_cutting(cells)
+            if few or not finer.any():
+                break
+            found = split_cells(rows, cells.take(finer))
+            cells = self._open(cells.take(~finer).joined(found))
+        for part in slices(cells):
+            self._look(rows, self._open(part), noise)
+        return int(reach(self._up, self._down, self._statistic, self._side))
+
+    def _worth_cutting(self, cells: Cells) -> NDArray[np.bool_]:
+        """Choose the largest cells that are not of one value."""
+        sizes = np.where(cells.tied, 0, cells.rows)
+        chosen: NDArray[np.bool_] = sizes > min(_SMALL, value_order.SLICE_ROWS)
+        if chosen.sum() > _OPEN:
+            least = np.partition(sizes, -_OPEN)[-_OPEN]
+            chosen &= sizes >= least
+            chosen[np.flatnonzero(chosen)[_OPEN:]] = False
+        return chosen
+
+    def _open(self, cells: Cells) -> Cells:
+        """See how far the walk is between cells, and keep those in which it may get further."""
+        if not len(cells):
+            return cells
+        start = self._walk(cells.before)
+        end = self._walk(cells.before + cells.counts)  # between two values: no ties
+        self._see(start)
+        self._see(end)
+        up, down = self._up, self._down
+        if self._statistic == "ks" and self._side == "two-sided":
+            up = down = max(up, down)
+        above = start + cells.counts[0] * self._steps[0] > up
+        below = cells.counts[1] * self._steps[1] - start > down
+        further = {"two-sided": above | below, "greater": above, "less": below}[self._side]
+        return cells.take(further & (cells.counts > 0).all(axis=0))
+
+    def _look(self, rows: Grouped, cells: Cells, noise: NoiseSource) -> None:
+        """Walk through the rows of some cells."""
+        if not len(cells):
+            return
+        sizes, start = cells.rows, self._walk(cells.before)
+        if len(cells) > 1 or sizes[0] <= value_order.SLICE_ROWS:
+            walk = self._walked(groups_in_order(rows, cells, noise))
+            first = np.cumsum(sizes) - sizes
+            start -= np.append(0, walk)[first]  # the cells before it, which may not be all
+            self._see(walk + np.repeat(start, sizes))
+            return
+        at = int(start[0])
+        for groups in tied_groups(cells.counts[:, 0], noise):
+            walk = self._walked(groups) + at
+            self._see(walk)
+            at = int(walk[-1])
+
+    def _walked(self, groups: Groups) -> Counts:
+        steps = np.where(groups == 0, self._steps[0], -self._steps[1])
+        walked: Counts = np.cumsum(steps, dtype=np.int64)
+        return walked
+
+    def _walk(self, counts: Counts) -> Counts:
+        found: Counts = counts[0] * self._steps[0] - counts[1] * self._steps[1]
+        return found
+
+    def _see(self, walk: Counts) -> None:
+        self._up = max(self._up, int(walk.max()))
+        self._down = max(self._down, -int(walk.min()))

@@ -1,1 +1,0 @@
-"""Statistics: pure functions of data and public parameters, each with its sensitivity."""

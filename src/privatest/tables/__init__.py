@@ -1,1 +1,0 @@
-"""Tests of counts: proportions and tables."""
