@@ -18,11 +18,11 @@ from fastapi.testclient import TestClient
 from privatest.core.errors import PrivatestError
 from privatest.curator import Curator
 from privatest.service import create_app
-from privatest.service.house import House
-from privatest.service.jobs import Jobs
-from privatest.service.limits import RateLimit
+from privatest.service.auth import new_token
+from privatest.service.jobs import JobQueue
+from privatest.service.middleware import RateLimit
+from privatest.service.state import ServiceState
 from privatest.service.store import Store
-from privatest.service.tokens import new_token
 from tests.curators import CONFIG, opened
 
 
@@ -56,7 +56,7 @@ class Service:
     """A client, and the tokens of everybody."""
 
     client: TestClient
-    house: House
+    state: ServiceState
     tokens: dict[str, str]
     folder: Path
     log: StringIO
@@ -83,11 +83,13 @@ class Service:
         raise AssertionError("the job does not end")
 
 
-def opening_here(place: str | os.PathLike[str], per_minute: int = 100_000) -> House:
+def opening_here(place: str | os.PathLike[str], per_minute: int = 100_000) -> ServiceState:
     """Open a curator whose requests are answered in this process."""
     curator = Curator.open(place)
     store = Store(curator.config.service.database)
-    return House(curator, store, Jobs(store, WorkersHere(curator), 1), RateLimit(per_minute))
+    return ServiceState(
+        curator, store, JobQueue(store, WorkersHere(curator), 1), RateLimit(per_minute)
+    )
 
 
 @contextmanager
@@ -101,7 +103,7 @@ def serving(
     log = StringIO()
     app = create_app(path, opening=partial(opening_here, per_minute=per_minute), log=log)
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:
-        house: House = app.state.house
+        state: ServiceState = app.state.service
         scopes = {"ada": "ask", "bob": "ask", "carol": "custodian", "otto": "auditor"}
-        tokens = {who: new_token(house.store, who, scopes=[s]) for who, s in scopes.items()}
-        yield Service(client, house, tokens, folder, log)
+        tokens = {who: new_token(state.store, who, scopes=[s]) for who, s in scopes.items()}
+        yield Service(client, state, tokens, folder, log)

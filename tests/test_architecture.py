@@ -34,7 +34,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("methods",),
     ("synthetic",),
     ("accounting", "ledger", "requests", "curator"),
-    ("audit", "plots", "reports", "simulation", "planning"),
+    ("audit", "plots", "reports", "planning", "simulation"),
     ("client", "service"),
     ("cli", "datasets", "noise", "questions"),
 ]
@@ -43,7 +43,7 @@ ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 SECRET_RANDOMNESS = ("opendp", "secrets")  # imported by core/noise.py and nobody else
 # What a noise source draws, but for the secret order of rows (permutation).
 DRAWS = ("below", "discrete_laplace", "discrete_laplaces", "gaussian", "laplace", "uniforms")
-SIMULATORS = ("audit", "simulation")  # may create SimulatedNoise
+SIMULATORS = ("audit", "planning")  # may create SimulatedNoise
 SLOW_TO_IMPORT = (
     "dp_accounting",
     "fastapi",
@@ -373,8 +373,8 @@ def test_noise_checker_lets_pass(source):
 )
 def test_simulated_noise_checker_sees(source):
     assert len(simulated_noise("privatest.methods.mmd", source)) == 1
-    assert simulated_noise("privatest.simulation", source) == []
-    assert len(simulated_noise("privatest.simulations", source)) == 1
+    assert simulated_noise("privatest.planning", source) == []
+    assert len(simulated_noise("privatest.plannings", source)) == 1
 
 
 def test_simulated_noise_may_be_named_in_words_and_types():

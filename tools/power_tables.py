@@ -31,7 +31,8 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 
 from privatest.noise import SimulatedNoise
-from privatest.planning.curves import FEATURES, Curve, features
+from privatest.planning.simulation import ready, takes
+from privatest.planning.tables import FEATURES, Curve, features
 from privatest.simulation import (
     Sampler,
     atoms,
@@ -44,7 +45,6 @@ from privatest.simulation import (
     shift,
     tables,
 )
-from privatest.simulation.named_tests import ready, takes
 from tools.power_chances import CHANCES, chances_of
 
 PAGE = Path(__file__).parent.parent / "src" / "privatest" / "planning" / "power.json"

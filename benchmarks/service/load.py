@@ -31,8 +31,8 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.curator import Curator
 from privatest.ledger import Ledger
+from privatest.service.auth import new_token
 from privatest.service.store import Store
-from privatest.service.tokens import new_token
 
 EPSILON = 0.001
 _MOST_RUNS = 2  # of one client

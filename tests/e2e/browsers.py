@@ -30,8 +30,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from privatest.curator import Curator
 from privatest.datasets import randhie
 from privatest.service import create_app
-from privatest.service.house import House
-from privatest.service.tokens import new_token
+from privatest.service.auth import new_token
+from privatest.service.state import ServiceState
 from tests.issuers import SECRET, TestIssuer, free_port, running
 from tests.services import opening_here
 
@@ -82,7 +82,7 @@ class Running:
     """A service, and where it is."""
 
     url: str
-    house: House
+    state: ServiceState
     folder: Path
     tokens: dict[str, str]
 
@@ -105,10 +105,10 @@ def serving_rand(
     app = create_app(path, opening=opening_here)
     app.state.attempts._per_minute = 100_000
     with running(app, port):
-        house: House = app.state.house
+        state: ServiceState = app.state.service
         scopes = {"ada": "ask", "bob": "ask", "carol": "custodian", "otto": "auditor"}
-        tokens = {who: new_token(house.store, who, scopes=[s]) for who, s in scopes.items()}
-        yield Running(url, house, folder, tokens)
+        tokens = {who: new_token(state.store, who, scopes=[s]) for who, s in scopes.items()}
+        yield Running(url, state, folder, tokens)
 
 
 def _missing() -> str | None:

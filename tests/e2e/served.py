@@ -17,8 +17,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from privatest.ledger import Ledger
+from privatest.service.auth import new_token
 from privatest.service.store import Store
-from privatest.service.tokens import new_token
 
 _PATIENCE = 120.0  # seconds; a limit for a machine that is busy, not a measurement
 

@@ -25,7 +25,7 @@ def test_what_was_simulated_is_kept(cli, monkeypatch, tmp_path):
     words = [*SIZE, "--refine", "--runs", "40", "--workers", "1", "--json"]
     first = json.loads(cli(*words).out)
     assert first["source"].startswith("simulation")
-    monkeypatch.setattr("privatest.simulation.running._block", None)  # nothing is run again
+    monkeypatch.setattr("privatest.planning.simulation._block", None)  # nothing is run again
     assert json.loads(cli(*words).out) == first
     kept = [path.suffix for path in tmp_path.rglob("*.*") if path.is_file()]
     assert kept == [".json"]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import privatest as pt
+from privatest.service.auth import new_token
 from privatest.service.store import Store
-from privatest.service.tokens import new_token
 from tests.curators import CONFIG, opened
 from tests.e2e.flaky import bad_line
 from tests.e2e.served import served, spent

@@ -19,9 +19,8 @@ import uvicorn
 
 import privatest as pt
 from privatest.client import Client, Job
-from privatest.client.functions import function_named, function_names
-from privatest.client.talking import Talk, error_of
-from privatest.client.transport import Http, Lost, Reply
+from privatest.client.client import function_named, function_names
+from privatest.client.transport import Http, Lost, Reply, Talk, error_of
 from privatest.core.errors import PrivatestError
 from privatest.curator.answers import RequestFailed
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
@@ -403,7 +402,7 @@ def test_waiting_tells_and_an_interruption_leaves_the_job(capsys, monkeypatch):
         job.wait()
     assert "The job goes on" in caught.value.__notes__[0]
     assert "client.job('ffffffff" in capsys.readouterr().err
-    monkeypatch.setattr("privatest.client.jobs._PATIENCE", 0)
+    monkeypatch.setattr("privatest.client.client._PATIENCE", 0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with pytest.raises(pt.ServiceError, match="update privatest"):
         replace(job, talk=Talk(Told(), sleep=lambda _: None)).wait()

@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import privatest as pt
 from privatest.client import Client
-from privatest.client.talking import Talk
-from privatest.client.transport import Http, Lost
+from privatest.client.transport import Http, Lost, Talk
 
 
 class Server(HTTPServer):

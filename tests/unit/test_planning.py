@@ -12,10 +12,10 @@ import pytest
 from privatest import planning, simulation
 from privatest.core.chance import reach
 from privatest.core.errors import ParameterError
-from privatest.planning.search import find, solve
+from privatest.planning.simulation import Power, power
+from privatest.planning.studies import find, solve
 from privatest.planning.tables import tabulated
 from privatest.requests.catalogue import METHODS
-from privatest.simulation.running import Power, power
 
 SHIFT = simulation.shift(0.3)
 

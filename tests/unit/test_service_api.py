@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from privatest.core.documents import digest
-from privatest.service import events as events_module
-from privatest.service import limits
-from privatest.service.events import events
-from privatest.service.limits import BodyLimit, RateLimit
-from privatest.service.people import Person, SignInNeeded, TooMany
+from privatest.service import jobs, middleware
+from privatest.service.auth import Person, find_token, new_token
+from privatest.service.errors import SignInNeeded, TooMany
+from privatest.service.jobs import job_events
+from privatest.service.middleware import BodyLimit, RateLimit
 from privatest.service.store import Token
-from privatest.service.tokens import find_token, new_token
 from tests.curators import CONFIG, request
 from tests.services import Service, serving
 
@@ -66,14 +65,14 @@ def test_every_place_is_listed(service):
 
 @pytest.mark.parametrize(("method", "place"), GUARDED)
 def test_no_wrong_expired_or_revoked_token_opens_anything(service, method, place):
-    revoked = new_token(service.house.store, "ada")
-    found = find_token(service.house.store, revoked)
+    revoked = new_token(service.state.store, "ada")
+    found = find_token(service.state.store, revoked)
     assert found is not None
-    service.house.store.revoke(found.id)
+    service.state.store.revoke(found.id)
     expired = f"pt_expired {method} {place}"
     number = digest(expired)[:12]
     past = Token(number, "ada", ("ask",), "2020-01-01", "2021-01-01")
-    service.house.store.add_token(past, digest(expired))
+    service.state.store.add_token(past, digest(expired))
     for token in (None, "pt_wrong", "", revoked, expired, "x" * 5000):
         answer = call(service, method, place, token)
         assert answer.status_code == 401
@@ -245,14 +244,14 @@ def test_a_bucket_fills_again():
 def test_a_stopped_service_marks_what_it_left(tmp_path: Path):
     with serving(tmp_path) as service:
         job = service.answered(request(epsilon=0.03125))
-        service.house.store.change_job(job["id"], "running")
-        database = service.house.config.service.database
-    from privatest.service.jobs import Jobs
+        service.state.store.change_job(job["id"], "running")
+        database = service.state.config.service.database
+    from privatest.service.jobs import JobQueue
     from privatest.service.store import Store
     from tests.services import WorkersHere
 
     store = Store(database)
-    Jobs(store, WorkersHere(service.house.curator), 1)
+    JobQueue(store, WorkersHere(service.state.curator), 1)
     found = store.job(job["id"])
     assert found is not None
     assert found.state == "failed"
@@ -262,7 +261,7 @@ def test_a_stopped_service_marks_what_it_left(tmp_path: Path):
 def test_whoever_was_revoked_sees_no_answers_any_more(tmp_path):
     with serving(tmp_path) as running:
         job = running.answered(request())
-        running.house.curator.revoke("ada", reason="left")
+        running.state.curator.revoke("ada", reason="left")
         for place in (f"/jobs/{job['id']}", f"/jobs/{job['id']}/events", "/datasets/people"):
             assert running.get(place).status_code == 404
         assert running.get("/jobs").json()["items"] == []
@@ -281,14 +280,14 @@ def test_an_open_history_is_about_data_sets_that_one_may_ask(tmp_path):
     config = f"{CONFIG}\n[analysts.eve]\ndatasets = []\n\n[service]\nopen_history = true\n"
     with serving(tmp_path, config) as running:
         job = running.answered(request())
-        running.tokens["eve"] = new_token(running.house.store, "eve")
+        running.tokens["eve"] = new_token(running.state.store, "eve")
         assert running.get(f"/jobs/{job['id']}", "bob").status_code == 200
         assert running.get(f"/jobs/{job['id']}", "eve").status_code == 404
         assert running.get("/jobs", "eve").json()["items"] == []
 
 
 def test_strangers_cannot_have_limits_begin_anew(monkeypatch):
-    monkeypatch.setattr(limits, "_MOST_KNOWN", 10)
+    monkeypatch.setattr(middleware, "_MOST_BUCKETS", 10)
     moment = [0.0]
     rate = RateLimit(60, clock=lambda: moment[0])
     for _ in range(60):
@@ -347,7 +346,8 @@ def test_facts_say_for_how_long_a_budget_is(tmp_path, line, words):
 
 def watched(service: Service, person: Person, again: Any, number: str) -> list[str]:
     async def all_of_it() -> list[str]:
-        return [line async for line in events(service.house, number, person, again)]
+        events = job_events(person.name, lambda: service.state.job(number, again()))
+        return [event async for event in events]
 
     return asyncio.run(all_of_it())
 
@@ -364,11 +364,11 @@ def test_whoever_is_signed_out_is_told_nothing_more(service):
 
 def test_nobody_watches_with_more_connections_than_a_person_needs(service, monkeypatch):
     job, ada = service.answered(request()), Person("ada", ("ask",))
-    monkeypatch.setitem(events_module._open, "ada", 20)
+    monkeypatch.setitem(jobs._streams, "ada", 20)
     assert watched(service, ada, lambda: ada, job["id"]) == ["retry: 10000\n\n"]
-    monkeypatch.setitem(events_module._open, "ada", 0)
+    monkeypatch.setitem(jobs._streams, "ada", 0)
     assert "done" in watched(service, ada, lambda: ada, job["id"])[-1]
-    assert "ada" not in events_module._open
+    assert "ada" not in jobs._streams
 
 
 def test_analysts_do_not_see_which_parts_others_asked_about(tmp_path):
@@ -385,7 +385,7 @@ def test_analysts_do_not_see_which_parts_others_asked_about(tmp_path):
 
 
 def test_old_jobs_are_forgotten(tmp_path, monkeypatch):
-    monkeypatch.setattr("privatest.service.store._MOST_KEPT", 3)
+    monkeypatch.setattr("privatest.service.store._JOBS_PER_ANALYST", 3)
     with serving(tmp_path) as service:
         first = service.answered(request(epsilon=0.03125))
         for _ in range(3):

@@ -16,7 +16,7 @@ from privatest.core.errors import LedgerError
 from privatest.curator import Curator
 from privatest.curator.answers import NOT_OPEN
 from privatest.curator.worker import WorkerPace, _answered
-from privatest.service.house import House
+from privatest.service.state import ServiceState
 from privatest.service.store import Store
 from tests.connections import unclosed
 from tests.curators import opened, request
@@ -59,16 +59,16 @@ def test_a_service_that_cannot_be_opened(config, monkeypatch):
     def fail(*_: Any) -> None:
         raise LedgerError("no jobs")
 
-    monkeypatch.setattr("privatest.service.house.Jobs", fail)
+    monkeypatch.setattr("privatest.service.state.JobQueue", fail)
     with pytest.raises(LedgerError, match="no jobs"):
-        House.open(config)
+        ServiceState.open(config)
 
 
 def test_a_store_that_cannot_be_written(tmp_path, monkeypatch):
-    def fail() -> None:
+    def fail(_: object) -> None:
         raise LedgerError("no tables")
 
-    monkeypatch.setattr("privatest.service.store._tables", fail)
+    monkeypatch.setattr("privatest.service.store._METADATA.create_all", fail)
     with pytest.raises(LedgerError, match="no tables"):
         Store(str(tmp_path / "service.db"))
 

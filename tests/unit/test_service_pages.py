@@ -16,11 +16,9 @@ from fastapi.testclient import TestClient
 
 from privatest.curator import Curator
 from privatest.data.schema import Schema
-from privatest.service.advice import advice
-from privatest.service.pages.drawing import pvalue_scale, spending_line
-from privatest.service.pages.kinds import KINDS
-from privatest.service.pages.words import account_words
-from privatest.service.tokens import find_token, new_token
+from privatest.service.auth import find_token, new_token
+from privatest.service.forms import FORMS, advice
+from privatest.service.pages import budget_view, pvalue_scale, spending_line
 from tests.curators import CONFIG, SCHEMA, request
 from tests.services import Service, serving
 
@@ -107,8 +105,8 @@ def test_a_data_set_in_words(ada):
     assert "whole numbers from 0 to 120" in page
     assert "one of basic, plus; it is hidden who is which" in page
     assert "everybody may know who is which" in page
-    for kind in KINDS.values():
-        assert kind.words in page
+    for form in FORMS.values():
+        assert form.words in page
 
 
 @pytest.mark.parametrize("key", list(ASKED))
@@ -189,17 +187,17 @@ def test_a_revoked_token_ends_watching(service, ada, monkeypatch):
     page = ada.ended(ada.post("/datasets/people/differ", **DIFFER, do="run"))
     place = f"{page.url.path}/events"
     assert "event: done" in ada.get(place).text
-    service.tokens["late"] = new_token(service.house.store, "ada")
+    service.tokens["late"] = new_token(service.state.store, "ada")
     watching = Browser(service, "late")
 
-    service.house.store.change_job(page.url.path.rpartition("/")[2], "running")
+    service.state.store.change_job(page.url.path.rpartition("/")[2], "running")
 
     async def pause(_: float) -> None:
-        found = find_token(service.house.store, service.tokens["late"])
+        found = find_token(service.state.store, service.tokens["late"])
         assert found is not None
-        service.house.store.revoke(found.id)
+        service.state.store.revoke(found.id)
 
-    monkeypatch.setattr("privatest.service.events.asyncio", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr("privatest.service.jobs.asyncio", SimpleNamespace(sleep=pause))
     told = watching.get(place).text
     assert told.count("event: ") == told.count("event: state") == 1
 
@@ -232,7 +230,7 @@ def test_tokens_are_made_and_revoked(service, carol):
     (text,) = re.findall(r">(pt_[^<]+)<", page.text)
     assert service.get("/me", text).json()["name"] == "bob"
     assert text not in carol.get("/custody/tokens").text
-    found = find_token(service.house.store, text)  # not the newest by time: clocks are set back
+    found = find_token(service.state.store, text)  # not the newest by time: clocks are set back
     assert found is not None
     number = found.id
     assert carol.post("/custody/tokens/revoke", id=number).status_code == 200
@@ -299,7 +297,7 @@ def test_places_that_are_not_there(ada):
 
 
 def test_a_page_that_fails_says_one_sentence(service, ada, monkeypatch):
-    monkeypatch.setattr("privatest.service.house.House.jobs_of", lambda *a: 1 / 0)
+    monkeypatch.setattr("privatest.service.state.ServiceState.jobs_of", lambda *a: 1 / 0)
     client = TestClient(
         service.client.app,
         base_url="http://127.0.0.1:8000",
@@ -352,10 +350,10 @@ def test_advice_is_only_of_what_is_offered(tmp_path):
 
 def test_budgets_in_the_terms_that_decide():
     account = {"left": {"events": 3}, "limits": {"events": 12}, "used": 0.75}
-    assert account_words(account).words == "3 of 12 requests left"
+    assert budget_view(account).words == "3 of 12 requests left"
     tight = {"left": {"rho": "1"}, "limits": {"rho": "4"}, "used": 0.85}
-    assert account_words(tight).low
-    assert account_words(tight).left is None
+    assert budget_view(tight).low
+    assert budget_view(tight).left is None
 
 
 def test_small_pictures():
@@ -394,7 +392,7 @@ def test_no_value_is_on_any_page_or_in_any_file(tmp_path):
 def test_a_rehearsal_reads_no_row(service, monkeypatch):
     monkeypatch.setattr("privatest.curator.curator.look", lambda *a: 1 / 0)
     monkeypatch.setattr("privatest.data.place.Place.read", lambda *a, **k: 1 / 0)
-    curator = service.house.curator
+    curator = service.state.curator
     before = curator.ledger.totals("people").to_dict()
     found = curator.rehearse(request(), analyst="ada").to_dict()
     assert found["made_up_rows"] is True
@@ -403,9 +401,7 @@ def test_a_rehearsal_reads_no_row(service, monkeypatch):
 
 
 def test_the_power_to_expect_is_told_and_ranks(service):
-    from privatest.service.advice import advice
-
-    schema = service.house.config.datasets["people"].schema
+    schema = service.state.config.datasets["people"].schema
     offered = {("two-sample", name) for name in ("mmd", "ks", "mann-whitney")}
     columns = {"columns": ["visits"], "group": "plan"}
     few, many = (

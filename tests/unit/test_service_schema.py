@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from privatest.service.tokens import SCOPES, new_token
+from privatest.service.auth import SCOPES, new_token
 from tests.curators import request
 from tests.services import Service, serving
 from tests.unit.test_service_api import GUARDED
@@ -50,7 +50,7 @@ QUICK = settings(
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with serving(tmp_path_factory.mktemp("schema")) as running:
-        running.tokens["all"] = new_token(running.house.store, "ada", scopes=SCOPES)
+        running.tokens["all"] = new_token(running.state.store, "ada", scopes=SCOPES)
         yield running
 
 

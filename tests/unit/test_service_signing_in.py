@@ -15,10 +15,8 @@ from fastapi.testclient import TestClient
 
 from privatest.core.errors import ParameterError
 from privatest.curator.config import CuratorConfig
-from privatest.service import sessions
-from privatest.service.pages import PARTS
-from privatest.service.signing_in import local_path
-from privatest.service.tokens import find_token, new_token
+from privatest.service.auth import find_token, local_path, new_token, session_key
+from privatest.service.pages import pages
 from tests.curators import CONFIG, write
 from tests.issuers import SECRET, TestIssuer, issuing
 from tests.services import Service, serving
@@ -72,7 +70,7 @@ def test_a_cookie_opens_no_api_and_a_token_no_page(service, client):
 
 
 def routes() -> list[APIRoute]:
-    return [route for part in PARTS for route in part.routes if isinstance(route, APIRoute)]
+    return [route for route in pages.routes if isinstance(route, APIRoute)]
 
 
 def test_every_page_needs_a_session(client):
@@ -118,12 +116,12 @@ def test_changes_are_not_made_by_links(client):
 
 
 def test_a_revoked_token_ends_its_sessions_at_once(service, client):
-    text = new_token(service.house.store, "ada")
+    text = new_token(service.state.store, "ada")
     sign_in(client, text)
     assert client.get("/").status_code == 200
-    found = find_token(service.house.store, text)
+    found = find_token(service.state.store, text)
     assert found is not None
-    service.house.store.revoke(found.id)
+    service.state.store.revoke(found.id)
     assert client.get("/").headers["location"] == "/sign-in?next=/"
     assert sign_in(client, text).status_code == 401
 
@@ -141,9 +139,9 @@ def test_a_signed_out_cookie_opens_nothing_even_if_it_was_copied(service, client
 def test_a_session_lasts_eight_hours_however_often_it_is_used(service, client, monkeypatch):
     sign_in(client, service.tokens["ada"])
     real = time.time
-    monkeypatch.setattr("privatest.service.sessions.time.time", lambda: real() + 7.9 * 3600)
+    monkeypatch.setattr("privatest.service.auth.time.time", lambda: real() + 7.9 * 3600)
     assert client.get("/").status_code == 200
-    monkeypatch.setattr("privatest.service.sessions.time.time", lambda: real() + 8.1 * 3600)
+    monkeypatch.setattr("privatest.service.auth.time.time", lambda: real() + 8.1 * 3600)
     assert client.get("/").status_code == 303
 
 
@@ -220,17 +218,17 @@ def test_the_cookie_of_a_secure_service(tmp_path):
 
 def test_the_key_is_made_once_for_its_owner_alone(tmp_path):
     config = CuratorConfig.load(write(tmp_path))
-    key = sessions.session_key(config)
+    key = session_key(config)
     path = tmp_path / "service.key"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert sessions.session_key(config) == key
+    assert session_key(config) == key
     path.chmod(0o644)
     with pytest.raises(ParameterError, match="chmod 600"):
-        sessions.session_key(config)
+        session_key(config)
     path.chmod(0o600)
     path.write_text("short", encoding="utf-8")
     with pytest.raises(ParameterError, match="too short"):
-        sessions.session_key(config)
+        session_key(config)
 
 
 # --- an issuer ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from privatest.cli import main
 from privatest.core.errors import ParameterError
 from privatest.curator.config import CuratorConfig
-from privatest.service.sessions import hold_alone, session_key
+from privatest.service.auth import lock_curator, session_key
 from tests.curators import opened
 
 
@@ -55,8 +55,8 @@ def test_a_ledger_that_is_gone_is_said_in_a_line(folder, capsys):
 
 def test_one_curator_is_served_once(folder):
     session_key(CuratorConfig.load(folder / "curator.toml"))
-    held = hold_alone(folder / "curator.toml")
+    held = lock_curator(folder / "curator.toml")
     with pytest.raises(ParameterError, match="served already"):
-        hold_alone(folder / "curator.toml")
+        lock_curator(folder / "curator.toml")
     os.close(held)
-    os.close(hold_alone(folder / "curator.toml"))
+    os.close(lock_curator(folder / "curator.toml"))

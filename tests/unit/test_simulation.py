@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import privatest as pt
 from privatest import simulation as sim
 from privatest.core.errors import ParameterError
-from privatest.simulation.running import _mapped, run_seeds
+from privatest.planning.simulation import _mapped, run_seeds
 
 SAMPLERS = [
     sim.shift(0.3),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privatest.noise import SimulatedNoise
+from privatest.planning.simulation import ready
 from privatest.simulation import dependence, shift
-from privatest.simulation.named_tests import ready
 from tools.power_chances import chances_of
 from tools.power_tables import fit
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from privatest.core.documents import write_text
 from privatest.core.errors import ParameterError
-from privatest.simulation.running import clopper_pearson
+from privatest.planning.simulation import clopper_pearson
 from privatest_papers.experiment import By, Experiment
 
 __all__ = ["Row", "Rows", "load", "published", "shipped"]

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from privatest.core.validation import integer_at_least
-from privatest.simulation.keeping import Kept
-from privatest.simulation.running import run_all, run_seeds
+from privatest.planning.simulation import Kept, run_all, run_seeds
 from privatest_papers.experiment import Arm, Experiment, Plain, Point, Study
 from privatest_papers.results import Row, Rows
 

@@ -148,8 +148,7 @@ def _used(prepared: Prepared, described: Schema | None) -> Schema | None:
 
 def _hint(prepared: Prepared, sizes: Sequence[int]) -> str:
     """Return a sentence on a test that would see far more at these public sizes, or nothing."""
-    from privatest.planning.fitting import column_types  # noqa: PLC0415
-    from privatest.planning.hints import better_test  # noqa: PLC0415
+    from privatest.planning.recommendation import better_test, column_types  # noqa: PLC0415
 
     request, schema, grouping = prepared.request, prepared.schema, prepared.grouping
     if request.question not in PLANNED or request.options or "each_column" in request.parts:

@@ -273,7 +273,7 @@ def _planned(asked: dict[str, Any], how: dict[str, Any]) -> Plan:
 
 
 def _sampler(asked: dict[str, Any]) -> Sampler:
-    from privatest.planning.fitting import column_types, kinds_for, sampler_of  # noqa: PLC0415
+    from privatest.planning.recommendation import column_types, kinds_for, sampler_of  # noqa: PLC0415
 
     types = column_types(asked["columns"])
     known = kinds_for(asked["question"], types)

@@ -59,14 +59,14 @@ def serve(
 
     from privatest.curator import Curator  # noqa: PLC0415
     from privatest.service import create_app  # noqa: PLC0415
-    from privatest.service.sessions import hold_alone  # noqa: PLC0415
+    from privatest.service.auth import lock_curator  # noqa: PLC0415
 
     Curator.open(config).close()  # what is wrong with it is said in a line, before anything begins
     app = create_app(config)
     scheme = "http" if certificate is None else "https"
     _check_certificate(certificate, key)
     listening = _listen(host, port)
-    alone = hold_alone(config)
+    alone = lock_curator(config)
     if certificate is None and not behind_proxy and host not in _OWN:
         print_note(
             "Warning: others on the network can read tokens and answers on their way. Pass "

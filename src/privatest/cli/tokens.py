@@ -43,8 +43,8 @@ def make_token(
       privatest curator token carol --scope custodian --days 30
     """
     from privatest.curator.config import CuratorConfig  # noqa: PLC0415
+    from privatest.service.auth import find_token, new_token  # noqa: PLC0415
     from privatest.service.store import Store  # noqa: PLC0415
-    from privatest.service.tokens import find_token, new_token  # noqa: PLC0415
 
     settings = CuratorConfig.load(config)
     scopes = scope or ["ask"]

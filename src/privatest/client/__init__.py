@@ -1,7 +1,5 @@
 """The library's functions, asked of a curator: column names in the place of arrays."""
 
-from privatest.client.client import Client, connect
-from privatest.client.dataset import Columns, Dataset
-from privatest.client.jobs import Job
+from privatest.client.client import Client, Columns, Dataset, Job, connect
 
 __all__ = ["Client", "Columns", "Dataset", "Job", "connect"]

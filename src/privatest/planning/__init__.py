@@ -4,13 +4,13 @@ Everything here follows from public assumptions: from tables of simulated studie
 simulated on request. Nobody's data is read, and no budget is spent.
 """
 
-from privatest.planning.answers import Choice, Plan, Recommendation
-from privatest.planning.prices import Prices, price_of_privacy
-from privatest.planning.recommending import recommend
-from privatest.planning.sizes import (
+from privatest.planning.plans import Choice, Plan, Prices, Recommendation
+from privatest.planning.recommendation import recommend
+from privatest.planning.studies import (
     detectable_effect,
     epsilon_needed,
     expected_power,
+    price_of_privacy,
     sample_size,
 )
 

@@ -9,8 +9,8 @@ from privatest.core.errors import ParameterError
 from privatest.core.results import Decision, Outcome
 from privatest.methods.means import MeanEstimate
 from privatest.methods.quantiles import QuantileEstimate
-from privatest.planning.answers import Plan, Recommendation
-from privatest.planning.prices import Prices
+from privatest.planning.plans import Plan, Prices, Recommendation
+from privatest.planning.simulation import Power
 from privatest.plots.differences import plot_differences, plot_means, plot_region
 from privatest.plots.features import plot_features
 from privatest.plots.intervals import plot_intervals, plot_quantile
@@ -20,7 +20,6 @@ from privatest.plots.planning import plot_plan, plot_power, plot_prices, plot_re
 from privatest.plots.pvalues import plot_pvalues
 from privatest.plots.style import need_matplotlib
 from privatest.requests.results import ColumnResults
-from privatest.simulation.running import Power
 from privatest.synthetic import SyntheticData
 
 if TYPE_CHECKING:

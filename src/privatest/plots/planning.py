@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of
-from privatest.planning.answers import Plan, Recommendation
-from privatest.planning.prices import Prices
+from privatest.planning.plans import Plan, Prices, Recommendation
+from privatest.planning.simulation import Power
 from privatest.plots.style import MARKERS, colours, figure, finish, plain_logarithms
-from privatest.simulation.running import Power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,10 +7,9 @@ from functools import partial
 from typing import Any
 
 from privatest.core.errors import ParameterError
-from privatest.planning.answers import Choice, Plan, Recommendation
-from privatest.planning.fitting import sampler_of
-from privatest.planning.prices import price_of_privacy
-from privatest.planning.sizes import sample_size
+from privatest.planning.plans import Choice, Plan, Recommendation
+from privatest.planning.recommendation import sampler_of
+from privatest.planning.studies import price_of_privacy, sample_size
 from privatest.plots.drawing import draw
 from privatest.reports.citations import cited
 from privatest.reports.markup import Markup, code, listed, page, section, table, tag
@@ -220,7 +219,8 @@ def _program(plan: Plan) -> str:
         rest=rest,
     )
     return (
-        "from privatest import planning\nfrom privatest.planning.fitting import sampler_of\n\n"
+        "from privatest import planning\n"
+        "from privatest.planning.recommendation import sampler_of\n\n"
         f"effect = sampler_of({plan.question!r}, {plan.kind!r}, {plan.effect!r}, 1)\n"
         f"print(planning.{call})\n"
     )

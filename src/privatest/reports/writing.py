@@ -10,7 +10,7 @@ from typing import Any
 from privatest.core.documents import JSON_FORMAT, write_text
 from privatest.core.errors import ParameterError
 from privatest.core.validation import of_type, reject
-from privatest.planning.answers import Plan, Recommendation
+from privatest.planning.plans import Plan, Recommendation
 from privatest.reports.markup import page
 from privatest.reports.pairs import is_pairs, pairs_page
 from privatest.reports.plans import is_plan, plan_page

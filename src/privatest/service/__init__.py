@@ -1,6 +1,4 @@
-"""The curator over HTTP: who asks, what they may see, and when they are answered."""
-
-from __future__ import annotations
+"""The curator over HTTP: an API for programs with tokens, and pages for people in a browser."""
 
 from privatest.service.app import create_app
 

@@ -1,4 +1,4 @@
-"""The application: routes, guards, and what it opens and closes."""
+"""The application: routes, middleware, and what it opens and closes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,24 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.staticfiles import StaticFiles
 
 from privatest.curator.config import CuratorConfig
-from privatest.service.api import api
-from privatest.service.guard import Headers, handle_errors
-from privatest.service.house import House
-from privatest.service.limits import BodyLimit, RateLimit
-from privatest.service.models import VERSION
+from privatest.service.api import VERSION, api
+from privatest.service.auth import EndedSessions, Issuer, cookie_settings
+from privatest.service.errors import add_error_handlers
+from privatest.service.middleware import BodyLimit, Metrics, RateLimit, RequestLog, SecurityHeaders
 from privatest.service.pages import error_page, pages
-from privatest.service.sessions import EndedSessions, cookie_settings
-from privatest.service.signing_in import Issuer
-from privatest.service.watching import Metrics, Watching
-
-__all__ = ["create_app"]
+from privatest.service.state import ServiceState
 
 _ABOUT = (
     "A curator answers statistical questions about people's data, and hides each person in the "
     "answer. Every request is priced, charged to a budget that cannot be overspent, and recorded."
 )
-
-_ATTEMPTS = 20  # to sign in, of one address in a minute
+_SIGN_INS = 20  # attempts of one address in a minute
 
 
 def create_app(
     config: str | os.PathLike[str],
     *,
-    opening: Callable[[str | os.PathLike[str]], House] = House.open,
+    opening: Callable[[str | os.PathLike[str]], ServiceState] = ServiceState.open,
     log: TextIO | None = None,
 ) -> FastAPI:
     """Return the service of a curator's file.
@@ -55,12 +49,11 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        house = opening(config)
-        app.state.house = house
+        app.state.service = opening(config)
         try:
             yield
         finally:
-            house.close()
+            app.state.service.close()
 
     app = FastAPI(
         title="privatest",
@@ -73,17 +66,16 @@ def create_app(
     )
     app.state.issuer = None if settings.issuer is None else Issuer(settings)
     app.state.ended = EndedSessions()
-    app.state.attempts = RateLimit(_ATTEMPTS)
+    app.state.attempts = RateLimit(_SIGN_INS)
+    app.state.metrics = Metrics()
     app.include_router(api)
     app.include_router(pages)
     app.mount("/static", StaticFiles(packages=[("privatest.service", "static")]))
-    handle_errors(app, error_page)
-    metrics = Metrics()
-    app.state.metrics = metrics
+    add_error_handlers(app, error_page)
     hosts = [settings.host, "127.0.0.1", "localhost", "[::1]"]
     app.add_middleware(SessionMiddleware, **cookie_settings(loaded))
     app.add_middleware(BodyLimit)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=hosts)
-    app.add_middleware(Headers, secure=settings.is_secure)
-    app.add_middleware(Watching, metrics=metrics, stream=log)
+    app.add_middleware(SecurityHeaders, secure=settings.is_secure)
+    app.add_middleware(RequestLog, metrics=app.state.metrics, stream=log)
     return app

@@ -3,19 +3,21 @@
 Noise is simulated from a seed. Nothing here may be given private data.
 """
 
-from privatest.simulation.running import Power, power
-from privatest.simulation.samplers import (
+from privatest.planning.samplers import (
     Sampler,
     atoms,
     custom,
+    dependence,
     heavy_tails,
     mixture,
+    proportions,
+    resample,
     scale,
     shape,
     shift,
+    tables,
 )
-from privatest.simulation.samplers_resampled import resample
-from privatest.simulation.samplers_tables import dependence, proportions, tables
+from privatest.planning.simulation import Power, power
 
 __all__ = [
     "Power",

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from privatest.core.results import Released
 
-__all__ = ["Choice", "Plan", "Recommendation"]
-
 _KINDS = {
     "heavy_tails": "shift (heavy tails)",
     "scale": "factor of spread",
@@ -230,5 +228,57 @@ class Recommendation(Released):
         others = [choice.method for choice in self.choices if choice.power is None]
         if others:
             lines.append(f"Tests that fit too, but are not in the tables: {', '.join(others)}.")
+        lines.append(f"From {self.source}; no data was read, and no budget spent.")
+        return "\n".join(lines)
+
+
+# What privacy costs in people: the size that a test needs, over epsilon, and without noise.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices(Released):
+    """People that a test needs at several epsilons.
+
+    Attributes
+    ----------
+    question, test, kind : str
+        The question, the method, and what is assumed to differ.
+    effect, target, alpha : float
+        Effect, wanted power and level.
+    membership : {"public", "private"}
+        Whether groups are public.
+    points : tuple of (float, float)
+        Epsilon, and people in each group or in all.
+    without_noise : int or None
+        People that the same test needs without noise.
+    source : str
+        Tables with their date, or simulation.
+    """
+
+    question: str
+    test: str
+    kind: str
+    effect: float
+    target: float
+    alpha: float
+    membership: str
+    points: tuple[tuple[float, float], ...]
+    without_noise: int | None
+    source: str
+
+    @property
+    def sentence(self) -> str:
+        """What was asked, in words."""
+        what = self.kind.replace("_", " ")
+        return f"People to see a {what} of {self.effect:.3g} with power {self.target:g}"
+
+    def __str__(self) -> str:
+        """Print people by epsilon, and how many times those without noise."""
+        lines = [f"{self.sentence}, {self.test}:"]
+        for epsilon, people in self.points:
+            times = "" if not self.without_noise else f"  {people / self.without_noise:.1f} times"
+            lines.append(f"  epsilon {epsilon:<5g} {people:>10,.0f}{times}")
+        if self.without_noise is not None:
+            lines.append(f"  without noise {self.without_noise:>8,}")
         lines.append(f"From {self.source}; no data was read, and no budget spent.")
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Which test: those of the catalogue that fit, ranked by the power to expect."""
+"""Which tests of the catalogue fit some columns, and which effects the tables have for them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,132 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privatest.core.errors import ParameterError
-from privatest.core.privacy import Budget
-from privatest.core.validation import number, one_of
-from privatest.data.schema import Schema
-from privatest.planning.answers import Choice, Recommendation
-from privatest.planning.curves import Curve
-from privatest.planning.fitting import column_types, fitting_methods, kinds_for, sampler_of
-from privatest.planning.search import solve
-from privatest.planning.tables import LEVEL, tables_source, tabulated
-from privatest.requests.catalogue import Method
-from privatest.simulation.named_tests import MEMBERSHIPS
-from privatest.simulation.running import power as simulated_power
-from privatest.simulation.sampler import QUESTIONS, Sampler, sizes_of
+from privatest.core.chance import quiet
+from privatest.core.errors import ParameterError, PrivatestError
+from privatest.core.privacy import Amount, Budget
+from privatest.core.validation import integer_at_least, number, one_of
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.planning import samplers
+from privatest.planning import samplers as samplers_tables
+from privatest.planning.plans import Choice, Recommendation
+from privatest.planning.samplers import QUESTIONS, Sampler, sizes_of
+from privatest.planning.simulation import MEMBERSHIPS
+from privatest.planning.simulation import power as simulated_power
+from privatest.planning.studies import solve
+from privatest.planning.tables import LEVEL, Curve, kinds_of, tables_source, tabulated
+from privatest.requests.catalogue import METHODS, Method
 
-__all__ = ["recommend"]
+_TYPES = ("numeric", "binary", "categorical")
+
+
+def column_types(columns: object) -> list[str]:
+    """Return the types of columns, however they are described."""
+    if isinstance(columns, Mapping):
+        columns = Schema.from_bounds(columns)
+    if isinstance(columns, Schema):
+        return [_type(column) for column in columns.columns.values()]
+    if isinstance(columns, str):
+        columns = [columns]
+    if isinstance(columns, Sequence):
+        return [one_of("columns", each, _TYPES) for each in columns]
+    return ["numeric"] * integer_at_least("columns", columns, 1)
+
+
+def kinds_for(question: str, types: Sequence[str]) -> list[str]:
+    """Return the kinds of effects that the tables have for such columns, the usual one first."""
+    kinds = {*types}
+    if question == "two-sample" and kinds == {"binary"} and len(types) == 1:
+        return ["proportions"]
+    if kinds == {"categorical"} or (question == "independence" and "categorical" in kinds):
+        single = len(types) <= (2 if question == "independence" else 1)
+        return ["tables"] if single and "numeric" not in kinds else []
+    if "categorical" in kinds or "binary" in kinds:
+        return []
+    width = len(types) if question == "two-sample" else 1
+    usual = ["shift", "dependence"]
+    found = [k for k in kinds_of(question, width) if k not in ("proportions", "tables")]
+    return sorted(found, key=lambda kind: kind not in usual)
+
+
+def sampler_of(question: str, kind: str, effect: float, columns: int = 1) -> Sampler:
+    """Return the sampler of a kind, as the tables have it."""
+    one_of("kind", kind, _MAKERS)
+    return _MAKERS[kind](effect, question, columns)
+
+
+def _plain(name: str) -> Callable[[float, str, int], Sampler]:
+    maker = getattr(samplers, name)
+    return lambda effect, question, columns: maker(effect, question=question, columns=columns)
+
+
+_MAKERS: Mapping[str, Callable[[float, str, int], Sampler]] = {
+    **{name: _plain(name) for name in ("shift", "scale", "shape", "mixture", "heavy_tails")},
+    "atoms": lambda effect, *_: samplers.atoms(effect),
+    "proportions": lambda effect, *_: samplers_tables.proportions(effect),
+    "tables": lambda effect, question, _: samplers_tables.tables(effect, question=question),
+    "dependence": lambda effect, *_: samplers_tables.dependence(effect),
+    "curve": lambda effect, *_: samplers_tables.dependence(effect, form="curve"),
+}
+
+
+def _type(column: object) -> str:
+    if isinstance(column, CategoricalColumn):
+        return "binary" if len(column.categories) == 2 else "categorical"
+    if isinstance(column, NumericColumn) and column.integer:
+        return "binary" if (column.lower, column.upper) == (0, 1) else "numeric"
+    return "numeric"
+
+
+def fitting_methods(
+    question: str, types: Sequence[str], membership: str, delta: float
+) -> tuple[dict[str, Method], dict[str, str]]:
+    """Part the methods of a question into those that fit and why the others do not."""
+    fitting, excluded = {}, {}
+    for name, entry in METHODS[question].items():
+        why = _why_not(question, entry, types, membership, delta)
+        if why:
+            excluded[name] = why
+        else:
+            fitting[name] = entry
+    return fitting, excluded
+
+
+def _why_not(
+    question: str, entry: Method, types: Sequence[str], membership: str, delta: float
+) -> str:
+    sides = 2 if question in ("independence", "paired") else 1
+    numeric = all(each == "numeric" for each in types)
+    if membership == "private" and entry.public_groups:
+        return f"needs public membership: {entry.public_groups}"
+    if entry.needed:
+        return f"needs {', '.join(entry.needed)}"
+    if entry.needs_delta and not delta:
+        return "needs delta above 0"
+    if entry.one_column and (not numeric or len(types) > sides):
+        return "takes one numeric column"
+    if entry.outcomes and [*types] != ["binary"]:
+        return "takes one column of successes and failures"
+    if entry.categorical and "numeric" in types:
+        return "takes categorical columns"
+    if entry.preset.get("distance") == "total-variation" and "numeric" in types:
+        return "takes categorical columns"
+    if (
+        entry.preset.get("distance")
+        and entry.preset["distance"] != "total-variation"
+        and not numeric
+    ):
+        return "takes numeric columns"
+    if entry.function.startswith("methods.means.") and not numeric:
+        return "takes numeric columns"
+    if entry.preset.get("distance") in ("wasserstein", "kolmogorov") and len(types) > 1:
+        return "takes one numeric column"
+    if question == "independence" and entry.part:
+        return "needs columns that are given"
+    return ""
+
+
+# Which test: those of the catalogue that fit, ranked by the power to expect.
+
 
 ANYTHING = "anything"
 _TARGET = 0.8
@@ -261,3 +372,70 @@ def _refined(
         first.append(Choice(choice.method, choice.function, found.rate, people_, free, words))
     first.sort(key=lambda choice: -(choice.power or 0.0))
     return first + choices[_TRIED:]
+
+
+# One sentence before anything is spent: another test would see far more, at these public sizes.
+
+
+_FAR = 0.25  # by so much more often a test should reject before it is named
+_hints_WORDS = {
+    "proportions": "a difference of shares",
+    "tables": "other shares",
+    "dependence": "a trend",
+}
+
+
+def better_test(
+    question: str,
+    method: str,
+    sizes: Sequence[int],
+    columns: Sequence[str],
+    *,
+    epsilon: Amount,
+    delta: Amount = 0,
+    membership: str = "public",
+) -> str:
+    """Return a sentence on a test that is expected to be far better, or nothing.
+
+    Parameters
+    ----------
+    question, method : str
+        What is about to be asked.
+    sizes : sequence of int
+        Public sizes; halves of the total where groups are private.
+    columns : sequence of str
+        Types of the columns, as of :func:`privatest.planning.recommend`.
+    epsilon, delta, membership
+        As there.
+
+    Notes
+    -----
+    **Privacy** It is given public numbers only, before data is read: it cannot depend on people.
+    """
+    if quiet() or len(sizes) > 2:
+        return ""
+    people = sizes[0] if len(sizes) == 1 else tuple(sizes)
+    try:
+        ranking = recommend(
+            question,
+            people,
+            columns,
+            membership=membership,
+            epsilon=float(epsilon),
+            delta=float(delta),
+        )
+    except PrivatestError:
+        return ""  # nothing to say is no reason to stop
+    own = next((c.power for c in ranking.choices if c.method == method), None)
+    best = ranking.best
+    if own is None or best.power is None or best.power < own + _FAR:
+        return ""
+    kind = ranking.looking_for
+    words = _hints_WORDS.get(kind, f"a {kind.replace('_', ' ')}")
+    size = "" if ranking.effect is None else f" of {ranking.effect:.2g}"
+    private = " --membership private" if membership == "private" else ""
+    return (
+        f"note: to see {words}{size} at these sizes, --method {best.method} is expected to have "
+        f"power {best.power:.2f} where {method} has {own:.2f}. `privatest plan recommend{private}` "
+        "says more; this was known before any data was read."
+    )

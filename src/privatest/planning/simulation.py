@@ -1,27 +1,195 @@
-"""How often a test rejects, measured on imagined studies."""
+"""Finished runs in a file of JSON lines, so that an interrupted simulation goes on.
+
+What a run found is a plain value: whether a test rejected, or a list of numbers.
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import json
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget
 from privatest.core.results import Released
-from privatest.core.validation import integer_at_least, number
-from privatest.simulation.keeping import Kept
-from privatest.simulation.named_tests import name_of, ready, takes
-from privatest.simulation.sampler import Sampler, Sizes, sizes_of
+from privatest.core.validation import integer_at_least, number, one_of
+from privatest.planning.samplers import Sampler, Sizes, sizes_of
+from privatest.requests.catalogue import METHODS, Method, find
 
-__all__ = ["Power", "clopper_pearson", "power", "run_all", "run_seeds"]
+
+@dataclass(slots=True)
+class Kept:
+    """Blocks of runs of one simulation. Only made-up data is ever in such a file."""
+
+    path: Path | None
+    key: str
+    blocks: dict[int, list[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str] | None, about: Mapping[str, Any]) -> Kept:
+        """Read the blocks of the simulation that ``about`` describes in full."""
+        if path is None:
+            return cls(None, "")
+        if "<" in json.dumps(about):  # <lambda>, <locals>: another function may have this name
+            raise ParameterError(
+                "cache must be None for a test or a sampler that is not a function of a module: "
+                "nothing tells it from others."
+            )
+        kept = cls(Path(path), fingerprint({**about, "version": _version()})[:16])
+        for line in _lines(kept.path):
+            try:
+                entry = json.loads(line)
+                if entry["key"] == kept.key:
+                    kept.blocks[int(entry["first"])] = list(entry["found"])
+            except (ValueError, KeyError, TypeError):
+                continue  # a line that was cut short by an interruption
+        return kept
+
+    def find(self, first: int, count: int) -> list[Any] | None:
+        """Return what is known of so many runs."""
+        known = self.blocks.get(first, [])
+        return known[:count] if len(known) >= count else None
+
+    def keep(self, first: int, found: list[Any]) -> None:
+        """Write a block; a line at a time, so that nothing is lost but the last one."""
+        if self.path is None:
+            return
+        self.blocks[first] = found
+        line = json.dumps({"key": self.key, "first": first, "found": found})
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
+        except OSError as error:
+            raise ParameterError(f"cache cannot be written: {error.strerror}.") from None
+
+
+def _version() -> str:
+    """Return the version of the package: another one may test otherwise."""
+    try:
+        return metadata.version("privatest")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _lines(path: Path | None) -> list[str]:
+    if path is None or not path.exists():
+        return []
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError("cache must be a file of JSON lines that can be read.") from None
+
+
+# A test, by its name in the catalogue or as a function, ready to be run on simulated data.
+
+
+MEMBERSHIPS = ("public", "private")
+
+
+def name_of(test: str | Callable[..., Any], question: str) -> str:
+    """Return the catalogue's name of a test, or that of a function that it does not have."""
+    if isinstance(test, str):
+        return find(question, test)[0]
+    function, given = _plain(test)
+    function = inspect.unwrap(function)  # what a budget wraps is the same test
+    for name, entry in METHODS[question].items():
+        if inspect.unwrap(entry.load()) is function and _same(function, given, entry.preset):
+            return name
+    module = getattr(function, "__module__", "")
+    name = getattr(function, "__qualname__", "")
+    words = ", ".join(f"{key}={value!r}" for key, value in sorted(given.items()))
+    return f"{module}.{name}" + (f"({words})" if words else "")
+
+
+def fits(entry: Method, sampler: Sampler, membership: str) -> str:
+    """Return why a test of the catalogue cannot be used on such data, or nothing."""
+    if membership == "private" and entry.public_groups:
+        return f"needs public membership: {entry.public_groups}"
+    if entry.one_column and sampler.columns > 1:
+        return "takes one numeric column"
+    if entry.needed:
+        return f"needs {', '.join(entry.needed)}"
+    return ""
+
+
+def check(
+    test: str | Callable[..., Any], sampler: Sampler, membership: str, options: Mapping[str, Any]
+) -> Method | None:
+    """Refuse a test that such data does not fit; return the entry of one that is named."""
+    one_of("membership", membership, MEMBERSHIPS)
+    if callable(test):
+        return None
+    if not isinstance(test, str):
+        raise ParameterError("test must be the name of a method, or a function of privatest.")
+    name, entry = find(sampler.question, test)
+    why = fits(entry, sampler, membership)
+    if why and not (entry.needed and {*entry.needed} <= {*options}):
+        raise ParameterError(f"method {name} {why}.")
+    return entry
+
+
+def ready(
+    test: str | Callable[..., Any], sampler: Sampler, membership: str, options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """Return a function of the samples, the budget and randomness."""
+    entry = check(test, sampler, membership, options)
+    given = dict(sampler.arguments(membership))
+    if entry is not None:
+        function = entry.load()
+        named = {entry.options.get(key, key): value for key, value in options.items()}
+        given |= dict(entry.preset) | named
+    else:
+        assert callable(test)
+        function, given = test, given | dict(options)
+    return functools.partial(function, **_accepted(function, given))
+
+
+def _plain(test: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+    if isinstance(test, functools.partial):
+        return test.func, dict(test.keywords)
+    return test, {}
+
+
+def _same(
+    function: Callable[..., Any], given: Mapping[str, Any], preset: Mapping[str, Any]
+) -> bool:
+    """Return whether what is given, and defaults, are what a catalogue's entry passes."""
+    known = inspect.signature(function).parameters
+    return {*given} <= {*preset} and all(
+        given.get(name, known[name].default) == value for name, value in preset.items()
+    )
+
+
+def _accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Drop what is told about the data to a function that does not ask for it."""
+    known = inspect.signature(function).parameters
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values()):
+        return given
+    offered = ("bounds", "bounds_x", "bounds_y", "adjacency")
+    return {name: value for name, value in given.items() if name in known or name not in offered}
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Return whether a function has a parameter of this name."""
+    return name in inspect.signature(function).parameters
+
+
+# How often a test rejects, measured on imagined studies.
+
 
 _BLOCK = 25  # runs that are done, and kept, at once
 _LEVEL = 0.95
