@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from privatest import __version__
-from privatest.audit import ATTACKS, NAMES, Audited, Plan
-from privatest.audit.auditing import attacked, attacks_of
-from privatest.audit.cases import Case, asked_name, cases, chosen
+from privatest.audit import ATTACKS, NAMES, AuditPlan, AuditReport
+from privatest.audit.auditing import attacks_of, audit_case
+from privatest.audit.cases import Case, cases, matching_names, request_name
 
 STORE = Path(__file__).resolve().parent.parent / "docs" / "audit.json"
 # Where theorems are tight the lower bound has to come near epsilon: more pairs, and so many draws.
@@ -36,7 +36,7 @@ TIGHT_DRAWS = {
 _ABOUT = "written by python -m tools.audit"
 
 
-def summary(found: Audited, plan: Plan, seconds: float) -> dict[str, Any]:
+def summary(found: AuditReport, plan: AuditPlan, seconds: float) -> dict[str, Any]:
     """Return what is kept of a case: numbers, not the pairs."""
     kept = {
         "function": found.function,
@@ -71,18 +71,18 @@ def _ratio(measured: dict[str, float] | None) -> float | None:
     return None if measured is None else max(measured.values()) / min(measured.values())
 
 
-def settings(plan: Plan) -> dict[str, Any]:
+def settings(plan: AuditPlan) -> dict[str, Any]:
     """Return how hard it was tried, for docs/audit.json."""
     return {**asdict(plan), "attacks": list(plan.attacks)}
 
 
-def run(name: str, plan: Plan, epsilon: float) -> dict[str, dict[str, Any]]:
+def run(name: str, plan: AuditPlan, epsilon: float) -> dict[str, dict[str, Any]]:
     """Audit one name."""
     found: dict[str, dict[str, Any]] = {}
     for case in cases(name, epsilon):
         if attacks_of(case, plan):
             begin = time.process_time()
-            found[case.name] = summary(attacked(case, plan), plan, time.process_time() - begin)
+            found[case.name] = summary(audit_case(case, plan), plan, time.process_time() - begin)
     return found
 
 
@@ -103,15 +103,15 @@ def store(cases: dict[str, dict[str, Any]]) -> None:
 
 
 def _place(case: str, place: dict[str, int]) -> int:
-    return place.get(asked_name(case), len(place))
+    return place.get(request_name(case), len(place))
 
 
-def defaults() -> Plan:
+def defaults() -> AuditPlan:
     """Return how hard ``make audit`` tries."""
-    return Plan(pairs=6, draws=1_500, runs=120, nulls=4)
+    return AuditPlan(pairs=6, draws=1_500, runs=120, nulls=4)
 
 
-def planned(name: str, plan: Plan) -> Plan:
+def planned(name: str, plan: AuditPlan) -> AuditPlan:
     """Return how a name is attacked."""
     draws = TIGHT_DRAWS.get(name)
     if draws is None:
@@ -119,14 +119,14 @@ def planned(name: str, plan: Plan) -> Plan:
     return replace(plan, pairs=max(plan.pairs, TIGHT_PAIRS), draws=max(plan.draws, draws))
 
 
-def as_planned(case: Case, entry: dict[str, Any] | None, plan: Plan) -> bool:
+def as_planned(case: Case, entry: dict[str, Any] | None, plan: AuditPlan) -> bool:
     """Return whether what is stored of a case was made with this plan, by all that applies."""
     if entry is None or entry["settings"] != settings(plan):
         return False
     return list(entry["attacks"]) == list(attacks_of(case, plan))
 
 
-def missing(names: list[str], plan: Plan, again: bool) -> Iterator[tuple[str, Plan]]:
+def missing(names: list[str], plan: AuditPlan, again: bool) -> Iterator[tuple[str, AuditPlan]]:
     """Yield what is to be attacked: all cases of a name, if one is not stored as planned."""
     current = {case: entry for case, entry in stored().items() if entry["version"] == __version__}
     for name in names:
@@ -149,8 +149,10 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     given = parser.parse_args()
     attacks = tuple(given.attacks.split(","))
-    plan = Plan(given.pairs, given.draws, given.runs, given.nulls, attacks=attacks)
-    left = list(missing(chosen(given.names) if given.names else list(NAMES), plan, given.again))
+    plan = AuditPlan(given.pairs, given.draws, given.runs, given.nulls, attacks=attacks)
+    left = list(
+        missing(matching_names(given.names) if given.names else list(NAMES), plan, given.again)
+    )
     begin, number = time.monotonic(), 0
     for batch in (left[i : i + given.processes] for i in range(0, len(left), given.processes)):
         if time.monotonic() - begin > given.seconds:

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.measure import RESULTS, save
 from privatest.audit import NAMES
-from privatest.audit.auditing import attacked
+from privatest.audit.auditing import audit_case
 from privatest.audit.cases import Case, cases
 from tools.audit import as_planned, defaults, planned, stored
 
@@ -35,7 +35,7 @@ def seconds(name: str, case: Case) -> float:
     if entry is not None and as_planned(case, entry, plan) and "processor_seconds" in entry:
         return float(entry["processor_seconds"])
     begin = time.process_time()
-    attacked(case, plan)
+    audit_case(case, plan)
     return round(time.process_time() - begin, 1)
 
 

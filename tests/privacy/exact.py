@@ -11,9 +11,9 @@ import math
 import numpy as np
 from scipy.integrate import quad
 
-from privatest.audit.permutation_law import (
+from privatest.audit.losses import (
     Array,
-    Statistics,
+    PermutedStatistics,
     decision_loss,
     log_cells,
     log_mass,
@@ -24,7 +24,7 @@ from privatest.audit.permutation_law import (
 
 __all__ = [
     "Array",
-    "Statistics",
+    "PermutedStatistics",
     "decision_loss",
     "log_cells",
     "log_mass",

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.audit.cases import Case, Replaced
-from privatest.audit.schemas import SCHEMAS
+from privatest.audit.cases import SCHEMAS, Case, Replaced
 from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity, Sensitivity
 from privatest.core.results import Outcome

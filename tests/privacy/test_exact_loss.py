@@ -18,7 +18,7 @@ from privatest.mechanisms.permutation import (
 )
 from privatest.noise import SimulatedNoise
 from tests.privacy import exact
-from tests.privacy.exact import Statistics
+from tests.privacy.exact import PermutedStatistics
 
 EQUAL = PermutationSensitivity(1.0, 1.0)
 DOUBLE = PermutationSensitivity(1.0, 2.0)
@@ -39,7 +39,7 @@ def worst_case(sensitivity, scale, *, depth=1.5, count=20_000):
     p, q = np.expm1(permuted - shifts), np.expm1(permuted + shifts)
     best = np.argmax(shifts + observed + np.log1p(2 * p * q / (p + q)))
     below = round(count * q[best] / (p[best] + q[best]))
-    first = Statistics(
+    first = PermutedStatistics(
         observed=-depth * scale,
         values=np.array([-(depth + permuted), depth + permuted]) * scale,
         counts=np.array([below, count - below], dtype=float),
@@ -90,7 +90,7 @@ def climb(loss, sensitivity, scale, rng, steps):
                 counts[index] = np.ceil(counts[index] * rng.lognormal())
             case _:
                 moves[rng.integers(len(moves))] = rng.choice([-1, -1, 1, 1, rng.uniform(-1, 1)])
-        return Statistics(observed, values, counts), moves
+        return PermutedStatistics(observed, values, counts), moves
 
     def loss_of(pair):
         first, moves = pair
@@ -99,7 +99,9 @@ def climb(loss, sensitivity, scale, rng, steps):
 
     size = int(rng.integers(1, 7))
     values = rng.choice([0.0, scale, 3 * scale]) * rng.normal(size=size)
-    start = Statistics(float(scale * rng.normal()), values, np.ceil(rng.lognormal(2, 2, size)))
+    start = PermutedStatistics(
+        float(scale * rng.normal()), values, np.ceil(rng.lognormal(2, 2, size))
+    )
     pair = start, rng.choice([-1.0, 1.0], size=size + 1)
     best = loss_of(pair)
     for _ in range(steps):
@@ -131,7 +133,7 @@ def test_no_statistics_exceed_the_loss_of_a_pvalue(sensitivity, epsilon):
 @SENSITIVITIES
 def test_the_loss_of_a_decision_is_attained_and_not_exceeded(sensitivity, epsilon, alpha):
     scale = noise_scale(sensitivity, epsilon, "decision")
-    first = Statistics(-9 * scale, np.zeros(1), np.array([1e6]))
+    first = PermutedStatistics(-9 * scale, np.zeros(1), np.array([1e6]))
     second = first.moved(-sensitivity.observed, np.array([sensitivity.permuted]))
     loss = exact.decision_loss(first, second, scale, alpha)
     assert 0.99 * epsilon < loss < epsilon + ROUNDING
@@ -181,7 +183,7 @@ def test_quantiles_solve_their_equation():
     levels = np.array([1e-6, 1e-4, 0.05, 0.3, 0.5, 0.9999])
     for _ in range(50):
         counts = np.ceil(rng.lognormal(2, 2, 5))
-        law = Statistics(float(rng.normal()), rng.normal(scale=3, size=5), counts)
+        law = PermutedStatistics(float(rng.normal()), rng.normal(scale=3, size=5), counts)
         scale = float(rng.lognormal())
         found = law.survival_mean(law.quantiles(levels, scale), scale)
         assert found == pytest.approx(levels, rel=1e-9)
@@ -193,7 +195,7 @@ def test_exact_laws_agree_with_the_code():
     statistics = np.array([1.0, 0.3, -0.5, 0.3, 2.0])
     runs, noise = 4_000, SimulatedNoise(11)
     common: dict[str, Any] = {"sensitivity": EQUAL, "budget": Budget(1), "noise": noise}
-    law = Statistics.from_list(statistics)
+    law = PermutedStatistics.from_list(statistics)
     cells = np.arange(1, 11.0)
     expected = np.exp(exact.log_cells(law, noise_scale(EQUAL, 1.0, "pvalue"), 10, cells))
     assert expected.sum() == pytest.approx(1)

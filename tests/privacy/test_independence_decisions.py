@@ -21,7 +21,7 @@ from privatest.data.domain import Domain
 from privatest.mechanisms import permutation
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,
-    Share,
+    LevelShare,
     any_rejects,
     noise_scale,
     survival_mean,
@@ -38,7 +38,7 @@ from privatest.numerics.dependence import (
 )
 from privatest.numerics.features import additive
 from tests.privacy import exact
-from tests.privacy.exact import Statistics
+from tests.privacy.exact import PermutedStatistics
 from tests.privacy.harness import audit, caught
 from tests.sensitivity.cross_moments import permuted_covariances, swapped_covariances, swapped_hsic
 
@@ -112,7 +112,7 @@ def drawn(statistics, counts):
     """The statistics of a test whose random draws were these, so often each."""
     found = np.array(statistics)
     kept = counts > 0
-    return Statistics(float(found[0]), found[1:][kept], counts[kept])
+    return PermutedStatistics(float(found[0]), found[1:][kept], counts[kept])
 
 
 def draws(size, rng):
@@ -211,15 +211,15 @@ def shares():
     first, second = rng.normal(size=40), 300 * rng.normal(size=40)
     bounds = PermutationSensitivity(0.3, 0.5), PermutationSensitivity(20.0, 90.0)
     return [
-        Share(first, bounds[0], Fraction(3, 4)),
-        Share(second, bounds[1], Fraction(1, 4)),
+        LevelShare(first, bounds[0], Fraction(3, 4)),
+        LevelShare(second, bounds[1], Fraction(1, 4)),
     ]
 
 
 def test_any_rejects_where_the_one_draw_is_above_the_smallest_threshold():
     tests = shares()
     laws = [
-        (Statistics.from_list(test.statistics), test.sensitivity, 0.1 * float(test.share))
+        (PermutedStatistics.from_list(test.statistics), test.sensitivity, 0.1 * float(test.share))
         for test in tests
     ]
     for epsilon in (0.3, 2.0):

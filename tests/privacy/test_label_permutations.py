@@ -13,7 +13,7 @@ import pytest
 from privatest.mechanisms.permutation import noise_scale
 from privatest.numerics.permutation import private_groups_sensitivity
 from tests.privacy import exact
-from tests.privacy.exact import Statistics
+from tests.privacy.exact import PermutedStatistics
 
 
 def statistic(values, labels):
@@ -55,7 +55,9 @@ def test_the_bound_is_nearly_attained_for_any_draws(seed, draws, share):
     new_values[0] = new_labels[0] = 0.0
     sensitivity = private_groups_sensitivity(1.0, total)
     laws = [
-        Statistics(statistic(f, g), np.array([statistic(f, g[p]) for p in permutations]), ones)
+        PermutedStatistics(
+            statistic(f, g), np.array([statistic(f, g[p]) for p in permutations]), ones
+        )
         for f, g, ones in (
             (values, labels, np.ones(draws)),
             (new_values, new_labels, np.ones(draws)),

@@ -28,7 +28,7 @@ from privatest.numerics.permutation import (
     permuted_swaps_line,
 )
 from tests.privacy import exact
-from tests.privacy.exact import Statistics
+from tests.privacy.exact import PermutedStatistics
 from tests.privacy.harness import audit, caught
 
 LINE = Domain((0,))
@@ -81,7 +81,7 @@ def drawn(statistics, counts):
     """The statistics of a test whose random swaps were these, so often each."""
     values = np.array(statistics)
     kept = counts > 0
-    return Statistics(float(values[0]), values[1:][kept], counts[kept])
+    return PermutedStatistics(float(values[0]), values[1:][kept], counts[kept])
 
 
 @pytest.mark.parametrize("total", [2, 3, 4, 5])

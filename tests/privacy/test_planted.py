@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from privatest.audit import ATTACKS, Plan
-from privatest.audit.auditing import attacked
+from privatest.audit import ATTACKS, AuditPlan
+from privatest.audit.auditing import audit_case
 from privatest.audit.cases import cases
 from privatest.mechanisms import permutation
 from tests.privacy import planted
@@ -43,8 +43,8 @@ PLANTED = [
 
 def attack(test, columns, *attacks):
     """Run some attacks on a planted test."""
-    plan = Plan(pairs=24, draws=0, runs=200, nulls=12, attacks=attacks)
-    return attacked(planted.case(test, columns), plan)
+    plan = AuditPlan(pairs=24, draws=0, runs=200, nulls=12, attacks=attacks)
+    return audit_case(planted.case(test, columns), plan)
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_time_that_follows_from_what_is_released_is_not():
     [(planted.correct, "two rows of a person"), (planted.of_two_groups, "a row of each group")],
 )
 def test_noise_for_one_row_is_not_enough_for_two(test, by):
-    plan = Plan(24, attacks=FREE)
-    assert attacked(planted.case(test, IN_GROUPS), plan).holds
-    found = attacked(planted.case(test, IN_GROUPS, replaces=by), plan)
+    plan = AuditPlan(24, attacks=FREE)
+    assert audit_case(planted.case(test, IN_GROUPS), plan).holds
+    found = audit_case(planted.case(test, IN_GROUPS, replaces=by), plan)
     assert found.caught_by == ("sensitivity", "exact")
     assert found.number("ratio") > 1.9
 
 
 def test_secret_noise_of_half_the_size_is_seen():
     """The true loss is 2; with 6,000 draws the bound is 1.5, some 20 deviations above 1."""
-    plan = Plan(pairs=20, draws=6000, runs=0, attacks=("draws",))
-    assert attacked(planted.case(planted.half_the_noise, ("x",)), plan).caught_by == ("draws",)
+    plan = AuditPlan(pairs=20, draws=6000, runs=0, attacks=("draws",))
+    assert audit_case(planted.case(planted.half_the_noise, ("x",)), plan).caught_by == ("draws",)
 
 
 def test_half_the_noise_of_a_shipped_test_is_caught(monkeypatch):
     whole = permutation.noise_scale
     monkeypatch.setattr(permutation, "noise_scale", lambda *given: whole(*given) / 2)
     case = next(each for each in cases("two-sample/mean", 1.0) if each.public_groups)
-    found = attacked(case, Plan(pairs=40, attacks=FREE))
+    found = audit_case(case, AuditPlan(pairs=40, attacks=FREE))
     assert found.caught_by == ("exact",)

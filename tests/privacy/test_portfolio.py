@@ -25,7 +25,7 @@ from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise
 from privatest.numerics.portfolio import STATISTICS
 from tests.privacy import exact
-from tests.privacy.exact import Statistics
+from tests.privacy.exact import PermutedStatistics
 from tests.privacy.harness import audit
 from tests.sensitivity import harness
 from tests.sensitivity.harness import Space
@@ -89,7 +89,7 @@ class BeforeNoise:
 
 def losses(first, second, sensitivity, share=1.0):
     """What a decision and a p-value lose with a share of the noise: the larger of both."""
-    laws = Statistics.from_list(first), Statistics.from_list(second)
+    laws = PermutedStatistics.from_list(first), PermutedStatistics.from_list(second)
     decision, pvalue = (
         share * noise_scale(sensitivity, EPSILON, release) for release in ("decision", "pvalue")
     )

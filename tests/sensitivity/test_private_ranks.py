@@ -17,7 +17,7 @@ from privatest.methods.ranks import permuted_ranks, private_ranks_sensitivity
 from privatest.noise import SimulatedNoise
 from privatest.numerics.order import mann_whitney
 from tests.privacy import exact
-from tests.privacy.exact import Statistics
+from tests.privacy.exact import PermutedStatistics
 from tests.sensitivity.harness import Space, assert_permutation_sensitivity, assert_sensitivity
 
 LINE = Domain((0,))
@@ -125,7 +125,7 @@ def test_no_small_data_set_loses_more_than_epsilon(alternative):
         other[rng.integers(total)] = grid[rng.integers(len(grid))]
         counts = rng.choice([0, 0, 0, 1, 1e4], len(orders))
         counts[rng.integers(len(orders))] = 1e5
-        laws = [Statistics(float(t[0]), t, counts) for t in map(statistics, (data, other))]
+        laws = [PermutedStatistics(float(t[0]), t, counts) for t in map(statistics, (data, other))]
         assert max(abs(laws[0].values - laws[1].values)) <= sensitivity.permuted
         for alpha in (0.02, 0.5):
             lost = max(lost, exact.decision_loss(laws[0], laws[1], scales[0], alpha))

@@ -18,17 +18,13 @@ import pytest
 from typer.testing import CliRunner
 
 import privatest
-from privatest.audit import ATTACKS, NAMES, Audited, Finding, Plan, audit
-from privatest.audit.auditing import attacked
-from privatest.audit.cases import asked_name, cases, chosen
-from privatest.audit.distinguishing import lower_bound, told_apart
-from privatest.audit.exact import exact_loss
-from privatest.audit.neighbours import random_pair, sorted_pair, structured_pairs
-from privatest.audit.passes import patched
-from privatest.audit.persons import with_more
-from privatest.audit.replay import replay, search
-from privatest.audit.running import attempt, watched
-from privatest.audit.schemas import SCHEMAS
+from privatest.audit import ATTACKS, NAMES, AttackResult, AuditPlan, AuditReport, audit
+from privatest.audit.auditing import audit_case
+from privatest.audit.cases import SCHEMAS, cases, matching_names, request_name
+from privatest.audit.coupling import patched
+from privatest.audit.losses import bound_by_sampling, exact_loss, lower_bound
+from privatest.audit.neighbours import random_pair, sorted_pair, structured_pairs, with_second_row
+from privatest.audit.replay import captured_output, replay, run_case, search
 from privatest.cli import app
 from privatest.core.errors import ParameterError
 from privatest.core.noise import (
@@ -83,7 +79,7 @@ def shipped(name: str, *, plain: bool) -> None:
     found = [case for case in cases(name, 1.0) if case.plain == plain]
     assert found
     for case in found:
-        told = attacked(case, Plan(pairs=3, attacks=FREE))
+        told = audit_case(case, AuditPlan(pairs=3, attacks=FREE))
         assert told.holds, told.to_dict()
         assert told.number("mechanism")  # something met noise
 
@@ -109,11 +105,11 @@ def test_cases_of_a_name():
         "two-sample/ks, public groups, a row of each group",
         "two-sample/ks, public groups, in passes",
     ]
-    assert {asked_name(name) for name in names} == {"two-sample/ks"}
-    assert asked_name("python/permutation_test, naive") == "python/permutation_test, naive"
-    assert asked_name("planted/anything") == ""
+    assert {request_name(name) for name in names} == {"two-sample/ks"}
+    assert request_name("python/permutation_test, naive") == "python/permutation_test, naive"
+    assert request_name("planted/anything") == ""
     # whatever neighbours differ by, the noise is the same: it is attacked once
-    assert {f.case for f in audit("paired/sign", plan=Plan(3, attacks=("outputs",)))} == {
+    assert {f.case for f in audit("paired/sign", plan=AuditPlan(3, attacks=("outputs",)))} == {
         "paired/sign"
     }
 
@@ -121,7 +117,7 @@ def test_cases_of_a_name():
 @pytest.mark.parametrize("by", ["two rows of a person", "a row of each group"])
 def test_neighbours_by_two_rows(by):
     case = next(c for c in cases("two-sample/ks", 1.0) if c.public_groups and c.replaces == by)
-    pairs = [with_more(pair, case) for pair in structured_pairs(SCHEMA, 12, 3)]
+    pairs = [with_second_row(pair, case) for pair in structured_pairs(SCHEMA, 12, 3)]
     for pair in pairs:
         first, second = pair.rows, pair.second
         assert [row["arm"] for row in first] == [row["arm"] for row in second]
@@ -160,7 +156,7 @@ def test_every_public_function_has_a_case():
 
 
 def test_all_attacks_on_one():
-    plan = Plan(pairs=6, draws=800, runs=10, nulls=3)
+    plan = AuditPlan(pairs=6, draws=800, runs=10, nulls=3)
     for found in audit("paired/sign", plan=plan):
         assert found.holds, found.to_dict()
         tried = ATTACKS if found.case == "paired/sign" else FREE
@@ -192,7 +188,7 @@ def test_an_audit_that_moves_nothing_fails():
     (case,) = (c for c in cases("paired/sign", 1.0) if c.replaces == "a row" and c.plain)
     rows = next(structured_pairs(SCHEMA, case.rows, 1)).tables(SCHEMA)[0]
     still = replace(case, name="still", call=lambda _, noise, rng: case.call(rows, noise, rng))
-    found = attacked(still, Plan(pairs=3, draws=0, runs=0, attacks=["sensitivity"]))
+    found = audit_case(still, AuditPlan(pairs=3, draws=0, runs=0, attacks=["sensitivity"]))
     assert found.caught_by == ("sensitivity",)
     assert "nothing was attacked" in found.findings[0].told
 
@@ -269,7 +265,7 @@ def test_a_sorted_pair_differs_by_one_record():
 
 
 def test_large_violations_are_found_early():
-    found = told_apart(lambda which: [float(which)], runs=6400, delta=0.0, most=1.0)
+    found = bound_by_sampling(lambda which: [float(which)], runs=6400, delta=0.0, most=1.0)
     assert found.epsilon > 1
     assert found.runs < 6400
 
@@ -345,7 +341,7 @@ def test_all_that_is_said_is_heard(tmp_path):
     import warnings
 
     said: list[str] = []
-    with watched(said):
+    with captured_output(said):
         print("printed")
         logging.getLogger("x").debug("logged")
         warnings.warn("warned", stacklevel=1)
@@ -354,17 +350,19 @@ def test_all_that_is_said_is_heard(tmp_path):
 
 
 def test_reports_name_the_attack():
-    found = Audited("a", "b", 1.0, 0.0, (Finding("exact"), Finding("time", False, "slow")))
+    found = AuditReport(
+        "a", "b", 1.0, 0.0, (AttackResult("exact"), AttackResult("time", False, "slow"))
+    )
     assert not found.holds
     assert found.caught_by == ("time",)
     assert found.to_dict()["attacks"]["time"]["told"] == "slow"
 
 
 def test_names():
-    assert chosen(["hsic_test"]) == ["independence/hsic"]
-    assert chosen(["paired/sign", "paired"])[0] == "paired/sign"
-    assert len(chosen(["paired"])) == 6
-    assert chosen(["permutation_test"]) == [
+    assert matching_names(["hsic_test"]) == ["independence/hsic"]
+    assert matching_names(["paired/sign", "paired"])[0] == "paired/sign"
+    assert len(matching_names(["paired"])) == 6
+    assert matching_names(["permutation_test"]) == [
         "python/permutation_test",
         "python/permutation_test, naive",
     ]
@@ -374,11 +372,11 @@ def test_refusals():
     with pytest.raises(ParameterError, match="TEST must be one of"):
         audit("two-sample/nothing")
     with pytest.raises(ParameterError, match="TEST must be a public function"):
-        chosen(["nothing"])
+        matching_names(["nothing"])
     with pytest.raises(ParameterError, match="epsilon"):
         audit("paired/sign", epsilon=0)
     with pytest.raises(ParameterError, match="attacks must be among"):
-        audit("paired/sign", plan=Plan(attacks=("magic",)))
+        audit("paired/sign", plan=AuditPlan(attacks=("magic",)))
     assert {case.private_groups for case in cases("two-sample/ks", 1.0)} == {True, False}
 
 
@@ -406,4 +404,4 @@ def test_the_page_shows_the_line_that_draws_the_noise():
 def test_a_refused_run_is_told():
     case = next(cases("paired/sign", 1.0))
     table = random_pair(SCHEMA, 12, np.random.default_rng(1)).tables(SCHEMA)[0].slice(0, 0)
-    assert attempt(case, table, SimulatedNoise(1), 1).failed
+    assert run_case(case, table, SimulatedNoise(1), 1).failed

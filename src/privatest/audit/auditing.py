@@ -1,25 +1,32 @@
-"""An audit of a test: its neighbours, their paths, their numbers, their outputs."""
+"""An audit of a test: its neighbours, their paths, their values before noise, their outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
+from privatest.audit.attacks import (
+    ATTACKS,
+    AttackResult,
+    AuditReport,
+    attack_floats,
+    attack_level,
+    attack_outputs,
+    attack_time,
+)
 from privatest.audit.cases import Case, cases
-from privatest.audit.distinguishing import by_draws, by_runs
-from privatest.audit.findings import ATTACKS, Audited, Finding
-from privatest.audit.replay import TOLERANCE, Replayed, Worst, search
+from privatest.audit.losses import bound_by_sampling, by_draws, released_numbers
+from privatest.audit.replay import TOLERANCE, PairResult, WorstPairs, run_case, search
 from privatest.core.errors import ParameterError
+from privatest.core.noise import SecureNoise
 from privatest.core.validation import integer_at_least, number
-
-__all__ = ["Plan", "attacked", "attacks_of", "audit"]
 
 _BEFORE_NOISE = ("sensitivity", "replay", "exact")
 _FRAMED = {*_BEFORE_NOISE, "draws", "runs"}  # they need neighbours
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AuditPlan:
     """How hard an audit tries.
 
     Attributes
@@ -48,9 +55,9 @@ def audit(
     test: str,
     *,
     epsilon: float = 1.0,
-    plan: Plan | None = None,
+    plan: AuditPlan | None = None,
     progress: Callable[[str], None] | None = None,
-) -> list[Audited]:
+) -> list[AuditReport]:
     """Attack a test with made-up people, and say what was found.
 
     Parameters
@@ -81,7 +88,7 @@ def audit(
     >>> [each.holds for each in found]
     [True, True]
     """
-    plan = plan or Plan()
+    plan = plan or AuditPlan()
     number("epsilon", epsilon, above=0)
     integer_at_least("pairs", plan.pairs, 1)
     for name in ("draws", "runs", "nulls"):
@@ -90,22 +97,24 @@ def audit(
         if attack not in ATTACKS:
             raise ParameterError(f"attacks must be among {', '.join(ATTACKS)}.")
     asked = [case for case in cases(test, epsilon) if attacks_of(case, plan)]
-    return [attacked(case, plan, progress) for case in asked]
+    return [audit_case(case, plan, progress) for case in asked]
 
 
-def attacks_of(case: Case, plan: Plan) -> tuple[str, ...]:
+def attacks_of(case: Case, plan: AuditPlan) -> tuple[str, ...]:
     """Return which attacks a case gets."""
     return tuple(a for a in plan.attacks if case.plain or a in _BEFORE_NOISE)
 
 
-def attacked(case: Case, plan: Plan, progress: Callable[[str], None] | None = None) -> Audited:
+def audit_case(
+    case: Case, plan: AuditPlan, progress: Callable[[str], None] | None = None
+) -> AuditReport:
     """Attack one case."""
 
     def tell(attack: str) -> None:
         if progress is not None:
             progress(f"{case.name}: {attack}")
 
-    plan, findings = replace(plan, attacks=attacks_of(case, plan)), list[Finding]()
+    plan, findings = replace(plan, attacks=attacks_of(case, plan)), list[AttackResult]()
     if _FRAMED & {*plan.attacks}:
         tell("neighbours")
         worst = search(case, pairs=plan.pairs, seed=plan.seed)
@@ -119,17 +128,12 @@ def attacked(case: Case, plan: Plan, progress: Callable[[str], None] | None = No
         findings.append(run())
     kept = tuple(finding for finding in findings if finding.attack in plan.attacks)
     epsilon, delta = case.budget.as_floats
-    return Audited(case.name, case.function, epsilon, delta, kept)
+    return AuditReport(case.name, case.function, epsilon, delta, kept)
 
 
-def _alone(case: Case, plan: Plan) -> Iterator[tuple[str, Callable[[], Finding]]]:
+def _alone(case: Case, plan: AuditPlan) -> Iterator[tuple[str, Callable[[], AttackResult]]]:
     """Return the attacks that choose their own rows."""
-    from privatest.audit.floats import attack_floats  # noqa: PLC0415
-    from privatest.audit.levels import attack_level  # noqa: PLC0415
-    from privatest.audit.outputs import attack_outputs  # noqa: PLC0415
-    from privatest.audit.steadiness import attack_time  # noqa: PLC0415
-
-    runs: dict[str, Callable[[], Finding]] = {
+    runs: dict[str, Callable[[], AttackResult]] = {
         "floats": lambda: attack_floats(case, plan.seed),
         "outputs": lambda: attack_outputs(case, plan.seed),
         "time": lambda: attack_time(case, plan.seed),
@@ -138,7 +142,7 @@ def _alone(case: Case, plan: Plan) -> Iterator[tuple[str, Callable[[], Finding]]
     yield from ((name, run) for name, run in runs.items() if name in plan.attacks)
 
 
-def _before_noise(case: Case, worst: Worst) -> list[Finding]:
+def _before_noise(case: Case, worst: WorstPairs) -> list[AttackResult]:
     """Return what can be said without a draw of noise."""
     moved, lost, claimed = worst.moved, worst.lost, case.budget.as_floats[0]
     pair = None if moved.pair is None else moved.pair.to_dict(case.columns)
@@ -146,7 +150,7 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
     if moved.ratio <= 0:
         words = "no pair moved any number: nothing was attacked"
     ratio = {"ratio": max(moved.ratio, 0.0), "pairs": worst.pairs, "bounds": moved.bounds}
-    sensitivity = Finding(
+    sensitivity = AttackResult(
         "sensitivity",
         0 < moved.ratio <= 1 + TOLERANCE,
         words,
@@ -155,31 +159,36 @@ def _before_noise(case: Case, worst: Worst) -> list[Finding]:
     differs = worst.differs
     path = "" if differs is None else differs.path
     apart = None if differs is None or differs.pair is None else differs.pair.to_dict(case.columns)
-    replay = Finding("replay", differs is None, path or "the same path", {"pair": apart})
+    replay = AttackResult("replay", differs is None, path or "the same path", {"pair": apart})
     told = {"loss": lost.loss, "pair": lost.pair and lost.pair.to_dict(case.columns)}
     within = lost.loss <= claimed * (1 + 1e-6)
-    exact = Finding("exact", within, f"exact loss {lost.loss:.3f}", told)
+    exact = AttackResult("exact", within, f"exact loss {lost.loss:.3f}", told)
     return [sensitivity, replay, exact]
 
 
-def _drawn_by(found: Replayed) -> str:
+def _drawn_by(found: PairResult) -> str:
     """Return which function drew the noise, for somebody who wants to read it."""
     calls = [c.repeat.func for c in found.calls[0] if c.mechanism == found.mechanism and c.repeat]
     names = [f"{function.__module__}.{function.__name__}" for function in calls[:1]]
     return "".join(f", noise by {name.removeprefix('privatest.')}" for name in names)
 
 
-def _distinguished(case: Case, worst: Worst, plan: Plan, attack: str) -> Finding:
+def _distinguished(case: Case, worst: WorstPairs, plan: AuditPlan, attack: str) -> AttackResult:
     epsilon, delta = case.budget.as_floats
     lost = worst.told if worst.told.pair is not None else worst.moved
     if lost.pair is None and worst.differs is not None:
         lost = worst.differs
     if lost.pair is None or (attack == "draws" and not case.composed):
-        return Finding(attack, True, "left out", {"epsilon_at_least": 0.0, "runs": 0})
+        return AttackResult(attack, True, "left out", {"epsilon_at_least": 0.0, "runs": 0})
     if attack == "draws":
         found = by_draws(lost, runs=plan.draws, delta=delta, most=epsilon)
     else:
-        found = by_runs(case, lost.pair, runs=plan.runs, delta=delta, most=epsilon)
+        tables, seed = lost.pair.tables(case.schema), lost.pair.seed
+
+        def sample(which: int) -> list[float]:
+            return released_numbers(run_case(case, tables[which], SecureNoise(), seed).result)
+
+        found = bound_by_sampling(sample, runs=plan.runs, delta=delta, most=epsilon)
     numbers = {"epsilon_at_least": found.epsilon, "runs": found.runs, "event": found.event}
     words = f"epsilon >= {found.epsilon:.2f} by {found.runs} {attack}"
-    return Finding(attack, found.epsilon <= epsilon, words, numbers)
+    return AttackResult(attack, found.epsilon <= epsilon, words, numbers)

@@ -1,29 +1,143 @@
 """Secret orders that give every record the same place in both neighbours.
 
-A test whose groups are private, or whose rows get a secret order, is compared under a coupling: the
-order is uniform whatever the data is, so it may be chosen for each neighbour such that records lie
-alike. Three ways to use an order are in use; the coupling that fits is the one under which nothing
-differs.
+A secret order is uniform whatever the data is, so neighbours may be compared under a coupling that
+treats equal records alike. Tests use an order in three ways; the coupling that fits is the one
+under which nothing differs.
+
+Tests of order read many rows in passes and order ties by counts alone (docs/proofs/value-cells.md).
+Which of several equal records is where is never known, so that coupling gives labels to the first,
+second, third of a group at a value. A record that leaves takes the last label of its group away,
+and all others keep theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.audit.passes import GivenBins, OrderedTies, Patch, patched
 from privatest.core.noise import NoiseSource, SimulatedNoise
 from privatest.core.secret_order import SecretFew
+from privatest.engines import shuffled
+from privatest.methods import embedding, hsic
+from privatest.numerics import ecdf
+from privatest.numerics import order as value_order
+from privatest.numerics import permutation as relabelling
 
-__all__ = ["COUPLINGS", "Coupling", "bins_by_rank", "coupled"]
+if TYPE_CHECKING:
+    from privatest.audit.cases import Case
+
+Ints = NDArray[np.intp]
+Patch = tuple[Any, str, Any]  # an owner, a name and what takes its place
+_AT_ONCE = 5  # rows that are put in order at a time: twelve equal ones take three stretches
+_MOST_GROUPS = 8
+
+
+class FixedBins:
+    """Secret bins by given ranks of rows, in the place of those by secret keys."""
+
+    def __init__(self, bins: Ints, count: int) -> None:
+        self.bins, self.count = bins, count
+
+    def of_rows(self, start: int, stop: int) -> Ints:
+        """Return the bins of some rows."""
+        return self.bins[start:stop]
+
+
+@contextmanager
+def patched(patches: list[Patch]) -> Iterator[None]:
+    """Put things in the place of others for a block."""
+    before = [getattr(owner, name) for owner, name, _ in patches]
+    try:
+        for owner, name, new in patches:
+            setattr(owner, name, new)
+        yield
+    finally:
+        for (owner, name, _), old in zip(patches, before, strict=True):
+            setattr(owner, name, old)
+
+
+def in_passes(case: Case) -> Case:
+    """Return the case with rows read in passes."""
+
+    def call(*given: Any) -> Any:
+        with patched([(value_order, "HELD_ROWS", 0), (value_order, "SLICE_ROWS", _AT_ONCE)]):
+            return case.call(*given)
+
+    return replace(case, name=f"{case.name}, in passes", call=call, plain=False)
+
+
+class OrderedTies:
+    """Orders of equal rows from their counts, the same for neighbours but for one row.
+
+    Parameters
+    ----------
+    stored : ndarray of int
+        Which record lies at which place.
+    seed : int
+        The same seed gives the same labels.
+    """
+
+    def __init__(self, stored: Ints, seed: int) -> None:
+        rng = np.random.default_rng([seed, len(stored)])
+        self._labels = rng.random((_MOST_GROUPS, len(stored)))
+        self._coins = (rng.random(len(stored)) < 0.5)[stored]
+        self._groups = self._order = np.empty(0, np.intp)  # of the rows of one value
+        self._taken = 0  # of them
+
+    def patches(self) -> list[Patch]:
+        """Return what takes the place of draws."""
+        tied = self._tied(value_order.tied_groups)
+        return [
+            (value_order, "_shuffled", self._shuffled),
+            (value_order, "_drawn", self._drawn),
+            (value_order, "secret_bins", self._bins),
+            (ecdf, "tied_groups", tied),
+            (ecdf, "row_coins", lambda _, start, stop: self._coins[start:stop]),
+        ]
+
+    def _shuffled(self, keys: Any, groups: Any, noise: Any) -> Any:
+        """Order the groups of each value by their labels; they come sorted."""
+        del noise
+        runs = np.cumsum(np.append(False, keys[1:] != keys[:-1]))
+        begins = np.append(True, (np.diff(runs) != 0) | (np.diff(groups) != 0))
+        first = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        labels = self._labels[groups, np.arange(len(groups)) - first]
+        return groups[np.lexsort((labels, runs))]
+
+    def _tied(self, usual: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def tied(counts: Any, noise: Any) -> Iterator[Any]:
+            self._sort(counts)
+            yield from usual(counts, noise)
+
+        return tied
+
+    def _sort(self, counts: Any) -> None:
+        self._groups = np.repeat(np.arange(len(counts)), counts)
+        places = np.concatenate([np.arange(own) for own in counts])
+        self._order, self._taken = np.argsort(self._labels[self._groups, places]), 0
+
+    def _bins(self, sizes: Any, noise: Any) -> FixedBins:
+        del noise
+        ranks = np.argsort(self._order)
+        return FixedBins(np.searchsorted(np.cumsum(sizes)[:-1], ranks, side="right"), len(sizes))
+
+    def _drawn(self, counts: Any, noise: Any) -> Any:
+        """Return the next rows of a value; the bins have counted as many of each group."""
+        del noise
+        begin, self._taken = self._taken, self._taken + int(counts.sum())
+        found = self._groups[self._order[begin : self._taken]].astype(np.int16)
+        if np.bincount(found, minlength=len(counts)).tolist() != list(counts):
+            raise AssertionError("stretches of a value hold other rows than their bins say")
+        return found
+
 
 Coupling = Literal["places", "ranks", "sorted ranks"]
 COUPLINGS: tuple[Coupling, ...] = ("places", "ranks", "sorted ranks")
-Ints = NDArray[np.intp]
 # from which argument on they are public; how many uniforms axes take is not promised
 _PUBLIC_ARGUMENTS = {"laplace": 1, "gaussian": 1, "discrete_laplace": 0, "below": 0}
 
@@ -45,13 +159,6 @@ def coupled(
     how : {"places", "ranks", "sorted ranks"}
         Whether an order lists places, or gives each place its rank; sorted, if ``stored`` is.
     """
-    from privatest.engines import shuffled  # noqa: PLC0415
-    from privatest.methods import embedding as embedding_permutation  # noqa: PLC0415
-    from privatest.methods import hsic as family  # noqa: PLC0415
-    from privatest.numerics import permutation as bin_sums  # noqa: PLC0415
-    from privatest.numerics import permutation as binned_cells  # noqa: PLC0415
-    from privatest.numerics import permutation as pair_swaps  # noqa: PLC0415
-
     asked: list[tuple[Any, ...]] = []
     orders, usual = _orders(stored, groups, seed), SimulatedNoise.permutation
 
@@ -62,7 +169,7 @@ def coupled(
     first = np.argsort(stored)[np.random.default_rng(seed).permutation(len(stored))]
     of_all, pair_bins, few = bins_by_rank(first)
 
-    def bins(sizes: Any, noise: Any) -> GivenBins:
+    def bins(sizes: Any, noise: Any) -> FixedBins:
         order = None if sum(sizes) == len(stored) else orders(int(sum(sizes)), "places")
         return of_all(sizes, noise) if order is None else bins_by_rank(order)[0](sizes, noise)
 
@@ -72,14 +179,12 @@ def coupled(
 
     patches: list[Patch] = [
         (SimulatedNoise, "permutation", permutation),
-        (bin_sums, "secret_bins", bins),
-        (bin_sums, "secret_few", few),
-        (binned_cells, "secret_bins", bins),
-        (binned_cells, "secret_pair_bins", pair_bins),
-        (embedding_permutation, "secret_bins", bins),
-        (pair_swaps, "secret_pair_bins", pair_bins),
+        (relabelling, "secret_bins", bins),
+        (relabelling, "secret_few", few),
+        (embedding, "secret_bins", bins),
+        (relabelling, "secret_pair_bins", pair_bins),
         (shuffled, "secret_order", secret_order),
-        (family, "secret_order", secret_order),
+        (hsic, "secret_order", secret_order),
         *((SimulatedNoise, name, _listed(name, asked)) for name in _PUBLIC_ARGUMENTS),
     ]
     with patched([*patches, *OrderedTies(stored, seed).patches()]):
@@ -124,7 +229,7 @@ def _orders(
 def bins_by_rank(
     order: Ints,
 ) -> tuple[
-    Callable[..., GivenBins], Callable[..., tuple[GivenBins, ...]], Callable[..., SecretFew]
+    Callable[..., FixedBins], Callable[..., tuple[FixedBins, ...]], Callable[..., SecretFew]
 ]:
     """Return what gives bins their rows, if the row at rank i lies at place order[i].
 
@@ -132,12 +237,12 @@ def bins_by_rank(
     """
     ranks = np.argsort(order)
 
-    def bins(sizes: Any, noise: Any) -> GivenBins:
+    def bins(sizes: Any, noise: Any) -> FixedBins:
         del noise
         ends = np.cumsum(sizes)[:-1]
-        return GivenBins(np.searchsorted(ends, ranks, side="right"), len(sizes))
+        return FixedBins(np.searchsorted(ends, ranks, side="right"), len(sizes))
 
-    def pair_bins(n: int, m: int, sizes: Any, noise: Any) -> tuple[GivenBins, ...]:
+    def pair_bins(n: int, m: int, sizes: Any, noise: Any) -> tuple[FixedBins, ...]:
         del noise
         of_x = np.append(order < n, False)  # by rank; a leftover row has no partner
         partner = np.minimum(np.arange(n + m) ^ 1, n + m)
@@ -145,7 +250,7 @@ def bins_by_rank(
         apart = ((of_x[:-1] == of_x[partner]) | alone).astype(int)
         found = 2 * np.searchsorted(np.cumsum(sizes)[:-1], np.arange(n + m), side="right") + apart
         sides = slice(0, n), slice(n, n + m)
-        return tuple(GivenBins(found[ranks][own], 2 * len(sizes)) for own in sides)
+        return tuple(FixedBins(found[ranks][own], 2 * len(sizes)) for own in sides)
 
     def few(count: int, total: int, noise: Any) -> SecretFew:
         del noise

@@ -1,4 +1,4 @@
-"""Made-up people, and the same with one of them replaced: the shapes that have broken things."""
+"""Made-up people, and the same with one of them replaced: the patterns that have broken tests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from privatest.audit.cases import Case
-
-__all__ = ["Pair", "Row", "arm_of", "climbing", "in_arms", "kept", "random_pair", "sizes_of"]
-__all__ += ["sorted_pair", "spread_pair", "strange_pairs", "structured_pairs", "values"]
 
 _FEW = 40  # with more rows a test cuts each group into parts: none may be tiny
 Row = dict[str, Any]
@@ -138,7 +135,9 @@ def random_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
     rows = in_arms(rows, schema, _cut(size, rng))
     place = int(rng.integers(size))
     other = _row(schema, rng, style=str(rng.choice(["corners", style])))
-    return Pair(rows, place, other | kept(rows[place], schema), style, (), int(rng.integers(999)))
+    return Pair(
+        rows, place, other | public_values(rows[place], schema), style, (), int(rng.integers(999))
+    )
 
 
 def spread_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
@@ -146,7 +145,7 @@ def spread_pair(schema: Schema, size: int, rng: np.random.Generator) -> Pair:
     rows = [_row(schema, rng, style="anything") for _ in range(size)]
     rows = in_arms(rows, schema, _cut(size, rng))
     place = int(rng.integers(size))
-    other = _row(schema, rng, style="corners") | kept(rows[place], schema)
+    other = _row(schema, rng, style="corners") | public_values(rows[place], schema)
     return Pair(rows, place, other, "spread", (), int(rng.integers(999)))
 
 
@@ -185,7 +184,7 @@ def _public(schema: Schema) -> list[str]:
     return [name for name, c in columns if getattr(c, "membership", "private") == "public"]
 
 
-def kept(row: Row, schema: Schema) -> Row:
+def public_values(row: Row, schema: Schema) -> Row:
     """Return what a person cannot change."""
     return {name: row[name] for name in _public(schema)}
 
@@ -206,7 +205,7 @@ def _blocks(schema: Schema, size: int, seed: int, cut: int) -> Iterator[Pair]:
         rows = in_arms(rows, schema, cut)
         for place in (0, size - 1):
             for other in (low, high):
-                replaced = {**other, **kept(rows[place], schema)}
+                replaced = {**other, **public_values(rows[place], schema)}
                 if replaced != rows[place]:
                     yield Pair(rows, place, replaced, style, (), seed)
     # each side has one of its own, as far from all others as can be: a replaced one parts them
@@ -242,7 +241,9 @@ def strange_pairs(schema: Schema, size: int, seed: int, columns: Sequence[str]) 
             yield replace(pair, other={**pair.rows[pair.place], name: value}, style=f"{value}")
 
 
-def climbing(pair: Pair, schema: Schema, columns: Sequence[str], rng: np.random.Generator) -> Pair:
+def nearby_pair(
+    pair: Pair, schema: Schema, columns: Sequence[str], rng: np.random.Generator
+) -> Pair:
     """Return a pair nearby: an entry of a row, of the new one, its place or the seed is another."""
     rows, place, other = [dict(row) for row in pair.rows], pair.place, dict(pair.other)
     name = columns[int(rng.integers(len(columns)))]
@@ -257,4 +258,88 @@ def climbing(pair: Pair, schema: Schema, columns: Sequence[str], rng: np.random.
         seed = int(rng.integers(100_000))
     else:
         place = int(rng.integers(len(rows)))
-    return Pair(rows, place, other | kept(rows[place], schema), pair.style, (), seed)
+    return Pair(rows, place, other | public_values(rows[place], schema), pair.style, (), seed)
+
+
+# Neighbours that differ by two rows: of one person, or one in each group. Both rows are moved so
+# that values change as much as they can: two rows of one group alike, rows of two groups in
+# opposite directions. Now and then the second row stays.
+
+
+_SELDOM = 4  # of so many pairs one leaves the second row where it was
+
+
+def with_second_row(pair: Pair, case: Case) -> Pair:
+    """Return the pair with a second row replaced, if the neighbours of a case are such.
+
+    It follows from the pair, so that a search can climb by the first row alone.
+    """
+    if case.replaces == "a row":
+        return pair
+    apart = case.replaces == "a row of each group"
+    own = public_values(pair.rows[pair.place], case.schema)
+    places = [
+        place
+        for place, row in enumerate(pair.rows)
+        if place != pair.place and (public_values(row, case.schema) != own) == apart
+    ]
+    if not places:
+        return replace(pair, more=())
+    place, rows = places[pair.seed % len(places)], [dict(row) for row in pair.rows]
+    before, after = rows[pair.place], pair.other
+    if apart:
+        before, after = after, before
+    stays = public_values(rows[place], case.schema)
+    if pair.seed % _SELDOM:
+        rows[place] = before | stays
+    return replace(pair, rows=rows, more=((place, after | stays),))
+
+
+# Neighbours for permutation tests. The noisy observed statistic is ranked among all, so neighbours
+# lose most if it rises by its bound and the permuted ones above it fall by theirs. Rows at two
+# opposite corners move statistics by whole bounds, in a direction that depends on the public
+# relabelling: so the seed and the corners are searched.
+
+
+_GROUPS = ("group", "arm")
+
+
+def corner_pair(case: Case, size: int, seed: int) -> Pair:
+    """Return rows at corners, as many of each kind: nothing depends on anything."""
+    corners = {name: values(case.schema, name)[:2] for name in case.schema.columns}
+    rows: list[Row] = []
+    for place in range(size):
+        slow = () if case.private_groups or case.public_groups else ("y", "colour")
+        row = {n: two[(place // 2 if n in slow else place) % 2] for n, two in corners.items()}
+        rows.append(row | {"group": corners["group"][place >= size // 2]})
+    rows = in_arms(rows, case.schema, size // 2)
+    other = rows[0] | {name: corners[name][1] for name in case.columns if name not in _GROUPS}
+    return Pair(rows, 0, other, "telling corners", (), seed)
+
+
+def nearby_corner_pair(pair: Pair, case: Case, rng: np.random.Generator) -> Pair:
+    """Return a pair nearby: one or two rows at other corners, another place or another seed."""
+    rows, other = [dict(row) for row in pair.rows], dict(pair.other)
+    kind, place, some = int(rng.integers(14)), pair.place, rng.integers(len(rows), size=2)
+    if kind < 4:
+        return replace(pair, seed=int(rng.integers(100_000)))
+    if kind == 4:
+        place = int(some[0])
+    elif kind == 5:
+        _turn(other, case, rng)
+    else:
+        for one in some[: 1 + (kind < 8)]:
+            _turn(rows[one], case, rng)
+    return Pair(
+        rows, place, other | public_values(rows[place], case.schema), pair.style, (), pair.seed
+    )
+
+
+def _turn(row: Row, case: Case, rng: np.random.Generator) -> None:
+    """Move a row to the other corner: on one side of two, or all of it where groups differ."""
+    names = [name for name in case.columns if name not in _GROUPS]
+    if not (case.private_groups or case.public_groups):
+        names = [names[rng.integers(len(names))]]
+    for name in names:
+        low, high = values(case.schema, name)[:2]
+        row[name] = high if row[name] == low else low

@@ -1,36 +1,187 @@
-"""Record and replay: neighbours must take one path, and their numbers move as declared.
+"""Record and replay: neighbours must take one path, and values change as declared.
 
-Both neighbours run with the same noise. What gets noise is recorded by an audit hook: the same
-mechanisms in the same order with the same scales, and numbers that differ by at most the declared
-sensitivity. The second is then given what the mechanisms gave out for the first: all that it
-returns, prints, logs, warns of or writes has to be the same, for nothing else was paid for.
+Both neighbours run with the same noise. An audit hook records the values before noise: the same
+mechanisms in the same order with the same scales, and values that differ by at most the declared
+sensitivity. The second run gets what mechanisms released in the first: all that it returns, prints,
+logs, warns of or writes must be the same, since nothing else was paid for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import contextlib
+import io
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privatest.audit.cases import Case
-from privatest.audit.coupling import COUPLINGS, Coupling
-from privatest.audit.exact import exact_loss, shown_loss
+from privatest.audit.cases import SCHEMAS, Bounds, Case
+from privatest.audit.coupling import COUPLINGS, Coupling, coupled
+from privatest.audit.losses import exact_loss, visible_loss_of
 from privatest.audit.neighbours import (
     Pair,
-    climbing,
+    corner_pair,
+    nearby_corner_pair,
+    nearby_pair,
     random_pair,
     sizes_of,
     sorted_pair,
     spread_pair,
     structured_pairs,
+    with_second_row,
 )
-from privatest.audit.persons import with_more
-from privatest.audit.running import Seen, document, seen
-from privatest.audit.schemas import SCHEMAS, Bounds
-from privatest.audit.telling import telling_pair, turned
-from privatest.core.noise import MechanismCall
+from privatest.core.errors import PrivatestError
+from privatest.core.noise import AuditHook, MechanismCall, NoiseSource, SimulatedNoise
 
-__all__ = ["Replayed", "Worst", "replay", "search"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+_CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """What a run shows to somebody who sees everything.
+
+    Attributes
+    ----------
+    hook : AuditHook
+        The values that noise was added to.
+    asked : list of tuple
+        What was asked of the noise source, in order, with its scales.
+    result : object
+        What came back, None after an error.
+    said : list of str
+        Messages, warnings, logs and files.
+    failed : str
+        The error, "" without.
+    """
+
+    hook: AuditHook = field(default_factory=AuditHook)
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    result: Any = None
+    said: list[str] = field(default_factory=list)
+    failed: str = ""
+
+
+def run_coupled(
+    case: Case,
+    table: pa.Table,
+    records: NDArray[np.intp],
+    seed: int,
+    how: Coupling,
+    given: list[Any] | None = None,
+) -> RunRecord:
+    """Run a case with simulated noise; secret orders follow the records."""
+    found = RunRecord()
+    records, groups = _stored(case, table, records, in_order=how == "sorted ranks")
+    found.hook = AuditHook(given)
+    with coupled(records, groups, seed, how) as found.asked, captured_output(found.said):
+        try:
+            found.result = case.run(table, SimulatedNoise(seed, audit=found.hook), rng=seed)
+        except PrivatestError as error:
+            found.failed = f"{type(error).__name__}: {error}"
+    return found
+
+
+def _stored(
+    case: Case, table: pa.Table, records: NDArray[np.intp], *, in_order: bool
+) -> tuple[NDArray[np.intp], tuple[NDArray[np.intp], ...]]:
+    """Return records as a test has them: one group after the other, or sorted in each."""
+    parts: tuple[NDArray[np.intp], ...] = (np.arange(len(records)), np.empty(0, np.intp))
+    if case.private_groups or case.public_groups:
+        group = "group" if case.private_groups else "arm"
+        labels = np.array(table.column(group).to_pylist())
+        known = case.schema.columns[group].categories  # type: ignore[union-attr]
+        parts = tuple(np.flatnonzero(labels == label) for label in known)
+    if in_order:
+        name = case.columns[0]
+        codes = case.schema.select([name]).encode(table.select([name]))[:, 0]
+        # of equal values the older record is first, in both neighbours
+        parts = tuple(part[np.lexsort((records[part], codes[part]))] for part in parts)
+    groups = tuple(records[part] for part in parts)
+    return np.concatenate(groups), groups
+
+
+def run_case(case: Case, table: pa.Table, noise: NoiseSource, rng: int) -> RunRecord:
+    """Run a case as it is, without a coupling."""
+    found = RunRecord()
+    with captured_output(found.said):
+        try:
+            found.result = case.run(table, noise, rng=rng)
+        except PrivatestError as error:
+            found.failed = f"{type(error).__name__}: {error}"
+    return found
+
+
+@contextlib.contextmanager
+def captured_output(said: list[str]) -> Iterator[None]:
+    """Collect all that a block says: printed, warned, logged or written to a file."""
+    out, err, logs = io.StringIO(), io.StringIO(), io.StringIO()
+    handler, root = logging.StreamHandler(logs), logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            _writing() as files,
+        ):
+            warnings.simplefilter("always")
+            yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    said += [f"stdout: {out.getvalue()}"] if out.getvalue() else []
+    said += [f"stderr: {err.getvalue()}"] if err.getvalue() else []
+    said += [f"log: {logs.getvalue()}"] if logs.getvalue() else []
+    said += [f"warning: {w.category.__name__}: {w.message}" for w in warned]
+    said += [f"file: {name}" for name in files]
+
+
+_written: list[list[str]] = []  # one list for each block that watches files
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _written:
+        return
+    name = str(arguments[0]) if arguments else ""
+    opened = event == "open" and (arguments[2] or 0) & _WRITES
+    if (opened or event in _CHANGES) and "__pycache__" not in name and name != os.devnull:
+        _written[-1].append(name)
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[list[str]]:
+    """Collect names of files that are written; hooks cannot be removed, so there is one."""
+    if not getattr(_hook, "added", False):
+        sys.addaudithook(_hook)
+        _hook.added = True  # type: ignore[attr-defined]
+    found: list[str] = []
+    _written.append(found)
+    try:
+        yield found
+    finally:
+        _written.pop()
+
+
+def document(result: Any) -> str:
+    """Return all that a result says of itself, digit by digit."""
+    facts = result.to_dict() if hasattr(result, "to_dict") else result
+    if isinstance(facts, np.ndarray):
+        facts = facts.tolist()
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        return repr(facts)
+
 
 TOLERANCE = 1e-9  # of a ratio: the audit's own rounding
 _STRAINING: tuple[Bounds, ...] = ("offset", "wide")
@@ -40,7 +191,7 @@ _WIDE_SHARE = 8  # of the pairs, one in so many goes to each of the strange boun
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class PairResult:
     """What one pair showed.
 
     Attributes
@@ -74,7 +225,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstPairs:
     """The worst pairs that were found: by movement, by loss, and one whose paths differ.
 
     Attributes
@@ -87,10 +238,10 @@ class Worst:
         How many were tried.
     """
 
-    moved: Replayed = Replayed()
-    lost: Replayed = Replayed()
-    told: Replayed = Replayed()
-    differs: Replayed | None = None
+    moved: PairResult = PairResult()
+    lost: PairResult = PairResult()
+    told: PairResult = PairResult()
+    differs: PairResult | None = None
     pairs: int = 0
 
     @property
@@ -98,7 +249,7 @@ class Worst:
         """Whether no number moved too far and no paths differ."""
         return self.differs is None and self.moved.ratio <= 1 + TOLERANCE
 
-    def with_pair(self, found: Replayed) -> Worst:
+    def with_pair(self, found: PairResult) -> WorstPairs:
         """Return the worst with one pair more."""
         if found.path:
             return replace(self, differs=self.differs or found, pairs=self.pairs + 1)
@@ -109,25 +260,25 @@ class Worst:
         return replace(self, moved=moved, lost=lost, told=told, pairs=self.pairs + 1)
 
 
-def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = True) -> Replayed:
+def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = True) -> PairResult:
     """Run both neighbours with the same noise, and compare all that can be seen.
 
     Without ``losses`` only paths and movements: the exact loss takes as long as a run.
     """
-    pair = with_more(pair, case)
+    pair = with_second_row(pair, case)
     tables, records = pair.tables(case.schema), pair.stored
-    one = seen(case, tables[0], records[0], pair.seed, how)
-    other = seen(case, tables[1], records[1], pair.seed, how, one.hook.released)
+    one = run_coupled(case, tables[0], records[0], pair.seed, how)
+    other = run_coupled(case, tables[1], records[1], pair.seed, how, one.hook.released)
     path = _difference(one, other)
     if path or one.failed:
-        return Replayed(0.0, 0.0, pair, path)
+        return PairResult(0.0, 0.0, pair, path)
     first, second = one.hook.calls, other.hook.calls
     ratios = [float(np.nan_to_num(a.ratio(b), nan=np.inf)) for a, b in zip(first, second)]  # noqa: B905
     furthest = int(np.argmax(ratios))
     met, losses = first[furthest].mechanism, losses and case.composed
     loss = exact_loss(first, second, case.budget.as_floats[1]) if losses else 0.0
-    shown = shown_loss(first, second) if losses else 0.0
-    return Replayed(
+    shown = visible_loss_of(first, second) if losses else 0.0
+    return PairResult(
         ratios[furthest],
         loss,
         pair,
@@ -138,7 +289,7 @@ def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = T
     )
 
 
-def _difference(one: Seen, other: Seen) -> str:
+def _difference(one: RunRecord, other: RunRecord) -> str:
     """Return how two runs differ in what is not paid for, "" if they do not."""
     if one.failed != other.failed:
         told = one.failed or other.failed
@@ -170,12 +321,12 @@ def _draws(first: list[MechanismCall], second: list[MechanismCall]) -> str:
     return f"the {' and '.join(changed)} of draw {place + 1} differ between neighbours"
 
 
-def search(case: Case, *, pairs: int, seed: int) -> Worst:
+def search(case: Case, *, pairs: int, seed: int) -> WorstPairs:
     """Look for neighbours whose numbers move furthest: structured, random, then uphill.
 
     The coupling that fits is the one under which nothing differs.
     """
-    worst = Worst()
+    worst = WorstPairs()
     for how in COUPLINGS:
         worst = _search(case, pairs, seed, how)
         if worst.holds:
@@ -190,8 +341,8 @@ def search(case: Case, *, pairs: int, seed: int) -> Worst:
     return worst
 
 
-def _search(case: Case, pairs: int, seed: int, how: Coupling) -> Worst:
-    rng, worst, sizes = np.random.default_rng(seed), Worst(), sizes_of(case)
+def _search(case: Case, pairs: int, seed: int, how: Coupling) -> WorstPairs:
+    rng, worst, sizes = np.random.default_rng(seed), WorstPairs(), sizes_of(case)
     structured = [pair for size in sizes for pair in structured_pairs(case.schema, size, seed)]
     kept = rng.permutation(len(structured))[: max(pairs // 3, 1)]
     tried = [structured[i] for i in kept]
@@ -209,18 +360,20 @@ def _search(case: Case, pairs: int, seed: int, how: Coupling) -> Worst:
         start = worst.moved if worst.pairs % 4 == 0 else worst.lost
         if start.pair is None:
             break
-        nearby = climbing(start.pair, case.schema, case.columns, rng)
+        nearby = nearby_pair(start.pair, case.schema, case.columns, rng)
         worst = worst.with_pair(replay(case, nearby, how))
     return worst
 
 
-def _uphill_by_corners(case: Case, worst: Worst, pairs: int, seed: int, how: Coupling) -> Worst:
+def _uphill_by_corners(
+    case: Case, worst: WorstPairs, pairs: int, seed: int, how: Coupling
+) -> WorstPairs:
     """Look for the pair that draws tell apart best: several seeds, then rows turn to corners."""
-    rng, best = np.random.default_rng(seed), Replayed()
+    rng, best = np.random.default_rng(seed), PairResult()
     for number in range(pairs):
-        pair = telling_pair(case, case.rows, int(rng.integers(100_000)))
+        pair = corner_pair(case, case.rows, int(rng.integers(100_000)))
         if number > pairs // _TELLING_SHARE and best.pair is not None:
-            pair = turned(best.pair, case, rng)
+            pair = nearby_corner_pair(best.pair, case, rng)
         found = replay(case, pair, how)
         worst = worst.with_pair(found)
         if worst.differs is not None:
@@ -230,7 +383,9 @@ def _uphill_by_corners(case: Case, worst: Worst, pairs: int, seed: int, how: Cou
     return worst
 
 
-def _until_it_moves(case: Case, worst: Worst, pairs: int, seed: int, how: Coupling) -> Worst:
+def _until_it_moves(
+    case: Case, worst: WorstPairs, pairs: int, seed: int, how: Coupling
+) -> WorstPairs:
     """Look on where no number moved: votes of subsets change only where a p-value is near alpha.
 
     Rows are independent, so p-values are anywhere, and an extreme row replaces one of them; then
@@ -241,14 +396,16 @@ def _until_it_moves(case: Case, worst: Worst, pairs: int, seed: int, how: Coupli
         if worst.differs is not None or worst.moved.ratio >= 1 - TOLERANCE:
             break
         if number % 2 and worst.moved.ratio > 0 and worst.moved.pair is not None:
-            pair = climbing(worst.moved.pair, case.schema, case.columns, rng)
+            pair = nearby_pair(worst.moved.pair, case.schema, case.columns, rng)
         else:
             pair = spread_pair(case.schema, int(rng.choice(sizes)), rng)
         worst = worst.with_pair(replay(case, pair, how))
     return worst
 
 
-def _strange_bounds(case: Case, worst: Worst, pairs: int, seed: int, how: Coupling) -> Worst:
+def _strange_bounds(
+    case: Case, worst: WorstPairs, pairs: int, seed: int, how: Coupling
+) -> WorstPairs:
     """Try some pairs on bounds that strain floats."""
     for bounds in _STRAINING:
         schema = SCHEMAS[bounds]

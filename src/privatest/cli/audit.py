@@ -10,7 +10,7 @@ from privatest.cli import options
 from privatest.cli.output import Page, print_json, telling
 
 if TYPE_CHECKING:
-    from privatest.audit import Audited
+    from privatest.audit import AuditReport
 
 __all__ = ["audit"]
 
@@ -62,14 +62,14 @@ def audit(
       privatest audit sign_test --draws 2000 --runs 20 --nulls 5
       privatest audit fit/shares --attacks sensitivity,replay --pairs 10
     """
-    from privatest.audit import ATTACKS, NAMES, Plan  # noqa: PLC0415
+    from privatest.audit import ATTACKS, NAMES, AuditPlan  # noqa: PLC0415
     from privatest.audit import audit as attack  # noqa: PLC0415
-    from privatest.audit.cases import chosen  # noqa: PLC0415
+    from privatest.audit.cases import matching_names  # noqa: PLC0415
 
     wanted = tuple(ATTACKS) if attacks is None else tuple(attacks.replace(" ", "").split(","))
-    plan = Plan(pairs, draws, runs, nulls, seed, wanted)
-    page, found = Page(), list["Audited"]()
-    names = chosen(test) if test else NAMES
+    plan = AuditPlan(pairs, draws, runs, nulls, seed, wanted)
+    page, found = Page(), list["AuditReport"]()
+    names = matching_names(test) if test else NAMES
     for number, name in enumerate(names, 1):
         place = f"{number} of {len(names)}: "
         with telling(f"{place}{name} ...") as told:
@@ -84,7 +84,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _show(page: Page, found: Audited) -> None:
+def _show(page: Page, found: AuditReport) -> None:
     state = "holds" if found.holds else f"BROKEN, caught by: {', '.join(found.caught_by)}"
     page.line(f"{found.case:<44} {state}")
     for finding in found.findings:

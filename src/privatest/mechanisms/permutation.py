@@ -378,7 +378,7 @@ def _factors(
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class LevelShare:
     """One test: its statistics, the observed one first, and its share of the level."""
 
     statistics: NDArray[np.float64]
@@ -387,7 +387,7 @@ class Share:
 
 
 def any_rejects(
-    tests: Sequence[Share], alpha: float, *, budget: Budget, noise: NoiseSource
+    tests: Sequence[LevelShare], alpha: float, *, budget: Budget, noise: NoiseSource
 ) -> bool:
     """Release whether any of several smoothed tests rejects, each at its share of ``alpha``.
 
@@ -421,7 +421,7 @@ def any_rejects(
 
 
 def shared_result(
-    tests: Sequence[Share],
+    tests: Sequence[LevelShare],
     *,
     budget: Budget,
     alpha: float,

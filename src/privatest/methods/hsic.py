@@ -26,9 +26,9 @@ from privatest.data.samples import TwoSamples, beside, encode_pairs
 from privatest.engines.shuffled import in_secret_order
 from privatest.mechanisms.permutation import (
     RELEASES,
+    LevelShare,
     NullLaw,
     Release,
-    Share,
     permutation_result,
     shared_result,
     strongest,
@@ -641,13 +641,13 @@ def _result(plan: Plan, found: Found, release: Release, **shared: Any) -> Decisi
         )
         if found.trends is None:
             return permutation_result(maxima, sensitivity=sensitivity, release=release, **shared)
-        tests.append(Share(maxima, sensitivity, 1 - plan.trend_share))
+        tests.append(LevelShare(maxima, sensitivity, 1 - plan.trend_share))
     assert found.trends is not None
     covariances, bound = found.trends
     if release == "pvalue":
         return two_sided_result(covariances[0], sensitivity=bound, **shared)
     share = plan.trend_share / (2 * len(covariances))
-    tests += [Share(sign * own, bound, share) for own in covariances for sign in (1.0, -1.0)]
+    tests += [LevelShare(sign * own, bound, share) for own in covariances for sign in (1.0, -1.0)]
     return shared_result(tests, **shared)
 
 
