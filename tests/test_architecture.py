@@ -34,9 +34,9 @@ LAYERS: list[tuple[str, ...]] = [
     ("methods",),
     ("synthetic",),
     ("accounting", "ledger", "requests", "curator"),
-    ("audit", "plots", "reports", "planning", "simulation"),
+    ("audit", "display", "planning", "simulation"),
     ("client", "service"),
-    ("cli", "datasets", "noise", "questions"),
+    ("cli", "datasets", "noise", "plots", "questions"),
 ]
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
@@ -554,6 +554,7 @@ def test_unit_tests_are_named_after_their_package():
         "cli",
         "datasets",
         "noise",
+        "plots",
         "questions",
     }  # in tests/e2e; nothing of their own
     assert packages - {subject(name, subjects) for name in files} == set()

@@ -2,7 +2,7 @@
 
 Run ``python -m tools.guarantees``. What a function releases and where that is proved is in
 tools/guarantees.toml; ratios and bounds are those of the cases of docs/audit.json;
-levels are those that functions declare (privatest.core.levels). A test fails when the committed
+levels are those that functions declare (privatest.core.results). A test fails when the committed
 page is out of date, or when a public test has no proof, no attack, no audit or no level.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import privatest
-from privatest.core.levels import DeclaredLevel, declared_level
+from privatest.core.results import DeclaredLevel, declared_level
 from tools.audit import stored
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privatest.core.levels import LEVELS
+from privatest.core.results import LEVELS
 
 Schema = dict[str, Any]
 

@@ -18,7 +18,7 @@ from privatest import planning, simulation
 from privatest.cli import main as privatest
 from privatest.core.privacy import Budget
 from privatest.datasets import randhie
-from privatest.reports import report
+from privatest.display.reports import report
 from privatest.requests.results import result_from_dict
 from tests.e2e.browsers import Browser, browsing
 

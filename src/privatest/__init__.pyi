@@ -2,7 +2,6 @@
 
 from privatest.client import Client as Client
 from privatest.client import connect as connect
-from privatest.core.adjusting import adjust as adjust
 from privatest.core.errors import BudgetError as BudgetError
 from privatest.core.errors import DataError as DataError
 from privatest.core.errors import EngineError as EngineError
@@ -11,15 +10,17 @@ from privatest.core.errors import ParameterError as ParameterError
 from privatest.core.errors import PrivacyError as PrivacyError
 from privatest.core.errors import PrivatestError as PrivatestError
 from privatest.core.errors import ServiceError as ServiceError
-from privatest.core.intervals import Interval as Interval
 from privatest.core.privacy import Adjacency as Adjacency
 from privatest.core.privacy import Budget as Budget
 from privatest.core.privacy import PermutationSensitivity as PermutationSensitivity
 from privatest.core.results import Decision as Decision
+from privatest.core.results import Interval as Interval
 from privatest.core.results import Outcome as Outcome
+from privatest.core.results import adjust as adjust
 from privatest.data.scanning import scan as scan
 from privatest.data.scanning import scan_sql as scan_sql
 from privatest.data.schema import Schema as Schema
+from privatest.display.reports import report as report
 from privatest.ledger.spending import BudgetBlock as BudgetBlock
 from privatest.ledger.spending import budget as budget
 from privatest.methods.anova import f_oneway as f_oneway
@@ -86,7 +87,6 @@ from privatest.methods.subsample import sarrm_test as sarrm_test
 from privatest.methods.subsample import test_of_tests as test_of_tests
 from privatest.methods.tables import chi2_contingency as chi2_contingency
 from privatest.methods.tables import chisquare as chisquare
-from privatest.reports import report as report
 from privatest.synthetic import Estimate as Estimate
 from privatest.synthetic import SyntheticData as SyntheticData
 from privatest.synthetic import compare_releases as compare_releases

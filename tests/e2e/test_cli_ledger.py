@@ -9,7 +9,7 @@ import pytest
 
 from privatest.accounting import Pure
 from privatest.cli.spending import open_ledger
-from privatest.core.folders import default_ledger
+from privatest.core.documents import default_ledger
 from privatest.core.privacy import Budget
 from tests.e2e.command_line import GROUP, refused, table, write
 

@@ -44,7 +44,7 @@ def page_of(name: str) -> str:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_test_has_a_page(cli, name, monkeypatch):
     if name != "ttest":  # to be quick; tests of plots draw every kind of result
-        monkeypatch.setattr("privatest.plots.style.find_spec", lambda _: None)
+        monkeypatch.setattr("privatest.display.style.find_spec", lambda _: None)
     write("d.csv", table())
     run = cli(*COMMANDS[name], "--report", "r.html")
     assert (run.code, "Privacy spent" in run.out) == (0, True), run.err
@@ -129,7 +129,7 @@ def test_a_page_that_fails_loses_no_answer(cli, monkeypatch):
     def broken(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("privatest.reports.writing.write_text", broken)
+    monkeypatch.setattr("privatest.display.reports.write_text", broken)
     run = cli("two-sample", write("d.csv", table()), *GROUP, *CLEAR, "--report", "r.html")
     assert run.code == 2
     assert "We reject the hypothesis" in run.out

@@ -26,9 +26,9 @@ from privatest import (
 )
 from privatest.core.privacy import PermutationSensitivity, Sensitivity
 from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.display.reports import report_html
 from privatest.mechanisms.additive import gaussian, laplace
 from privatest.noise import SecureNoise, SimulatedNoise
-from privatest.reports import report_html
 
 CANARY = 0.7346291058213646
 DIGITS = "7346291"  # whatever the scale it is printed in; for texts without noise
@@ -154,7 +154,7 @@ def test_results_have_the_declared_fields_and_no_others():
         "estimates",
         "estimated",
         "intervals",  # of released numbers: tests/unit/test_public_intervals.py
-        "recorded_widening",  # of released intervals: tests/unit/test_core_chance.py
+        "recorded_widening",  # of released intervals: tests/unit/test_core_text.py
         "statistic_name",  # public words
     }
     outcome = mmd_test(X, Y, epsilon=1, bounds=(0, 1), n_permutations=9)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.core.intervals import Interval
 from privatest.core.privacy import Budget
+from privatest.core.results import Interval
 from privatest.mechanisms.additive import count_noise, noisy_counts
 from privatest.methods import tables as contingency
 from privatest.methods import tables as fit

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.core.intervals import Interval
 from privatest.core.privacy import Budget
+from privatest.core.results import Interval
 from privatest.data.schema import NumericColumn, Schema
 from privatest.mechanisms.lattice import noise_law
 from privatest.methods import proportions

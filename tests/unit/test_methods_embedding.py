@@ -15,6 +15,7 @@ from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.data.domain import Domain
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.display.plots import plot_features
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.methods.embedding import (
     MomentsRelease,
@@ -34,7 +35,6 @@ from privatest.methods.embedding import (
 from privatest.noise import SimulatedNoise
 from privatest.numerics.features import mean_embedding
 from privatest.numerics.kernels import Kernel, gram
-from privatest.plots.features import plot_features
 
 DELTA = 1e-5
 RNG = np.random.default_rng(0)

@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 
 from privatest import planning, simulation
-from privatest.core.chance import reach
 from privatest.core.errors import ParameterError
+from privatest.core.text import reach
 from privatest.planning.simulation import Power, power
 from privatest.planning.studies import find, solve
 from privatest.planning.tables import tabulated

@@ -318,7 +318,7 @@ def test_documents_of_earlier_versions_are_read(method, sizes, epsilon, statisti
     assert {key: written[key] for key in document} == document
     assert str(statistic)[:5] in str(outcome)
     pytest.importorskip("matplotlib")
-    from privatest.plots.null_laws import null_of
+    from privatest.display.plots import null_of
 
     assert null_of(outcome).noisy == pytest.approx(noisy, abs=1)
 

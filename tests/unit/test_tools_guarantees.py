@@ -16,7 +16,7 @@ from privatest.audit import NAMES
 from privatest.audit.attacks import ALLOWED
 from privatest.audit.auditing import attacks_of
 from privatest.audit.cases import cases
-from privatest.core.levels import declared_level
+from privatest.core.results import declared_level
 from tools.audit import as_planned, defaults, missing, planned, settings, stored
 from tools.guarantees import PAGE, ROOT, audit, audited, levels, promise, render, rows
 

@@ -14,8 +14,8 @@ from privatest.cli import plan_options as given
 from privatest.cli.completing import completing
 from privatest.cli.files import check_picture, save_picture
 from privatest.cli.output import Page, print_json, print_note, progress
+from privatest.core.documents import cache_folder
 from privatest.core.errors import ParameterError
-from privatest.core.folders import cache_folder
 
 if TYPE_CHECKING:
     from privatest_papers.experiment import Experiment, Point

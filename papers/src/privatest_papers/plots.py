@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from privatest.core.errors import ParameterError
-from privatest.plots.style import MARKERS, colours, finish, plain_logarithms
-from privatest.plots.style import figure as new_figure
+from privatest.display.style import MARKERS, colours, finish, plain_logarithms
+from privatest.display.style import figure as new_figure
 from privatest_papers.comparing import Against
 from privatest_papers.experiment import Experiment
 from privatest_papers.results import Rows

@@ -84,7 +84,7 @@ def _check_method(request: Request) -> None:
 
 def draw(result: Any, file: Path) -> None:
     """Draw what was released."""
-    from privatest.plots.style import plain_text  # noqa: PLC0415
+    from privatest.display.style import plain_text  # noqa: PLC0415
 
     with working("Drawing ..."), plain_text():
         drawn = result.plot()
@@ -113,7 +113,7 @@ def check_report(file: Path, read: Sequence[Place] = (), *, option: str = "--rep
 
 def write_report(result: Any, file: Path, about: Mapping[str, Any] | None = None) -> None:
     """Write a page about an answer, which has been printed: a failure loses nothing."""
-    from privatest.reports import report  # noqa: PLC0415 - slow to import
+    from privatest.display.reports import report  # noqa: PLC0415 - slow to import
 
     with working("Writing the report ..."):
         report(result, file, about=about)

@@ -11,8 +11,8 @@ import typer
 from privatest.cli import options
 from privatest.cli.output import Page, print_json
 from privatest.cli.spending import LedgerOption, existing_ledger
+from privatest.core.documents import default_ledger
 from privatest.core.errors import ParameterError
-from privatest.core.folders import default_ledger
 
 __all__ = ["KeyFile", "backup", "head", "restore", "user"]
 

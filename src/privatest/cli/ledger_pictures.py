@@ -30,7 +30,7 @@ def draw_budget(book: Ledger, name: str, plot: Path | None) -> None:
     if plot is None:
         return
     check_picture(plot)
-    from privatest.plots.budgets import plot_budget  # noqa: PLC0415
+    from privatest.display.plots import plot_budget  # noqa: PLC0415
 
     limit = float(book.totals(name).account.budget.epsilon)
     drawn = plot_budget(book.history(name, last=_ALL), limit)

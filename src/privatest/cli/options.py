@@ -11,9 +11,9 @@ import typer
 from privatest.cli.completing import completing
 from privatest.cli.places import DataFile as DataFile  # noqa: PLC0414 - for all commands
 from privatest.cli.places import OtherFile as OtherFile  # noqa: PLC0414
-from privatest.core.adjusting import Adjustment
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
+from privatest.core.results import Adjustment
 from privatest.core.validation import number, reject
 from privatest.data.schema import Membership, Schema
 from privatest.requests.catalogue import METHODS, such, usual

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest import __version__
-from privatest.core.documents import fingerprint, write_text
-from privatest.core.folders import cache_folder
+from privatest.core.documents import cache_folder, fingerprint, write_text
 
 if TYPE_CHECKING:
     from privatest.planning import Plan

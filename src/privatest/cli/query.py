@@ -266,7 +266,7 @@ def _compare(made: SyntheticData, path: str) -> Estimate:
 
 def _write(made: SyntheticData, question: Question, path: Path, number: int | None) -> None:
     if question == "plot":
-        from privatest.plots.marginals import plot_marginals  # noqa: PLC0415
+        from privatest.display.release_plots import plot_marginals  # noqa: PLC0415
 
         with working("Drawing ..."):
             save_picture(plot_marginals(made), path)

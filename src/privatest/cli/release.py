@@ -277,7 +277,7 @@ class _Written:
 
     def show(self, made: SyntheticData, more: Mapping[str, Any], *, as_json: bool) -> None:
         """Print what is public about the release, and where it is."""
-        from privatest.plots.marginals import strained  # noqa: PLC0415
+        from privatest.display.release_plots import strained  # noqa: PLC0415
 
         with working("Checking how well the rows represent the data ..."):
             poor = list(strained(made))

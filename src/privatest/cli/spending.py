@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli.output import Page, paid, print_error, print_note
+from privatest.core.documents import default_ledger
 from privatest.core.errors import (
     BudgetError,
     DataError,
     LedgerError,
     ParameterError,
 )
-from privatest.core.folders import default_ledger
 from privatest.core.privacy import Budget
 from privatest.core.spending import Charge, spent_note
 

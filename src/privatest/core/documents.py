@@ -10,21 +10,12 @@ import errno
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
-
-__all__ = [
-    "JSON_FORMAT",
-    "canonical",
-    "check_writable",
-    "digest",
-    "fingerprint",
-    "replacing",
-    "write_text",
-]
 
 # Of what commands print and a service answers: grows when a key changes its meaning or goes, not
 # when one is added.
@@ -86,3 +77,31 @@ def _draft(file: Path, private: bool) -> Path:
     draft.unlink(missing_ok=True)  # of a process that had this number before
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666))
     return draft
+
+
+# Where things are kept if nobody says.
+
+
+def default_ledger() -> str:
+    """Return where the ledger is if nobody says: PRIVATEST_LEDGER, or the state folder."""
+    given = os.environ.get("PRIVATEST_LEDGER")
+    return given or str(
+        _folder("XDG_STATE_HOME", ".local/state", "Application Support") / "ledger.db"
+    )
+
+
+def cache_folder() -> Path:
+    """Return where the platform keeps what can be made again."""
+    return _folder("XDG_CACHE_HOME", ".cache", "Caches")
+
+
+def _folder(variable: str, usual: str, library: str) -> Path:
+    """Return a folder of privatest, by the platform's custom."""
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = home / "Library" / library
+    else:
+        base = Path(os.environ.get(variable) or home / usual)
+    return base / "privatest"

@@ -1,7 +1,7 @@
-"""What a private test returns: released facts only, and what they cost.
+"""Equality of results: by value, with NaN equal to NaN and arrays compared element by element.
 
-A result never holds a raw statistic, a noise draw, a timing, or anything computed from data
-that was not paid for.
+The ``__eq__`` that ``dataclass`` writes cannot compare arrays. It compares fields as a tuple up to
+Python 3.12 and one by one from 3.13 on, so whether a NaN equals itself depends on the interpreter.
 """
 
 from __future__ import annotations
@@ -11,39 +11,290 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import wraps
+from importlib import import_module
+from numbers import Number
+from os import PathLike
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.chance import interval_line, noise_line, noise_ratio, quiet, widening_of
-from privatest.core.equality import EqualByValue
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import (
+from privatest.core.privacy import Adjacency, Budget, privacy_unit
+from privatest.core.text import (
     ESTIMATES,
     EstimateRow,
     EstimateTable,
     estimate_table,
+    interval_line,
+    noise_line,
+    noise_ratio,
     numbered,
+    quiet,
+    widening_of,
 )
-from privatest.core.intervals import Interval, confidence
-from privatest.core.levels import LEVEL_WORDS, Level
-from privatest.core.privacy import Adjacency, Budget, privacy_unit
-from privatest.core.showing import Shown
+from privatest.core.validation import number, of_type, one_of, reject
 
-__all__ = [
-    "Decision",
-    "Outcome",
-    "PrivateEstimate",
-    "Released",
-    "html_estimates",
-    "html_table",
-    "known_values",
-    "privacy_sentence",
-    "read_only",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+class EqualByValue:
+    """Base of dataclasses, declared with ``eq=False``, that are equal if all their fields are."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether the class and all fields are the same."""
+        if type(other) is not type(self):
+            return NotImplemented
+        pairs = zip(_compared(self), _compared(other), strict=True)
+        return all(_same(one, another) for one, another in pairs)
+
+    def __hash__(self) -> int:
+        """Return a hash of the texts and numbers; NaN has no hash of its own."""
+        simple = (each for each in _compared(self) if isinstance(each, (str, Number)))
+        return hash((type(self), *(each for each in simple if each == each)))  # noqa: PLR0124
+
+
+def _compared(value: Any) -> tuple[Any, ...]:
+    return tuple(getattr(value, each.name) for each in fields(value) if each.compare)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and _same(one.tolist(), other.tolist())
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, (tuple, list)) and isinstance(other, type(one)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return False
+    return bool(one == other or (one != one and other != other))  # noqa: PLR0124
+
+
+# How the level of a test is known: by proof for every sample size, or by measurement.
+#
+# A public test declares it beside its definition. Its results, the table of docs/guarantees.md and
+# the tests of both read the declaration.
+
+
+Level = Literal["valid", "measured", "experimental"]
+LEVELS: tuple[str, ...] = get_args(Level)
+LEVEL_WORDS: Mapping[Level, str] = MappingProxyType(
+    {
+        "valid": "valid: proved for every sample size",
+        "measured": "measured: by simulations, not proved",
+        "experimental": "experimental: a true hypothesis may be rejected too often",
+    }
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLevel:
+    """What a test declares about its level.
+
+    Attributes
+    ----------
+    usual : {"valid", "measured", "experimental"}
+        "valid": P(p <= a) <= a under the null hypothesis is proved for every sample size.
+        "measured": the p-value is an approximation; simulations show how often a true hypothesis
+        is rejected. "experimental": it may be rejected too often.
+    exceptions : mapping of str to str
+        Other words that a result may carry, and when.
+    """
+
+    usual: Level
+    exceptions: Mapping[str, str]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words that a result may carry."""
+        return (self.usual, *self.exceptions)
+
+    def __str__(self) -> str:
+        """Write the declaration for a table."""
+        return "; ".join([self.usual, *(f"{w}: {when}" for w, when in self.exceptions.items())])
+
+
+def declare_level(usual: Level, **exceptions: str) -> Callable[[Function], Function]:
+    """Declare the level of a public test, and mark its results with it.
+
+    Parameters
+    ----------
+    usual : {"valid", "measured", "experimental"}
+        The word for a result that carries none.
+    **exceptions : str
+        Other words, and when they apply. The test passes ``level=`` to its result then.
+    """
+    declared = DeclaredLevel(usual, MappingProxyType(exceptions))
+    unknown = {*declared.words} - {*LEVELS}
+    if unknown:
+        raise ValueError(f"a level is one of {', '.join(LEVELS)}; got {', '.join(unknown)}.")
+
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def test(*arguments: Any, **options: Any) -> Any:
+            return _marked(function(*arguments, **options), declared, function.__name__)
+
+        test.__dict__["declared_level"] = declared
+        return cast("Function", test)
+
+    return decorate
+
+
+def declared_level(function: Callable[..., Any]) -> DeclaredLevel | None:
+    """Return what a function declares about its level; None if it tests nothing."""
+    return getattr(function, "declared_level", None)
+
+
+def _marked(result: Any, declared: DeclaredLevel, function: str) -> Any:
+    """Return the result with its level and its method id; of a mapping, each of its results."""
+    if isinstance(result, Mapping):
+        return {name: _marked(each, declared, function) for name, each in result.items()}
+    if not hasattr(result, "level"):
+        return result  # not the result of a test: tests replace mechanisms by stand-ins
+    if result.level not in (None, *declared.words):
+        raise AssertionError(f"a result is {result.level}, which its test does not declare.")
+    return replace(
+        result, level=result.level or declared.usual, method_id=result.method_id or function
+    )
+
+
+# A confidence interval, and how much of its width is noise.
+
+
+Ends = float | NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval(EqualByValue):
+    """A confidence interval for what a result estimates; ``low, high = interval``.
+
+    Attributes
+    ----------
+    low, high : float or ndarray
+        Its ends; arrays hold simultaneous intervals. A one-sided one ends at a public bound.
+    level : float
+        How often such intervals cover what is estimated, all of them at once.
+    sampling : float or ndarray or None
+        Width of the interval that the same estimate would have without noise.
+    privacy : float or ndarray or None
+        What noise adds to that, and caution about rows that nobody sees: ``sampling`` and
+        ``privacy`` add up to the width. None where the two cannot be told apart.
+    """
+
+    low: Ends
+    high: Ends
+    level: float
+    sampling: Ends | None = None
+    privacy: Ends | None = None
+
+    @classmethod
+    def around(cls, low: Ends, high: Ends, level: float, without_noise: Ends) -> Interval:
+        """Return the interval with its width split; noise never makes one narrower."""
+        width = np.asarray(high, dtype=np.float64) - np.asarray(low, dtype=np.float64)
+        sampling = np.minimum(without_noise, width)
+        parts = [
+            float(part) if np.ndim(part) == 0 else part for part in (sampling, width - sampling)
+        ]
+        return cls(low, high, level, *parts)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Unpack as ``low, high``, like SciPy's intervals."""
+        yield self.low
+        yield self.high
+
+    def __str__(self) -> str:
+        """Write the ends, the level and the parts of the width."""
+        if np.ndim(self.low):
+            low, high = np.atleast_1d(self.low), np.atleast_1d(self.high)
+            return "\n".join(
+                f"[{a:.6g}, {b:.6g}] ({100 * self.level:.4g}%)"
+                for a, b in zip(low, high, strict=True)
+            )
+        text = f"[{self.low:.6g}, {self.high:.6g}] ({100 * self.level:.4g}%)"
+        if self.sampling is None or self.privacy is None:
+            return text
+        return f"{text}: width {self.sampling:.3g} by chance, {self.privacy:.3g} more by noise"
+
+
+def confidence(level: object) -> float:
+    """Return a confidence level, checked."""
+    return number("confidence_level", level, above=0, below=1)
+
+
+def side_alpha(level: float, alternative: str) -> float:
+    """Return what each open end of an interval may miss: all of it if there is one end only."""
+    return (1 - level) / (2 if alternative == "two-sided" else 1)
+
+
+# Pictures and reports of a result: what draws and writes them is found when somebody asks.
+#
+# Both are above this row of layers, so their modules are named here and loaded at the first use.
+
+
+_PLOT = "display.plots"
+_REPORT = "display.reports"
+
+
+class Shown:
+    """Base of what can be drawn and reported: results, plans and releases."""
+
+    __slots__ = ()
+
+    def plot(self, *, axes: Axes | None = None) -> Axes | Figure:
+        """Draw it with matplotlib; it costs nothing more.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            Where to draw; a new figure by default. A picture with several parts takes none.
+
+        Returns
+        -------
+        matplotlib Axes or Figure
+            A figure where there are several parts.
+
+        Notes
+        -----
+        **Privacy** Post-processing: only released and public numbers are drawn.
+        """
+        drawn: Axes | Figure = _found(_PLOT).draw(self, axes=axes)
+        return drawn
+
+    def report(self, path: str | PathLike[str], **about: Any) -> None:
+        """Write it as one page of HTML, to be read, printed and passed on.
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write.
+        **about
+            As for :func:`privatest.report`.
+
+        Notes
+        -----
+        **Privacy** Post-processing: the page holds what was released, and public words.
+        """
+        _found(_REPORT).report(self, path, **about)
+
+
+def _found(place: str) -> Any:
+    return import_module(f"privatest.{place}")
+
+
+# What a private test returns: released facts only, and what they cost.
+#
+# A result never holds a raw statistic, a noise draw, a timing, or anything computed from data
+# that was not paid for.
+
 
 _ADJACENCY_WORDS: Mapping[str, str] = {
     "one": "one {unit} replaced within its group; group sizes are public",
@@ -598,3 +849,88 @@ def _earlier_estimate(estimates: Mapping[str, Any]) -> str:
     if "difference" in estimates:
         return "difference_of_proportions" if "proportions" in estimates else "difference"
     return next((name for name in ESTIMATES if name in estimates), "")
+
+
+# Many tests at once: p-values adjusted for how many there are.
+
+
+Adjustment = Literal["holm", "bonferroni", "bh", "by"]
+ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
+
+
+def adjust(results: Sequence[Outcome], *, method: Adjustment = "holm") -> list[Outcome]:
+    """Adjust the p-values of several tests, so that their decisions hold together.
+
+    Parameters
+    ----------
+    results : sequence of Outcome
+        Tests with p-values, all of one level. Pass all that were made: leaving some out because
+        of what they showed makes the rest look better than they are.
+    method : {"holm", "bonferroni", "bh", "by"}
+        "holm" and "bonferroni" bound the chance of any false rejection, however the tests depend
+        on each other (Holm is never worse); "bh" bounds the expected share of false rejections
+        where the p-values are independent or positively dependent (Benjamini and Hochberg), "by"
+        does so always.
+
+    Returns
+    -------
+    list of Outcome
+        In the same order, each with its adjusted p-value and its decision at the level. Compare
+        the adjusted p-value with alpha, or with nothing else. Printed results say that they were
+        adjusted, and ``parameters["adjusted"]`` says how, in their JSON documents too.
+
+    Notes
+    -----
+    **Sensitivity** None: this uses released p-values only.
+
+    **Privacy** Post-processing; it costs nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privatest.methods.signs import sign_test
+    >>> rng = np.random.default_rng(0)
+    >>> columns = [rng.normal(shift, 1, size=2000) for shift in (0.3, 0.0, 0.3)]
+    >>> tests = [sign_test(column, epsilon=1) for column in columns]
+    >>> [result.reject for result in adjust(tests)][::2]
+    [True, True]
+    """
+    one_of("method", method, ADJUSTMENTS)
+    found = list(results) if of_type(results, Iterable) else []
+    if not found or not all(isinstance(result, Outcome) for result in found):
+        raise ParameterError(
+            "results must be tests with p-values, at least one: a decision has none to adjust."
+        )
+    if any("adjusted" in result.parameters for result in found):
+        raise ParameterError(
+            "results must be tests as they came: some were adjusted before. Adjust all tests once."
+        )
+    if len({result.alpha for result in found}) > 1:
+        reject("results", "tests of one level alpha", "several levels")
+    pvalues = _adjusted(np.array([result.pvalue for result in found]), method)
+    return [
+        replace(
+            result,
+            pvalue=float(pvalue),
+            reject=bool(pvalue <= result.alpha),
+            parameters={**result.parameters, "adjusted": f"{method}, {len(found)} tests"},
+        )
+        for result, pvalue in zip(found, pvalues, strict=True)
+    ]
+
+
+def _adjusted(pvalues: NDArray[np.float64], method: Adjustment) -> NDArray[np.float64]:
+    count = len(pvalues)
+    order = np.argsort(pvalues, kind="stable")
+    ranks = np.arange(1, count + 1)
+    raised = pvalues[order]
+    if method in ("holm", "bonferroni"):
+        raised = raised * (count + 1 - ranks if method == "holm" else count)
+        raised = np.maximum.accumulate(raised)
+    else:
+        harmonic = float(np.sum(1 / ranks)) if method == "by" else 1.0
+        raised = raised * (count * harmonic / ranks)
+        raised = np.minimum.accumulate(raised[::-1])[::-1]
+    adjusted = np.empty(count)
+    adjusted[order] = np.minimum(raised, 1.0)
+    return adjusted

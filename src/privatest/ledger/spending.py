@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from privatest.accounting import Event, event_of
+from privatest.core.documents import default_ledger
 from privatest.core.errors import ParameterError, PrivacyError
-from privatest.core.folders import default_ledger
 from privatest.core.privacy import Amount, Budget
 from privatest.core.spending import close_payer, open_payer
 from privatest.core.validation import of_type

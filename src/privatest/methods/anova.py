@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.intervals import Interval
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Outcome
+from privatest.core.results import Interval, Outcome, declare_level
 from privatest.core.validation import Rng, public_generator, reject
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import group_names, resolve_samples

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.intervals import Interval
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget, PermutationSensitivity
-from privatest.core.results import Decision, Outcome
+from privatest.core.results import Decision, Interval, Outcome, declare_level
 from privatest.core.user_code import run_user_code
 from privatest.core.validation import (
     Rng,

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
-from privatest.core.intervals import Interval, side_alpha
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Outcome
+from privatest.core.results import Interval, Outcome, declare_level, side_alpha
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds
 from privatest.data.columns import Units

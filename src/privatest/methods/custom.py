@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import (
     ADJACENCIES,
@@ -28,7 +27,7 @@ from privatest.core.privacy import (
     PermutationSensitivity,
     Sensitivity,
 )
-from privatest.core.results import Decision, Outcome
+from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.user_code import run_user_code
 from privatest.core.validation import (
     Rng,

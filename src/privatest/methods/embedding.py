@@ -12,10 +12,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.equality import EqualByValue
 from privatest.core.errors import DataError, ParameterError, PrivacyError
-from privatest.core.estimate_table import places_of
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import (
     ADJACENCIES,
@@ -25,8 +22,9 @@ from privatest.core.privacy import (
     PermutationSensitivity,
     Sensitivity,
 )
-from privatest.core.results import Decision, Outcome
+from privatest.core.results import Decision, EqualByValue, Outcome, declare_level
 from privatest.core.secret_order import secret_bins
+from privatest.core.text import places_of
 from privatest.core.validation import (
     Rng,
     integer_at_least,

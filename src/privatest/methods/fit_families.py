@@ -25,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Outcome
+from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.limits import rows_of_a_person

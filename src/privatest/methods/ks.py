@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
-from privatest.core.results import Outcome
+from privatest.core.results import Outcome, declare_level
 from privatest.core.user_code import UserCodeError, run_user_code
 from privatest.core.validation import (
     Rng,

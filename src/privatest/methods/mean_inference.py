@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.intervals import Interval, side_alpha
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget
-from privatest.core.results import Outcome
+from privatest.core.results import Interval, Outcome, side_alpha
 from privatest.core.validation import (
     Rng,
     integer_at_least,

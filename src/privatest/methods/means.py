@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.estimate_table import EstimateTable, numbered
-from privatest.core.intervals import Interval
-from privatest.core.intervals import confidence as checked_level
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
-from privatest.core.results import Outcome, PrivateEstimate, known_values
+from privatest.core.results import Interval, Outcome, PrivateEstimate, declare_level, known_values
+from privatest.core.results import confidence as checked_level
+from privatest.core.text import EstimateTable, numbered
 from privatest.core.validation import Rng, number, one_of, printable, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.by_group import resolve_samples

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
-from privatest.core.results import Decision, Outcome
+from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.by_group import GroupOptions, SampleLayout, resolve_samples
 from privatest.data.categories import Category

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.intervals import Interval, side_alpha
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
-from privatest.core.results import Outcome
+from privatest.core.results import Interval, Outcome, declare_level, side_alpha
 from privatest.core.validation import (
     Rng,
     integer_at_least,

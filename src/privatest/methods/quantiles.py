@@ -17,12 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.estimate_table import EstimateTable
-from privatest.core.intervals import Interval, confidence
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, MINIMUM_EPSILON, Adjacency, Amount, Budget
-from privatest.core.results import Outcome, PrivateEstimate, known_values
+from privatest.core.results import (
+    Interval,
+    Outcome,
+    PrivateEstimate,
+    confidence,
+    declare_level,
+    known_values,
+)
+from privatest.core.text import EstimateTable
 from privatest.core.validation import integer_at_least, number, one_of, printable, reject
 from privatest.data.bounds import Bounds
 from privatest.data.limits import refuse_wide_bounds, rows_of_a_person

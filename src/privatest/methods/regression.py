@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.intervals import Interval, side_alpha
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount
-from privatest.core.results import Outcome
+from privatest.core.results import Interval, Outcome, declare_level, side_alpha
 from privatest.core.validation import Rng, integer_at_least, public_generator
 from privatest.data.bounds import Bounds
 from privatest.data.samples import Sample, TwoSamples, beside

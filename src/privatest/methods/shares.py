@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from privatest.core import documents
 from privatest.core.documents import fingerprint, write_text
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Outcome, privacy_sentence
+from privatest.core.results import Outcome, declare_level, privacy_sentence
 from privatest.core.validation import (
     Rng,
     integer_at_least,

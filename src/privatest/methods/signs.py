@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source, secret_coins
 from privatest.core.privacy import Amount, Budget
-from privatest.core.results import Outcome
+from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import number, one_of
 from privatest.data.bounds import Bounds, bounds_of_measurements
 from privatest.data.limits import rows_of_a_person

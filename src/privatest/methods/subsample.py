@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError, PrivacyError
-from privatest.core.levels import declare_level
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget
-from privatest.core.results import Decision, Outcome
+from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.user_code import UserCodeError, run_user_code
 from privatest.core.validation import (
     Rng,

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from privatest.core.chance import quiet
 from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.privacy import Amount, Budget
+from privatest.core.text import quiet
 from privatest.core.validation import integer_at_least, number, one_of
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.planning import samplers

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.chance import reach
+from privatest.core.text import reach
 from privatest.planning.samplers import Sampler
 from privatest.requests.catalogue import METHODS
 

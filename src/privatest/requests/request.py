@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.adjusting import ADJUSTMENTS, Adjustment, adjust
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
-from privatest.core.results import Outcome
+from privatest.core.results import ADJUSTMENTS, Adjustment, Outcome, adjust
 from privatest.core.validation import number, one_of
 from privatest.data.categories import spelling
 from privatest.data.grouping import Grouping

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
-from privatest.core.estimate_table import EstimateTable
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome, Released, html_estimates
+from privatest.core.text import EstimateTable
 from privatest.core.validation import printable
 
 

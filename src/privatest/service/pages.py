@@ -31,11 +31,11 @@ from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import printable
 from privatest.curator.answers import Price, Rehearsal
+from privatest.display.plots import draw
+from privatest.display.reports import report_html
+from privatest.display.style import plain_text
 from privatest.ledger import Entry
 from privatest.methods.ks import CLOSED_FORMS
-from privatest.plots.drawing import draw
-from privatest.plots.style import plain_text
-from privatest.reports import report_html
 from privatest.requests.catalogue import METHODS
 from privatest.requests.results import Result, result_from_dict
 from privatest.service.auth import (

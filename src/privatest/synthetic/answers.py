@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.equality import EqualByValue
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.core.results import privacy_sentence, read_only
+from privatest.core.results import EqualByValue, privacy_sentence, read_only
 from privatest.data.schema import Schema
 from privatest.numerics.kernels import Kernel
 

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.core.estimate_table import EstimateTable
-from privatest.core.levels import declare_level
 from privatest.core.privacy import Budget
-from privatest.core.results import Outcome, html_table
-from privatest.core.showing import Shown
+from privatest.core.results import Outcome, Shown, declare_level, html_table
+from privatest.core.text import EstimateTable
 from privatest.core.validation import (
     Rng,
     integer_at_least,

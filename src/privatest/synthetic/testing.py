@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
-from privatest.core.levels import declare_level
-from privatest.core.results import Outcome
+from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.synthetic.answers import per_row
 from privatest.synthetic.embedding import to_simplex

@@ -11,10 +11,9 @@ import pytest
 
 import privatest as pt
 from privatest.core.results import Decision, Outcome
+from privatest.display.citations import CITED, REFERENCES, cited
+from privatest.display.reports import report_html
 from privatest.noise import SimulatedNoise
-from privatest.reports import report_html
-from privatest.reports.citations import CITED, cited
-from privatest.reports.references import REFERENCES
 from privatest.requests.catalogue import METHODS
 
 RNG = np.random.default_rng(0)

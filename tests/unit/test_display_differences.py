@@ -12,9 +12,9 @@ import typer
 from privatest.cli.mean import mean
 from privatest.core.errors import ParameterError
 from privatest.data.schema import Schema
+from privatest.display.plots import plot_differences, plot_means
 from privatest.methods.means import hotelling_1samp, hotelling_test, private_mean, ttest_ind
 from privatest.noise import SimulatedNoise
-from privatest.plots.differences import plot_differences, plot_means
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.uniform(0, 6, size=(300, 2)), RNG.uniform([0, 4], [6, 10], size=(300, 2))

@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DARK",
-    "LIGHT",
-    "MARKERS",
-    "MISSING",
-    "Theme",
-    "colours",
-    "figure",
-    "finish",
-    "need_matplotlib",
-    "plain_logarithms",
-    "plain_text",
-    "svg",
-    "themed",
-]
-
 MISSING = 'Pictures need matplotlib: pip install "privatest[plot]".'
 MARKERS = ("o", "s", "^", "D", "v")
 _SMALL, _USUAL = 9, 10

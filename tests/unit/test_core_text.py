@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.core.chance import NOISE, noise_line, noise_ratio
+from privatest.core.text import NOISE, noise_line, noise_ratio
 from privatest.noise import SimulatedNoise
 from privatest.planning.tables import tabulated
 from privatest.requests.results import result_from_dict

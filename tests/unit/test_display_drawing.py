@@ -15,10 +15,8 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import colors
 
-from privatest.plots.budgets import plot_budget
-from privatest.plots.differences import plot_region
-from privatest.plots.planning import plot_power
-from privatest.plots.style import DARK, LIGHT, svg, themed
+from privatest.display.plots import plot_budget, plot_power, plot_region
+from privatest.display.style import DARK, LIGHT, svg, themed
 
 RNG = np.random.default_rng(4)
 X, Y = RNG.random(80), RNG.random(80)
@@ -73,11 +71,11 @@ def test_what_has_no_picture_says_why():
 
 
 def test_without_matplotlib_the_message_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("privatest.plots.style.find_spec", lambda _: None)
+    monkeypatch.setattr("privatest.display.style.find_spec", lambda _: None)
     outcome = RESULTS["statistic"]()
     with pytest.raises(pt.ParameterError, match=r'pip install "privatest\[plot\]"'):
         outcome.plot()
-    from privatest.reports import report_html
+    from privatest.display.reports import report_html
 
     assert "Pictures need matplotlib" in report_html(outcome)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.display.release_plots import marginals, plot_marginals, strained
 from privatest.noise import SimulatedNoise
-from privatest.plots.marginals import marginals, plot_marginals, strained
 from privatest.synthetic import SyntheticData, release
 
 RNG = np.random.default_rng(0)

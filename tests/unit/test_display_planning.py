@@ -11,7 +11,7 @@ from privatest.core.errors import ParameterError
 
 pytest.importorskip("matplotlib")
 
-from privatest.plots.planning import plot_plan, plot_recommendation
+from privatest.display.plots import plot_plan, plot_recommendation
 
 SHIFT = simulation.shift(0.3)
 

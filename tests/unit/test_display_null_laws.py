@@ -12,7 +12,7 @@ from privatest.noise import SimulatedNoise
 
 pytest.importorskip("matplotlib")
 
-from privatest.plots.null_laws import null_of, plot_null_law
+from privatest.display.plots import null_of, plot_null_law
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.random(60), RNG.random(50) ** 2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.core.levels import LEVEL_WORDS, LEVELS, Level, declare_level, declared_level
+from privatest.core.results import LEVEL_WORDS, LEVELS, Level, declare_level, declared_level
 from privatest.methods.correlation import spearman_law
 from privatest.methods.ks import one_sample_law, two_sample_law
 from privatest.noise import SimulatedNoise

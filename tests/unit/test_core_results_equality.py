@@ -11,8 +11,7 @@ import pytest
 
 import privatest as pt
 from privatest import planning, simulation
-from privatest.core.equality import EqualByValue
-from privatest.core.results import Released
+from privatest.core.results import EqualByValue, Released
 from privatest.methods.embedding import DistinguishingFeature
 from privatest.noise import SimulatedNoise
 from privatest.requests.results import ColumnResults

@@ -1,0 +1,1 @@
+"""The one way to show a result: pictures and pages, which cost nothing more."""

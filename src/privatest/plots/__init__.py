@@ -1,1 +1,0 @@
-"""Pictures of released results: post-processing, with matplotlib (extra "plot")."""
