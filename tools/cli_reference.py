@@ -54,10 +54,10 @@ def _walk(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def loaded(command: Any) -> Any:
-    """Return a command, imported if it is a plug-in's."""
-    from privatest.cli.plugins import PluginCommand  # noqa: PLC0415
+    """Return a command with its options: some are built when they run."""
+    from privatest.cli.commands import loaded as with_options  # noqa: PLC0415
 
-    return command.load() if isinstance(command, PluginCommand) else command
+    return with_options(command)
 
 
 def _section(path: str, command: Any) -> str:

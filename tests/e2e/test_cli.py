@@ -309,6 +309,18 @@ def test_help_loads_nothing_heavy():
     assert run.stdout.endswith("loaded: []\n")
 
 
+def test_help_imports_no_method():
+    code = (
+        "import sys; from privatest.cli import main; main(['--help']);"
+        "from privatest.requests.catalogue import METHODS;"
+        "every = [m.function for methods in METHODS.values() for m in methods.values()];"
+        "homes = {'privatest.' + function.rpartition('.')[0] for function in every};"
+        "print('imported:', sorted(homes & sys.modules.keys()))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.endswith("imported: []\n")
+
+
 @pytest.mark.parametrize(
     ("command", "foreign"),
     [

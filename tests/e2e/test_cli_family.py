@@ -45,7 +45,7 @@ def test_rows_per_person(cli):
     ("arguments", "words"),
     [
         ([*FIT], ("family", "--bounds age=LOW:HIGH")),
-        ([*FIT, *BOUNDS, "--statistic", "cvm"], ("statistic ks or kuiper",)),
+        ([*FIT, *BOUNDS, "--statistic", "cvm"], ("--statistic must be ks or kuiper with family",)),
         ([*FIT, *BOUNDS, "--dist", "norm(0, 1)"], ("--dist", "--family", "Only one")),
         (["--column", "age", "--epsilon", "1"], ("--dist", "--family")),
         (

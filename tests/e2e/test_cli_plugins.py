@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.main import get_command
 
-from privatest.cli import app, main, plugins
+from privatest.cli import app, commands, main
 
 HELP = """
 import sys
@@ -28,7 +28,7 @@ def greet(name: str) -> None:
 
 
 def entry(name: str, value: str = f"{__name__}:greeting") -> EntryPoint:
-    return EntryPoint(name, value, plugins.GROUP)
+    return EntryPoint(name, value, commands.GROUP)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def installed(monkeypatch):
 
     def install(*entries: EntryPoint) -> None:
         monkeypatch.setitem(sys.modules, __name__, sys.modules[greet.__module__])
-        monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
+        monkeypatch.setattr(commands, "entry_points", lambda group: entries)
         monkeypatch.setattr("privatest.cli._command", lambda: get_command(app))
 
     return install

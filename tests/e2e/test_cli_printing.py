@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from privatest.cli import app, main
-from privatest.cli.files import save_picture
+from privatest.cli.output import save_picture
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import LedgerError, ParameterError
 from privatest.ledger import Ledger

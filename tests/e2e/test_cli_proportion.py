@@ -94,7 +94,7 @@ def test_groups_have_their_public_names(cli):
         run = cli(*public, *how)
         assert run.code == 0, run.err
         assert "\n    c: " in run.out
-    more = ("kruskal, proportion or anova", "--more-groups")
+    more = ("error: --groups must be", "kruskal, proportion or anova")
     refused(cli(*public, "--method", "ttest"), "ttest compares two groups", *more)
     private = [*asked, "--method", "proportion", "--success", "1"]
     refused(cli(*private), "two groups", "--membership public")
@@ -106,7 +106,10 @@ def test_true_and_false_are_1_and_0(cli):
     for word, share in (("true", "0.7"), ("False", "0.2")):
         run = cli(*asked, "--bounds", "ok=0:1", "--success", word)
         assert f"ok  {share}" in run.out
-    refused(cli(*asked, "--method", "proportion"), "--schema if it is text, with --success VALUE")
+    refused(
+        cli(*asked, "--method", "proportion"),
+        "success: the value that is one. Pass --bounds ok=LOW:HIGH, or --schema FILE.",
+    )
 
 
 def test_what_else_is_refused(cli, files):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import typer
 
-from privatest.cli.mean import mean
+from privatest.cli.questions import command as command_of
 from privatest.core.errors import ParameterError
 from privatest.data.schema import Schema
 from privatest.display.plots import plot_differences, plot_means
@@ -68,7 +68,7 @@ def command(tmp_path, monkeypatch):
         "age,visits,plan\n" + "".join(f"{a:.3f},{b:.3f},x\n" for a, b in X)
     )
     app = typer.Typer()
-    app.command()(mean)
+    app.command()(command_of("mean"))
 
     def run(*arguments: str) -> None:
         app(

@@ -17,10 +17,10 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.ledger import request_digest
 from privatest.noise import SimulatedNoise
-from privatest.requests.catalogue import METHODS
+from privatest.requests.catalogue import METHODS, PARTS
 from privatest.requests.prepare import prepare
 from privatest.requests.rehearsal import rehearse
-from privatest.requests.request import PARTS, Request
+from privatest.requests.request import Request
 
 SCHEMA = Schema(
     {

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
-from privatest.cli import plan_options as given
-from privatest.cli.completing import completing
-from privatest.cli.files import check_picture, save_picture
-from privatest.cli.output import Page, print_json, print_note, progress
+from privatest.cli import plan as given
+from privatest.cli.options import completing
+from privatest.cli.output import Page, check_picture, print_json, print_note, progress, save_picture
 from privatest.core.documents import cache_folder
 from privatest.core.errors import ParameterError
 

@@ -19,28 +19,18 @@ from typer.main import get_command
 
 from privatest import __version__
 from privatest.cli.audit import audit
-from privatest.cli.check import check
+from privatest.cli.commands import CommandGroup, loaded
 from privatest.cli.curator import curator as curator_app
+from privatest.cli.curator import serve
+from privatest.cli.data import check, schema
 from privatest.cli.demo import demo
-from privatest.cli.fit import fit
-from privatest.cli.independence import independence
 from privatest.cli.ledger import app as ledger_app
-from privatest.cli.mean import mean
 from privatest.cli.output import OutputError, flush, make_forgiving, print_error, silence
-from privatest.cli.paired import paired
-from privatest.cli.places import reading
 from privatest.cli.plan import app as plan_app
-from privatest.cli.plugins import CommandGroup, loaded
-from privatest.cli.query import query
-from privatest.cli.release import release
-from privatest.cli.report import report
-from privatest.cli.schema import schema
-from privatest.cli.serve import serve
+from privatest.cli.questions import reading
+from privatest.cli.releases import query, report
 from privatest.cli.shares import compare, plan_share, share
-from privatest.cli.two_sample import two_sample
 from privatest.core.errors import ParameterError, PrivatestError
-
-__all__ = ["app", "main"]
 
 # The base of all complaints about the command line itself. Typer re-exports only this child of
 # it, and its home differs between versions of Typer.
@@ -48,12 +38,6 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 # pretty_exceptions_enable: rich would print local variables, and those hold people's data.
 app = typer.Typer(cls=CommandGroup, pretty_exceptions_enable=False, rich_markup_mode="rich")
-app.command("two-sample")(reading(two_sample))
-app.command("independence")(reading(independence))
-app.command("paired")(reading(paired))
-app.command("fit")(reading(fit))
-app.command("mean")(reading(mean))
-app.command("release")(reading(release))
 app.command("query")(query)
 app.command("report")(report)
 app.command("plan-share")(plan_share)
@@ -151,6 +135,9 @@ def _run(arguments: list[str] | None) -> int:
 
 def _worded(error: PrivatestError, arguments: Sequence[str] | None) -> list[str]:
     """Return an error in the words of the command: its options instead of parameters."""
+    parameter = error.parameter if isinstance(error, ParameterError) else ""
+    if not parameter and not error.remedy:
+        return [str(error)]
     command = _command()
     for word in sys.argv[1:] if arguments is None else arguments:
         command = getattr(loaded(command), "commands", {}).get(word, command)
@@ -164,8 +151,8 @@ def _worded(error: PrivatestError, arguments: Sequence[str] | None) -> list[str]
         return str(known[name].opts[0] if is_option else known[name].metavar)
 
     words = str(error)
-    if isinstance(error, ParameterError) and error.parameter:
-        words = error.naming(named(error.parameter))
+    if isinstance(error, ParameterError) and parameter:
+        words = error.naming(named(parameter))
     remedies = [
         named(name)
         + (f" {shlex.quote(value) if value else each.metavar}" if each.opts[0][0] == "-" else "")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privatest.cli import options
-from privatest.cli.files import check_report, write_report
-from privatest.cli.output import Page, print_result, working
+from privatest.cli.output import Page, check_report, print_result, working, write_report
 from privatest.cli.spending import Purse, open_ledger, spending
 from privatest.core.privacy import Budget
 from privatest.data.place import Place

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import getpass
+import json
 import shlex
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.ledger_care import export, verify
-from privatest.cli.ledger_copies import Reason, backup, head, restore, user
-from privatest.cli.ledger_pictures import BudgetPicture, draw_budget
-from privatest.cli.output import Page, print_json, print_result
+from privatest.cli.output import (
+    Page,
+    check_picture,
+    print_either,
+    print_json,
+    print_note,
+    print_result,
+    save_picture,
+)
 from privatest.cli.spending import LedgerOption, existing_ledger, open_ledger
+from privatest.core.documents import JSON_FORMAT, default_ledger, write_text
 from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision
 
 if TYPE_CHECKING:
-    from privatest.ledger import Account, Answered, Ledger, Totals
-
-__all__ = ["app", "bar"]
+    from privatest.ledger import Account, Answered, Head, Ledger, Totals
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -31,6 +39,15 @@ _COSTS = ("epsilon", "delta")
 _FIRST = ("method", "columns", "column", "x", "y", "before", "after", "group", "groups", "where")
 _ID = 8  # digits that are shown
 _LONGEST = 60  # characters of a value; the JSON document has all of it
+_ALL = 1_000_000  # entries; more than anybody asks of one data set
+_LOG = (
+    "A log lies beside the ledger's file, and entries may be in it alone: a copy of the file made "
+    "with cp can lack them. Make copies with privatest ledger backup."
+)
+_UNCOMPARED = (
+    "Not compared with earlier hashes, so a ledger that was replaced by an older copy looks whole. "
+    "Keep the hashes elsewhere with --save FILE, and pass --heads FILE next time."
+)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Data set.", show_default=False)]
 OptionalName = Annotated[
@@ -45,7 +62,6 @@ CompositionOption = Annotated[
         "--delta).",
     ),
 ]
-
 NewEpsilon = Annotated[
     str | None,
     typer.Option("--epsilon", metavar="NUMBER", help="New total epsilon.", show_default="as it is"),
@@ -53,6 +69,50 @@ NewEpsilon = Annotated[
 NewDelta = Annotated[
     str | None,
     typer.Option("--delta", metavar="NUMBER", help="New total delta.", show_default="as it is"),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="Key that signs lines of heads; head makes it if there is none.",
+        dir_okay=False,
+        show_default=False,
+    ),
+]
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why, for the record.", show_default=False)
+]
+KnownHead = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--head",
+        metavar="NAME=HASH",
+        help="Last hash of a data set that verify printed before; the chain must lead there. "
+        "May be repeated.",
+        show_default=False,
+    ),
+]
+KnownHeads = Annotated[
+    Path | None,
+    typer.Option(
+        "--heads",
+        metavar="FILE",
+        help="Hashes that --save or head --append wrote; every chain must lead there.",
+        exists=True,
+        dir_okay=False,
+        show_default=False,
+    ),
+]
+SaveHeads = Annotated[
+    Path | None,
+    typer.Option(
+        "--save",
+        metavar="FILE",
+        help="Write the hashes to a file. One that exists is compared first, then replaced.",
+        dir_okay=False,
+        show_default=False,
+    ),
 ]
 
 
@@ -97,13 +157,9 @@ def init(
             )
         book.create_dataset(name, budget, composition=composition, exist_ok=True)
         totals = book.totals(name)
-    if as_json:
-        print_json(totals.to_dict())
-        return
-    page = Page()
-    page.line(f"{name} has a budget of {budget}.")
-    if not budget.delta:
-        page.line("Without delta: requests with --delta, such as releases and shares, do not fit.")
+    without = "Without delta: requests with --delta, such as releases and shares, will be refused."
+    lines = [f"{name} has a budget of {budget}.", *([] if budget.delta else [without])]
+    print_either(as_json, totals.to_dict(), *lines)
 
 
 @app.command("set")
@@ -149,14 +205,14 @@ def set_(
         elif after != before and analyst is not None:
             book.set_analyst(name, analyst, after, below_spent=False, reason=words)
         totals = book.totals(name)
-    if as_json:
-        old = {"epsilon": f"{before.epsilon:f}", "delta": f"{before.delta:f}"}
-        print_json(totals.to_dict() | {"before": old})
-        return
-    page = Page()
+    old = {"epsilon": f"{before.epsilon:f}", "delta": f"{before.delta:f}"}
     who = name if analyst is None else f"{analyst} on {name}"
-    page.line(f"{who} now has a budget of {after}; it was {before}.")
-    page.line(bar(name if analyst is None else f"  {analyst}", _account(totals, analyst)))
+    print_either(
+        as_json,
+        totals.to_dict() | {"before": old},
+        f"{who} now has a budget of {after}; it was {before}.",
+        bar(name if analyst is None else f"  {analyst}", _account(totals, analyst)),
+    )
 
 
 @app.command()
@@ -192,7 +248,14 @@ def history(
         int, typer.Option("--last", metavar="COUNT", min=1, help="How many entries.")
     ] = 50,
     ledger: LedgerOption = None,
-    plot: BudgetPicture = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw what was spent over time, of all entries: .png, .svg or .pdf.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """List what was asked of a data set and what became of it, the newest first.
@@ -203,10 +266,17 @@ def history(
     Example:
       privatest ledger history visits
     """
+    if plot is not None:
+        check_picture(plot)
     with existing_ledger(ledger) as book:
-        _totals(book, name)
+        totals = _totals(book, name)
         entries = book.history(name, last=last)
-        draw_budget(book, name, plot)
+        if plot is not None:
+            from privatest.display.plots import plot_budget  # noqa: PLC0415
+
+            limit = float(totals.account.budget.epsilon)
+            drawn: Any = plot_budget(book.history(name, last=_ALL), limit)
+            save_picture(drawn.figure, plot, dpi=150)
     if as_json:
         rows = [
             {"sequence": e.sequence, "time": e.time, "kind": e.kind, "hash": e.hash}
@@ -264,8 +334,207 @@ def answer(
     )
 
 
-for _command in (verify, head, backup, restore, export):
-    app.command()(_command)
+@app.command()
+def verify(
+    *,
+    head: KnownHead = None,
+    heads: KnownHeads = None,
+    save: SaveHeads = None,
+    key: KeyFile = None,
+    ledger: LedgerOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check that nothing in the ledger was changed afterwards.
+
+    Every entry is chained to the one before it, and all sums are computed again.
+    Keep the hashes that are printed somewhere else and pass them the next time: a
+    ledger that was cut, rewritten or replaced does not lead to them. The exit code
+    is 0 only if all is well.
+
+    \b
+    Example:
+      privatest ledger verify --save heads.json
+    """
+    known = _known(head or [], [file for file in (heads, save) if file is not None], key)
+    with existing_ledger(ledger) as book:
+        log = book.unfolded_log()
+        found = [book.verify(each) for each in known or [{}]][-1]
+    rows = _heads(found)
+    if save is not None:
+        _write(save, {"format": JSON_FORMAT, "heads": rows})
+    compared = sorted({name for each in known for name in each})
+    if as_json:
+        print_json({"verified": True, "heads": rows, "compared": compared, "log": log})
+        return
+    page = Page()
+    page.line("The ledger is as it was written.", style="bold")
+    for name, end in found.items():
+        page.line(f"  {name}: {end.sequence:,} entries, last hash {end.hash}")
+    if compared:
+        page.line(f"Compared with earlier hashes: {', '.join(compared)}.")
+    elif save is None:
+        page.line(_UNCOMPARED)
+    if log:
+        print_note(_LOG)
+
+
+@app.command()
+def head(
+    *,
+    append: Annotated[
+        Path | None,
+        typer.Option(
+            "--append",
+            metavar="FILE",
+            help="Add a line to this file, after comparing with those in it.",
+            dir_okay=False,
+            show_default=False,
+        ),
+    ] = None,
+    key: KeyFile = None,
+    ledger: LedgerOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print where every chain ends, or add that to a file elsewhere.
+
+    The ledger is verified first, and must contain all that the file says. Keep the
+    file, or the key that signs its lines, where nobody who writes to the ledger can
+    write. `privatest ledger verify --heads FILE` compares.
+
+    \b
+    Example:
+      privatest ledger head --append heads.log --key heads.key
+    """
+    from privatest.ledger.verify import add_heads, key_from, read_heads  # noqa: PLC0415
+
+    if key is not None and append is None:
+        raise ParameterError("--key goes with --append FILE.")
+    secret = None if key is None else key_from(key, create=append is None or not append.exists())
+    with existing_ledger(ledger) as book:
+        known = read_heads(append, secret) if append is not None and append.exists() else {}
+        found = book.verify(known)
+        if append is not None:
+            add_heads(append, found, secret)
+    lines = [
+        f"{name}: {end.sequence:,} entries, last hash {end.hash}" for name, end in found.items()
+    ]
+    file = None if append is None else str(append)
+    print_either(as_json, {"heads": _heads(found), "file": file}, *lines)
+
+
+@app.command()
+def backup(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="New file to write.", show_default=False)
+    ],
+    *,
+    ledger: LedgerOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Copy the whole ledger to a new file, and verify the copy.
+
+    It may be in use meanwhile. Copying the file with cp can forget the newest
+    entries, which are in a log beside it. The copy holds answers and is readable
+    by its owner only. Of a ledger in PostgreSQL it is an SQLite file too.
+
+    \b
+    Example:
+      privatest ledger backup ledger-copy.db
+    """
+    with existing_ledger(ledger) as book:
+        found = book.backup(file)
+    entries = sum(end.sequence for end in found.values())
+    print_either(
+        as_json,
+        {"file": str(file), "entries": entries, "heads": _heads(found)},
+        f"{entries:,} entries copied to {file} and verified; readable by you only.",
+    )
+
+
+@app.command()
+def restore(
+    file: Annotated[
+        Path, typer.Argument(metavar="BACKUP", help="What backup wrote.", show_default=False)
+    ],
+    *,
+    back_in_time: Annotated[
+        bool,
+        typer.Option(
+            "--back-in-time", help="Restore a backup that lacks entries, and record that."
+        ),
+    ] = False,
+    reason: Reason = "",
+    ledger: LedgerOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Put a backup in the place of the ledger.
+
+    A backup that lacks entries is refused, unless you say --back-in-time. Then
+    entries and answers are lost, what they cost stays spent, and each chain says so.
+    The ledger that is replaced is kept beside it.
+
+    \b
+    Example:
+      privatest ledger restore ledger-copy.db --back-in-time --reason "disk failure"
+    """
+    from privatest.ledger import restore as restored  # noqa: PLC0415
+
+    place = ledger or default_ledger()
+    done = restored(file, place, back_in_time=back_in_time, reason=reason, by=user())
+    if as_json:
+        heads = _heads(done.heads)
+        lost = {name: each.to_dict() for name, each in done.lost.items()}
+        kept = None if done.kept is None else str(done.kept)
+        print_json({"heads": heads, "lost": lost, "unknown": done.unknown, "kept": kept})
+        return
+    page = Page()
+    page.line(f"Restored {len(done.heads):,} data sets from {file}.", style="bold")
+    for name, each in {} if done.unknown else done.lost.items():
+        page.line(
+            f"  {name}: {each.entries:,} entries are lost. What they cost stays spent: "
+            f"epsilon {each.spent.epsilon:f}, delta {each.spent.delta:f}."
+        )
+    if done.unknown:
+        page.line("What was spent after the backup is not known: lower the budgets by that much.")
+    if done.kept is not None:
+        page.line(f"The ledger that was replaced is {done.kept}.")
+    if done.lost:
+        page.line("Heads that were kept do not fit any more: begin a new file of them.")
+
+
+@app.command()
+def export(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="New file to write; - is standard output.", show_default=False
+        ),
+    ],
+    *,
+    ledger: LedgerOption = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write all entries as lines of JSON.
+
+    They hold requests and answers, so the file is readable by its owner only.
+
+    \b
+    Example:
+      privatest ledger export ledger.jsonl
+    """
+    if file == "-" and as_json:
+        raise ParameterError("--json does not go with -: the lines themselves are JSON.")
+    with existing_ledger(ledger) as book:
+        count = book.export(sys.stdout if file == "-" else file)
+    if as_json:
+        print_json({"file": file, "entries": count})
+    elif file != "-":
+        Page().line(f"{count:,} entries written to {file}, readable by you only: it has answers.")
+
+
+def _heads(heads: Mapping[str, Head]) -> dict[str, dict[str, Any]]:
+    """Return the ends of chains as plain values."""
+    return {name: {"sequence": end.sequence, "hash": end.hash} for name, end in heads.items()}
 
 
 def _totals(book: Ledger, name: str) -> Totals:
@@ -388,3 +657,63 @@ def _amount(value: object) -> str:
         return f"{float(Decimal(str(value))):g}"
     except (InvalidOperation, OverflowError, ValueError):
         return _plain(value)
+
+
+def user() -> str:
+    """Return who types, for the record."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name
+        return ""
+
+
+def _known(
+    given: Sequence[str], files: Sequence[Path], key: Path | None
+) -> list[Mapping[str, Head | str]]:
+    """Return all sets of hashes that were kept: the ledger must agree with each of them."""
+    sets: list[Mapping[str, Head | str]] = [_read(file, key) for file in files if file.exists()]
+    typed: dict[str, Head | str] = {}
+    for text in given:
+        name, _, digits = text.rpartition("=")
+        if not name or not digits:
+            raise ParameterError("--head must be NAME=HASH, as verify prints them.")
+        typed[name] = digits.strip().lower()
+    return [known for i, known in enumerate([*sets, typed]) if known and known not in sets[:i]]
+
+
+def _read(file: Path, key: Path | None) -> dict[str, Head | str]:
+    from privatest.ledger import Head  # noqa: PLC0415
+    from privatest.ledger.verify import key_from, read_heads  # noqa: PLC0415
+
+    if key is not None or _has_lines(file):
+        return {**read_heads(file, None if key is None else key_from(key))}
+    try:
+        document: Any = json.loads(file.read_text(encoding="utf-8"))
+        found: dict[str, Head | str] = {
+            str(name): Head(int(head["sequence"]), str(head["hash"]))
+            for name, head in document["heads"].items()
+        }
+    except OSError as error:
+        raise ParameterError(f"cannot read {file.name!r}: {error.strerror}.") from None
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise ParameterError(
+            f"{file.name!r} does not hold hashes that `privatest ledger verify --save` wrote."
+        ) from None
+    return found
+
+
+def _has_lines(file: Path) -> bool:
+    """Return whether head --append wrote a file: each of its lines is a document."""
+    try:
+        with file.open(encoding="utf-8") as stream:
+            return '"body":' in stream.readline()
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _write(file: Path, document: dict[str, Any]) -> None:
+    """Replace the file in one step: a crash must not lose the hashes that were kept."""
+    try:
+        write_text(file, json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise ParameterError(f"cannot write {file.name!r}: {error.strerror}.") from None

@@ -1,4 +1,4 @@
-"""What the commands print, and where: results to standard output, the rest to standard error."""
+"""What commands print and write: results to standard output, the rest to standard error; files."""
 
 from __future__ import annotations
 
@@ -8,39 +8,28 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from privatest.core.documents import JSON_FORMAT
-from privatest.core.errors import PrivatestError
+from privatest.core.documents import JSON_FORMAT, check_writable
+from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.validation import printable
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
 
+    from privatest.data.place import Place
+    from privatest.requests.request import Request
     from privatest.requests.results import Result
 
-__all__ = [
-    "OutputError",
-    "Page",
-    "flush",
-    "make_forgiving",
-    "paid",
-    "passes",
-    "print_error",
-    "print_json",
-    "print_note",
-    "print_result",
-    "print_text",
-    "progress",
-    "silence",
-    "telling",
-    "watched",
-    "working",
-]
-
 _READABLE = 88  # columns; longer lines are hard to read
+PICTURES = (".png", ".svg", ".pdf")
+REPORTS = (".html", ".htm")
 
 
 class OutputError(OSError):
@@ -49,18 +38,18 @@ class OutputError(OSError):
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """Tell a failure to print from that of another file."""
+    """Raise a failure to print as OutputError."""
     try:
         yield
     except BrokenPipeError:
-        raise  # whoever read this has seen enough
+        raise  # the reader stopped reading
     except OSError as error:
         raise OutputError(error.errno, error.strerror) from None
 
 
 @contextmanager
 def paid(again: str) -> Iterator[None]:
-    """Print what was paid for in the block; a failure says how it is seen ``again``."""
+    """Print what was paid for in the block; a failure says how to see it ``again``."""
     try:
         yield
         flush()
@@ -80,7 +69,7 @@ def print_error(*sentences: str) -> None:
 
 
 def print_note(message: str) -> None:
-    """Print what is not part of the result, so that standard output holds the result alone."""
+    """Print on standard error what is not part of the result."""
     with suppress(OSError):  # nobody listens; that must not hide what happened
         if sys.stderr is not None:
             print(message, file=sys.stderr, flush=True)
@@ -92,6 +81,16 @@ def print_json(document: Mapping[str, Any]) -> None:
     print_text(json.dumps(versioned, indent=2, allow_nan=False))
 
 
+def print_either(as_json: bool, document: Mapping[str, Any], *lines: str) -> None:
+    """Print a JSON document, or lines for people."""
+    if as_json:
+        print_json(document)
+        return
+    page = Page()
+    for line in lines:
+        page.line(line)
+
+
 def print_text(text: str) -> None:
     """Print text as it is."""
     with _writing():
@@ -99,13 +98,13 @@ def print_text(text: str) -> None:
 
 
 def working(what: str) -> AbstractContextManager[object]:
-    """Show that something is going on, if somebody is watching."""
+    """Show a message during work, on a terminal."""
     return _console(stderr=True).status(what) if watched() else nullcontext()
 
 
 @contextmanager
 def telling(what: str) -> Iterator[Callable[[str], None] | None]:
-    """Show in one line what is going on; gives what the next thing is told to, as ``working``."""
+    """Show a message during work, and give a function that replaces it; None without a terminal."""
     if not watched():
         yield None
         return
@@ -114,7 +113,7 @@ def telling(what: str) -> Iterator[Callable[[str], None] | None]:
 
 
 def watched() -> bool:
-    """Return whether somebody looks at standard error."""
+    """Return whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -187,8 +186,7 @@ def print_result(
         return
     page = Page()
     if not isinstance(result, Decision):
-        for line in str(result).splitlines():
-            page.line(line)
+        page.text(result)
         return
     page.line(result.verdict, style="bold")
     for name, text in ({label: compared} | result.facts()).items():
@@ -204,16 +202,21 @@ def print_result(
 
 
 class Page:
-    """Standard output, for people."""
+    """Standard output for people."""
 
     def __init__(self) -> None:
-        """Find out how wide the page is."""
+        """Limit the width."""
         self._console = _console()
         self._console.width = min(self._console.width, _READABLE)
 
     def line(self, text: str, *, style: str = "") -> None:
         """Print one line; a terminal wraps it where it is too long, a file keeps it whole."""
         self._print(text, style=style, soft_wrap=not self._console.is_terminal)
+
+    def text(self, shown: object) -> None:
+        """Print each line of a text."""
+        for line in str(shown).splitlines():
+            self.line(line)
 
     def _print(self, *text: str, **how: Any) -> None:
         with _writing():
@@ -260,7 +263,7 @@ _PLAIN = {
 
 
 def make_forgiving() -> None:
-    """Let both streams write what they can show in place of what they cannot."""
+    """Let both streams replace characters that they cannot show."""
     codecs.register_error(_HANDLER, _replace)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -268,14 +271,14 @@ def make_forgiving() -> None:
 
 
 def flush() -> None:
-    """Write out what is buffered now, while a failure can still be told."""
+    """Flush standard output, while a failure can still be reported."""
     if sys.stdout is not None:
         with _writing():
             sys.stdout.flush()
 
 
 def silence() -> None:
-    """Turn standard output away: nobody reads it, and Python would complain at its end."""
+    """Send standard output nowhere, so that Python does not complain when it ends."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -283,7 +286,7 @@ def silence() -> None:
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    """Spell a character in ASCII: our own signs as people type them, others by their number."""
+    """Write characters in ASCII: known signs as people type them, others escaped."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     missing = error.object[error.start : error.end]
@@ -292,3 +295,87 @@ def _replace(error: UnicodeError) -> tuple[str, int]:
 
 def _escaped(character: str) -> str:
     return character.encode("ascii", "backslashreplace").decode("ascii")
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def check_new(path: Path, option: str, force: bool) -> None:
+    """Refuse to overwrite: a file that is lost has been paid for."""
+    try:
+        exists = path.exists()
+    except OSError as error:  # a name that is too long for the file system
+        raise ParameterError(f"{option} cannot be written: {error.strerror}.") from None
+    if exists and not force:
+        raise ParameterError(f"{option} must be a new file: {str(path)!r} exists; pass --force.")
+
+
+def save_paid(save: Callable[[Path], None], output: Path) -> Path:
+    """Write what was paid for, and return where: in a temporary folder if there is no other way."""
+    try:
+        save(output)
+    except (ParameterError, OSError):  # a disk that is full now, though it could be written before
+        place = Path(mkdtemp(prefix="privatest-")) / output.name
+        save(place)
+        return place
+    return output
+
+
+def misplaced(place: Path, output: Path) -> None:
+    """Say where a file is, if not where it should be."""
+    if place != output:
+        raise ParameterError(
+            f"{output} could not be written; what you paid for is in {place}: move it from there."
+        )
+
+
+def check_picture(file: Path, request: Request | None = None) -> None:
+    """Refuse what cannot be drawn, before anything is spent."""
+    if file.suffix not in PICTURES:
+        raise ParameterError(f"--plot must end in {', '.join(PICTURES)}.")
+    if request is not None and not (
+        request.entry.drawn and request.options.get("release") != "decision"
+    ):
+        raise ParameterError(
+            "--plot needs more than a decision: there is nothing to draw. Choose another method, "
+            "or leave out --release decision."
+        )
+    if find_spec("matplotlib") is None:
+        raise ParameterError('--plot needs matplotlib: pip install "privatest[plot]".')
+
+
+def draw(result: Any, file: Path) -> None:
+    """Draw what was released."""
+    from privatest.display.style import plain_text  # noqa: PLC0415
+
+    with working("Drawing ..."), plain_text():
+        drawn = result.plot()
+        save_picture(getattr(drawn, "figure", drawn), file, dpi=150)
+
+
+def save_picture(figure: Figure, file: Path, **settings: Any) -> None:
+    """Write a picture; if that fails the answer has been printed all the same."""
+    try:
+        figure.savefig(file, **settings)
+    except OSError as error:
+        raise ParameterError(f"{file.name} cannot be written: {error.strerror}.") from None
+
+
+def check_report(file: Path, read: Sequence[Place] = (), *, option: str = "--report") -> None:
+    """Refuse a page that cannot be written, before anything is spent."""
+    if file.suffix.lower() not in REPORTS:
+        raise ParameterError(f"{option} must end in .html.")
+    if any(place.same(file) for place in read):
+        raise ParameterError(f"{option} must not be the private data itself.")
+    try:
+        check_writable(file)
+    except OSError as error:
+        raise ParameterError(f"{option} {file} cannot be written: {error.strerror}.") from None
+
+
+def write_report(result: Any, file: Path, about: Mapping[str, Any] | None = None) -> None:
+    """Write a page about an answer, which has been printed: a failure loses nothing."""
+    from privatest.display.reports import report  # noqa: PLC0415 - slow to import
+
+    with working("Writing the report ..."):
+        report(result, file, about=about)

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import describe, public_words
-from privatest.cli.files import check_new, check_report, misplaced, save_paid, write_report
-from privatest.cli.output import Page, print_json, print_result, working
-from privatest.cli.places import check
+from privatest.cli.output import (
+    Page,
+    check_new,
+    check_report,
+    misplaced,
+    print_json,
+    print_result,
+    save_paid,
+    working,
+    write_report,
+)
+from privatest.cli.questions import check_place, describe, public_words
 from privatest.cli.spending import (
     DatasetOption,
     LedgerOption,
@@ -150,7 +158,7 @@ def plan_share(
     from privatest.methods import shares as plans  # noqa: PLC0415
     from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
 
-    known = describe(schema, bounds or [], rows_per_person)
+    known = describe(schema, bounds, rows_per_person)
     names = None if columns is None else options.read_names(columns, known)
     described = chosen_columns(known, names)
     plan = plans.plan_share(
@@ -168,8 +176,7 @@ def plan_share(
         print_json({"file": str(output), "plan": plan.digest, **plan.parameters})
         return
     page = Page()
-    for line in str(plan).splitlines():
-        page.line(line)
+    page.text(plan)
     page.line(
         f"Wrote {output}. Each owner runs: privatest share DATA --plan {output} -o SHARE.json"
     )
@@ -213,7 +220,7 @@ def share(
         raise PrivacyError(f"the plan costs {agreed.budget}, which is more than you allow.")
     names, text = list(agreed.schema.columns), agreed.schema.categorical_names
     # what can be found out before the budget is spent
-    check(data, names, agreed.schema)
+    check_place(data, names, agreed.schema)
     document.check_writable(output)
 
     def rehearsal() -> None:
@@ -242,8 +249,7 @@ def share(
             print_json(public | cost | told | lines)
         else:
             page = Page()
-            for line in str(made).splitlines():
-                page.line(line)
+            page.text(made)
             page.line(f"Wrote {place}.")
     misplaced(place, output)
 

@@ -22,8 +22,8 @@ from privatest.core.errors import ParameterError, ServiceError
 from privatest.core.validation import number, of_type, reject
 from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
-from privatest.requests.catalogue import METHODS, Method
-from privatest.requests.request import PARTS, Request
+from privatest.requests.catalogue import METHODS, PARTS, Method
+from privatest.requests.request import Request
 from privatest.requests.results import Result, result_from_dict
 
 _WIDTH = 24

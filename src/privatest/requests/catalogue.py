@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 Question = Literal["two-sample", "independence", "paired", "fit", "mean", "release"]
 QUESTIONS: tuple[str, ...] = get_args(Question)
+# Which columns play which part, and how groups are formed, by question.
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "two-sample": ("columns", "group", "groups", "membership", "adjacency", "each_column"),
+    "independence": ("x", "y", "given"),
+    "paired": ("before", "after"),
+    "fit": ("column", "dist", "family", "shares"),
+    "mean": ("columns",),
+    "release": ("columns",),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

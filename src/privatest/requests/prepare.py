@@ -108,8 +108,9 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
         several = request.entry.several
         if groups is not None and len(groups) > 2 and not several:
             raise ParameterError(
-                f"method {request.method} compares two groups: groups must be a list of two. For "
-                f"more use method {such(request.question, lambda entry: entry.several)}."
+                "groups",
+                f"must be a list of two: method {request.method} compares two groups. For more "
+                f"use method {such(request.question, lambda entry: entry.several)}",
             )
         grouping = Grouping.ask(group, described, groups, membership, several=several)
         membership = grouping.membership
@@ -438,8 +439,9 @@ def chosen_columns(
     words = f"{missing}: it has to be declared, because {_WHY}."
     if unknown is not None and known:  # perhaps it is misspelled
         words = f"{words} Declared are {listed(known[:_MOST_LISTED])}."
-    success = {"success": ""} if outcomes else {}
-    raise ParameterError(words, remedy=_description(unknown or "COLUMN") | success)
+    if outcomes:
+        words = f"{words} Text needs a schema, and success: the value that is one."
+    raise ParameterError(words, remedy=_description(unknown or "COLUMN"))
 
 
 def _description(column: str) -> dict[str, str]:

@@ -22,21 +22,12 @@ from privatest.data.categories import spelling
 from privatest.data.grouping import Grouping
 from privatest.data.schema import Schema
 from privatest.data.source import Source
-from privatest.requests.catalogue import METHODS, Method, find
+from privatest.requests.catalogue import METHODS, PARTS, Method, find
 from privatest.requests.results import ColumnResults, Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Which columns play which part, and how groups are formed, by question.
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "two-sample": ("columns", "group", "groups", "membership", "adjacency", "each_column"),
-    "independence": ("x", "y", "given"),
-    "paired": ("before", "after"),
-    "fit": ("column", "dist", "family", "shares"),
-    "mean": ("columns",),
-    "release": ("columns",),
-}
 _ALPHA = 0.05
 _WHY_DELTA = (
     "synthetic data needs Gaussian noise on many coefficients, which is not private for any "

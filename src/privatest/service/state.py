@@ -20,8 +20,7 @@ from privatest.curator.config import CuratorConfig
 from privatest.curator.workers import Workers
 from privatest.data.categories import spelling
 from privatest.data.schema import CategoricalColumn, Column
-from privatest.requests.catalogue import METHODS, Method
-from privatest.requests.request import PARTS
+from privatest.requests.catalogue import METHODS, PARTS, Method
 from privatest.service.auth import Person
 from privatest.service.errors import NotFound, TooMany
 from privatest.service.jobs import JobQueue

@@ -1,17 +1,18 @@
-"""``privatest check``: does data fit its description?"""
+"""``privatest schema`` and ``check``: describe data, and see whether it fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.asking import describe
-from privatest.cli.output import Page, print_json, working
-from privatest.core.errors import DataError
+from privatest.cli.output import Page, check_new, print_json, print_text, working
+from privatest.cli.questions import describe
+from privatest.core.errors import DataError, ParameterError
 from privatest.data.source import Source
 
 if TYPE_CHECKING:
@@ -20,9 +21,43 @@ if TYPE_CHECKING:
     from privatest.data.grouping import Grouping
     from privatest.data.schema import Schema
 
-__all__ = ["check"]
-
 _NOT_PRIVATE = "This is for those who may see the data: what does not fit is not private."
+
+
+def schema(
+    data: options.DataFile,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write it.", show_default="the screen"
+        ),
+    ] = None,
+    force: options.Force = False,
+) -> None:
+    """Write a template of the schema, to be completed by hand.
+
+    It is made from the names and types of the columns only. Bounds and
+    categories are for you to fill in from what is publicly known: found from
+    the data they would leak it.
+
+    \b
+    Example:
+      privatest schema visits.csv -o visits.toml
+    """
+    if output is not None:
+        check_new(output, "output", force)
+
+    from privatest.data.template import schema_template  # noqa: PLC0415
+
+    template = schema_template(data.schema())
+    if output is None:
+        print_text(template.removesuffix("\n"))
+        return
+    try:
+        output.write_text(template, encoding="utf-8")
+    except OSError as error:
+        raise ParameterError(f"cannot write {str(output)!r}: {error.strerror}.") from error
+    Page().line(f"Wrote {output}. Fill in bounds and categories, then pass it as --schema.")
 
 
 def check(
@@ -54,7 +89,7 @@ def check(
     from privatest.data.persons import check_persons  # noqa: PLC0415
     from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
 
-    described = describe(schema, bounds or [], None)
+    described = describe(schema, bounds)
     split = None if group is None else Grouping.ask(group, described, groups, membership)
     names = None if columns is None else options.read_names(columns, described)
     chosen = chosen_columns(described, names, group)
