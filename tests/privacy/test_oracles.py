@@ -42,7 +42,7 @@ from privatest.noise import SimulatedNoise
 from privatest.numerics.kernels import Kernel, gram, grams, kernel_grid
 from privatest.requests.catalogue import METHODS
 from privatest.requests.request import Request
-from privatest.synthetic import releases as releasing
+from privatest.synthetic import tables_fit as synthetic_fit
 from tests.curators import CONFIG, opened, request, table
 
 PUBLIC = {"group": "region", "groups": ["north", "south"], "columns": ["visits"]}
@@ -195,7 +195,7 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
     def at_the_fit(*_: Any, **__: Any) -> None:
         raise PrivacyError("all is measured: what follows sees noisy tables only")
 
-    monkeypatch.setattr(releasing, "fit_mixture", at_the_fit)
+    monkeypatch.setattr(synthetic_fit, "fit_mixture", at_the_fit)
     monkeypatch.setattr(binomial, "_interval", at_the_fit)
     monkeypatch.setattr(inference, "t_pvalue", at_the_fit)
     monkeypatch.setattr(RankInterval, "__call__", at_the_fit)

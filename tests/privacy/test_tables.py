@@ -18,7 +18,6 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import additive
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.synthetic import release, tables
-from privatest.synthetic import tables as moments
 from privatest.synthetic.tables import LOOKS, measure_tables, plan_tables, table_sensitivity
 from tests.privacy.harness import audit, caught
 
@@ -166,7 +165,7 @@ def test_half_the_noise_is_caught(monkeypatch, whole):
 @pytest.mark.slow
 def test_a_round_that_is_not_paid_for_is_caught(monkeypatch, whole):
     """Every round with the whole budget: the loss of all of them is too large."""
-    for module in (additive, tables, moments):
+    for module in (additive, tables):
         monkeypatch.setattr(
             module,
             "gaussian_part_scale",

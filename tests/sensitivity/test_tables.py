@@ -9,8 +9,8 @@ import pytest
 
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.synthetic.tables import (
-    Moments,
-    Wanted,
+    MomentRequest,
+    TableRequest,
     cells_from,
     count_table,
     exact_sums,
@@ -55,7 +55,7 @@ def random_tables(rng):
             size = len(CELLS[column])
             drawn = rng.integers(1 + rng.integers(size), size=size)
             groups.append(np.unique(drawn, return_inverse=True)[1])
-        tables.append(Wanted(columns, tuple(groups)))
+        tables.append(TableRequest(columns, tuple(groups)))
     return tables
 
 
@@ -93,7 +93,7 @@ def test_no_neighbours_move_a_look_further(person):
         for place in places:
             more = random_rows(rng, 30)[:, place]
             cells = cells_from(columns[place], np.union1d(CELLS[place].lowest, more))
-            wanted = Wanted((0,), (np.arange(len(cells)),))
+            wanted = TableRequest((0,), (np.arange(len(cells)),))
             one, two = (
                 count_table(cells.codes(each[:, place])[:, None], wanted) for each in (rows, other)
             )
@@ -103,10 +103,10 @@ def test_no_neighbours_move_a_look_further(person):
 
 
 WANTED = [
-    Moments((1, 2)),
-    Moments((), ((1, 0),)),
-    Moments((), (), ((1, 2),)),
-    Moments((1, 2), ((1, 0), (2, 0)), ((1, 2),)),
+    MomentRequest((1, 2)),
+    MomentRequest((), ((1, 0),)),
+    MomentRequest((), (), ((1, 2),)),
+    MomentRequest((1, 2), ((1, 0), (2, 0)), ((1, 2),)),
 ]
 
 

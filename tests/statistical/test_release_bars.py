@@ -19,7 +19,13 @@ from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release
 from privatest.synthetic.answers import Estimate
-from privatest.synthetic.tables import Wanted, measure, measure_tables, plan_tables, schema_cells
+from privatest.synthetic.tables import (
+    TableRequest,
+    measure,
+    measure_tables,
+    plan_tables,
+    schema_cells,
+)
 from privatest.synthetic.testing import Counted, independence_pvalue, same_law_pvalue, share_pvalue
 
 SCHEMA = Schema({"x": NumericColumn(0, 40, integer=True), "g": CategoricalColumn(("a", "b"))})
@@ -72,7 +78,11 @@ def measured(rows: dict[str, Any], seed: int, epsilon: float = 1.0) -> Synthetic
     """Return what a release by tables measures, with made-up rows in place of a fit."""
     codes = np.column_stack([rows["x"], (rows["g"] == "b").astype(np.intp)]).astype(np.intp)
     cells = (np.arange(41), np.arange(2))
-    wanted = [Wanted((0,), cells[:1]), Wanted((1,), cells[1:]), Wanted((0, 1), cells)]
+    wanted = [
+        TableRequest((0,), cells[:1]),
+        TableRequest((1,), cells[1:]),
+        TableRequest((0, 1), cells),
+    ]
     budget = Budget(epsilon, "1e-6")
     tables = measure(
         Sample(codes.astype(np.float64), None),
@@ -171,7 +181,7 @@ def test_limits_hold_where_all_is_in_one_bin():
         budget = Budget(1.0, "1e-6")
         tables = measure(
             Sample(cells.codes(x)[:, None].astype(np.float64), None),
-            [Wanted((0,), (np.arange(len(cells)),))],
+            [TableRequest((0,), (np.arange(len(cells)),))],
             ["x"],
             rows_per_person=1,
             budget=budget,

@@ -10,7 +10,7 @@ import pytest
 from privatest.data.schema import NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
-from privatest.synthetic.tables import ATOM_SHARE, _groups, column_cells, has_atoms
+from privatest.synthetic.tables import ATOM_SHARE, atom_groups, column_cells, has_atoms
 
 WITH = Schema({"x": NumericColumn(0, 12, atoms=(0,)), "y": NumericColumn(15, 60)})
 WITHOUT = Schema({"x": NumericColumn(0, 12), "y": NumericColumn(15, 60)})
@@ -31,7 +31,7 @@ def test_groups_are_atoms_and_what_is_between_them():
     for atoms, count in (((0,), 2), ((12,), 2), ((3,), 3), ((0, 12), 3), ((1, 2), 5)):
         column = NumericColumn(0, 12, atoms=atoms)
         cells = column_cells(column)
-        groups = _groups(cells, column.atoms)
+        groups = atom_groups(cells, column.atoms)
         assert groups[0] == 0
         assert set(np.diff(groups)) <= {0, 1}
         assert groups[-1] + 1 == count

@@ -15,8 +15,8 @@ from privatest.noise import SimulatedNoise
 from privatest.synthetic import Estimate, SyntheticData, release
 from privatest.synthetic.answers import Facts, honest_error, normal_maximum
 from privatest.synthetic.embedding import leaders, nearest, probe_places
-from privatest.synthetic.table_means import Watched
-from privatest.synthetic.tables import Measured
+from privatest.synthetic.table_means import TrackedColumns
+from privatest.synthetic.tables import Measurement
 
 SCHEMA = Schema(
     {
@@ -108,7 +108,7 @@ def test_probes_are_at_bounds_and_at_the_numbers_of_a_question():
 
 
 def test_columns_that_were_used():
-    watched = Watched({"a": np.arange(3), "b": np.arange(3)})
+    watched = TrackedColumns({"a": np.arange(3), "b": np.arange(3)})
     assert len(next(iter(watched.values()))) == 3
     assert "b" in watched
     assert watched["a"][1] == 1
@@ -185,6 +185,14 @@ def test_correlations_and_regressions_of_numbers():
     assert within(found["visits"], slope)
     assert within(found["intercept"], intercept)
     assert rows.correlation("x", "x").value == pytest.approx(1)
+
+
+def test_a_regression_on_integers_measured_with_their_products(tables):
+    """Squares turn at the mean of the integers, which is none: only integers are evaluated."""
+    slope, intercept = np.polyfit(DATA["visits"], DATA["x"], 1)
+    found = tables.regression("x", ["visits"])
+    assert within(found["visits"], slope)
+    assert within(found["intercept"], intercept)
 
 
 def test_groups_hold_together(tables):
@@ -302,7 +310,7 @@ def test_a_quantile_is_known_exactly_at_three_errors(errors, known):
     sigma = float(half / 2 / errors / np.sqrt(5 / 4))
     schema = Schema({"x": NumericColumn(0, 4, integer=True)})
     facts = Facts(n=1000, spent=Budget(1, 1e-6), method="tables", kernel=None, schema=schema)
-    table = Measured(("x",), (np.arange(5),), counts, sigma)
+    table = Measurement(("x",), (np.arange(5),), counts, sigma)
     rows, even = np.full(100, 2), np.full(100, 0.01)
     made = SyntheticData({"x": rows}, even, np.empty((100, 0)), facts, measured=(table,))
     found = made.quantile("x", 0.5)

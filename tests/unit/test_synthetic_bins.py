@@ -15,16 +15,16 @@ from privatest.data.samples import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release, storage
-from privatest.synthetic import tables as refining
 from privatest.synthetic.tables import (
     LOOK,
     LOOKS,
     cells_from,
     column_cells,
-    foretell,
     plan_tables,
-    refined,
+    planned_rounds,
+    refine_cells,
     schema_cells,
+    table_scale,
 )
 
 BUDGET = Budget(1, "1e-6")
@@ -85,14 +85,14 @@ def test_looks_are_bought_where_heavy_bins_stand_out():
 
 
 def test_looks_are_foretold():
-    told = foretell(WIDE, 20_000, BUDGET, "tables")
+    told = planned_rounds(WIDE, 20_000, BUDGET, "tables")
     assert told[0].share == pytest.approx(0.1)
     assert told[0].tables == LOOKS
     assert told[0].sigma == pytest.approx(told[2].sigma * (0.3 / 2 * 30) ** 0.5)
     assert sum(part.share for part in told) == pytest.approx(1)
-    assert len(foretell(WIDE, 20_000, BUDGET, "tables", {"bins": "even"})) == len(told) - 1
+    assert len(planned_rounds(WIDE, 20_000, BUDGET, "tables", {"bins": "even"})) == len(told) - 1
     with pytest.raises(ParameterError, match="bins must be"):
-        foretell(WIDE, 20_000, BUDGET, "tables", {"bins": "odd"})
+        planned_rounds(WIDE, 20_000, BUDGET, "tables", {"bins": "odd"})
 
 
 @pytest.mark.parametrize("integer", [False, True])
@@ -107,7 +107,7 @@ def test_cells_stay_a_partition(integer):
         x = np.clip(rng.normal(centre, width, 3000), -50, 5000)
         x[:500] = 17
         x = np.rint(x) if integer else x
-        (cells,), spent = refined(
+        (cells,), spent = refine_cells(
             Sample(x[:, None], None), schema, [public], budget=BUDGET, noise=SimulatedNoise(seed)
         )
         assert set(public.lowest.tolist()) <= set(cells.lowest.tolist())
@@ -125,7 +125,7 @@ def test_cells_stay_a_partition(integer):
 def test_counts_are_few():
     """Rows at many points: cells do not explode."""
     x = np.repeat(np.linspace(1, 999, 8), 1000) + 1e-7
-    (cells,), _ = refined(
+    (cells,), _ = refine_cells(
         Sample(x[:, None], None),
         Schema({"x": NumericColumn(0, 1000)}),
         schema_cells(Schema({"x": NumericColumn(0, 1000)})),
@@ -195,6 +195,6 @@ def test_noise_of_looks_follows_from_the_columns_that_are_open():
     schema = Schema({"x": NumericColumn(0, 1000), "y": NumericColumn(0, 1)})
     rng = np.random.default_rng(0)
     rows = np.column_stack([lognormal(4000)["x"], rng.random(4000)])
-    refined(Sample(rows, None), schema, schema_cells(schema), budget=BUDGET, noise=Noise(0))
-    both, one = (refining.look_scale(columns, 1, BUDGET) for columns in (2, 1))
+    refine_cells(Sample(rows, None), schema, schema_cells(schema), budget=BUDGET, noise=Noise(0))
+    both, one = (table_scale(columns, 1, BUDGET, LOOK) for columns in (2, 1))
     assert scales == pytest.approx([both, one, one])

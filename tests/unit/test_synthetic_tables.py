@@ -14,15 +14,15 @@ from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
 from privatest.synthetic.tables import (
     MOST_CELLS,
-    Moments,
+    MomentRequest,
     column_cells,
-    foretell,
     merged,
-    on_simplex,
     plan_tables,
+    planned_rounds,
     schema_cells,
+    to_simplex,
 )
-from privatest.synthetic.tables_fit import denoised
+from privatest.synthetic.tables_fit import denoised, draw_values
 
 SCHEMA = Schema(
     {
@@ -105,7 +105,7 @@ def test_values_lie_in_their_cells(column):
     cells = column_cells(column)
     codes = np.repeat(np.arange(len(cells)), 50)
     shares = np.random.default_rng(0).dirichlet(np.ones(len(cells)))
-    values = cells.values(codes, shares, np.random.default_rng(1))
+    values = draw_values(cells, codes, shares, np.random.default_rng(1))
     assert np.array_equal(cells.codes(values), codes)
     if getattr(column, "integer", False):
         assert np.array_equal(values, np.rint(values))
@@ -121,7 +121,7 @@ def test_groups_hold_enough_and_follow_the_order():
 
 
 def test_nearest_shares():
-    assert on_simplex(np.array([3.0, -5.0, 1.0]), 4.0).tolist() == [3.0, 0.0, 1.0]
+    assert to_simplex(np.array([3.0, -5.0, 1.0]), 4.0).tolist() == [3.0, 0.0, 1.0]
     found = denoised(np.array([900.0, 5.0, -7.0, 2.0, 3.0, -1.0]), 5.0)
     assert found.sum() == pytest.approx(1)
     assert found[0] > 0.98
@@ -159,12 +159,12 @@ def test_shares_of_rounds_add_up():
 
 def test_rounds_are_foretold():
     made = released(400)
-    told = foretell(SCHEMA, 400, Budget(1, 1e-6), "auto")
+    told = planned_rounds(SCHEMA, 400, Budget(1, 1e-6), "auto")
     tables = [table for table in made.measured if table.is_table]
     assert told[1].sigma == pytest.approx(tables[0].sigma)
     assert told[2].sigma == pytest.approx(tables[-1].sigma)
     assert told[0].sigma == pytest.approx(made.measured[-2].sigma / 20)
-    assert foretell(SCHEMA, 400, Budget(1, 1e-6), "auto", {"kernel": "gaussian"}) == []
+    assert planned_rounds(SCHEMA, 400, Budget(1, 1e-6), "auto", {"kernel": "gaussian"}) == []
 
 
 def test_auto_goes_by_what_is_public():
@@ -227,7 +227,7 @@ def test_sums_and_products_are_bought_where_they_say_something():
     )
     plans = [plan_tables(schema, n, Budget(1, "1e-6")) for n in (500, 5000)]
     assert [plan.more for plan in plans] == [False, True]
-    assert plans[1].moments == Moments((0, 2), ((0, 1), (2, 1)), ((0, 2),))
+    assert plans[1].moments == MomentRequest((0, 2), ((0, 1), (2, 1)), ((0, 2),))
     rng = np.random.default_rng(0)
     a, b = rng.random(5000), rng.integers(2, size=5000)
     rows = {"a": a, "b": b, "c": 6 * a * b - 2}

@@ -154,7 +154,7 @@ class Method:
 
         return "release" in self._parameters or self._hints["return"] is not Decision
 
-    def foretell(
+    def planned_rounds(
         self, schema: Schema, rows: int, budget: Budget, options: Mapping[str, Any]
     ) -> Any:
         """Return the measurements it would make, if they can be planned."""
@@ -303,7 +303,7 @@ def _synthetic(
         preset={"method": method},
         gaussian=True,
         caution=caution,
-        foretold="synthetic.tables.foretell" if tables else "",
+        foretold="synthetic.tables.planned_rounds" if tables else "",
         work="synthetic.tables.count_steps" if tables else "",
         sized=tables,
         about=about,

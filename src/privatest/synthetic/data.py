@@ -51,7 +51,13 @@ from privatest.synthetic.answers import (
     mean_estimate,
     quantile_estimate,
 )
-from privatest.synthetic.embedding import Coefficients, Engine, distance, nonnegative_weights, span
+from privatest.synthetic.embedding import (
+    Coefficients,
+    EmbeddingMeans,
+    distance,
+    nonnegative_weights,
+    span,
+)
 from privatest.synthetic.queries import (
     Expression,
     column_values,
@@ -60,7 +66,7 @@ from privatest.synthetic.queries import (
     selected,
 )
 from privatest.synthetic.table_means import AtomMeans, TableMeans
-from privatest.synthetic.tables import Measured
+from privatest.synthetic.tables import Measurement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +103,7 @@ class SyntheticData(Shown):
         the data.
     coefficients : Coefficients or None
         What was measured, with noise of known size: estimates and their bars come from it.
-    measured : tuple of Measured
+    measured : tuple of Measurement
         Noisy tables: those that the rows were fitted to, if the method is "tables"; for
         "subspace" counts at the schema's atoms.
     """
@@ -108,7 +114,7 @@ class SyntheticData(Shown):
     facts: Facts
     before: Weighting | None = None
     coefficients: Coefficients | None = None
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[Measurement, ...] = ()
     _cache: dict[str, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -497,7 +503,7 @@ class SyntheticData(Shown):
         kernel, domain, points = self.embedding()
         fitted = self.nonnegative().weighting
         parts = (fitted, self.coefficients, kernel, domain, schema, list(self.columns))
-        engine = Engine(points, *parts)
+        engine = EmbeddingMeans(points, *parts)
         if schema is None or not counted:
             return engine
         tables = TableMeans(engine.columns, engine.weights, self.measured, schema, n)

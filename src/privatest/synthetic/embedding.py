@@ -663,15 +663,15 @@ def _nearest(
     return weights
 
 
-def to_simplex(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Project each column on {w >= 0, sum w = 1}."""
-    ordered = -np.sort(-matrix, axis=0)
-    excess = np.cumsum(ordered, axis=0) - 1
-    ranks = np.arange(1, len(matrix) + 1)[:, None]
+def to_simplex(values: Floats, total: float = 1.0) -> Floats:
+    """Return the nearest non-negative numbers with a given sum, in each column."""
+    ordered = -np.sort(-values, axis=0)
+    excess = np.cumsum(ordered, axis=0) - total
+    ranks = np.arange(1, len(values) + 1).reshape(-1, *[1] * (values.ndim - 1))
     size = np.count_nonzero(ordered * ranks > excess, axis=0)
-    shift = np.take_along_axis(excess, size[None, :] - 1, axis=0) / size
-    projected: NDArray[np.float64] = np.maximum(matrix - shift, 0.0)
-    return projected
+    last = np.expand_dims(np.maximum(size - 1, 0), 0)
+    shift = np.take_along_axis(excess, last, axis=0) / (last + 1)
+    return np.asarray(np.maximum(values - shift, 0.0))
 
 
 def _to_l1_ball(matrix: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
@@ -998,7 +998,7 @@ _EVEN_MASS = 0.1  # of the law by which functions are approximated
 _LONGER = 1.1  # a bar that holds may be this much longer than a bound
 
 
-class Engine(MeanSource):
+class EmbeddingMeans(MeanSource):
     """Estimates means from measured coefficients and non-negative weights of synthetic rows."""
 
     def __init__(

@@ -55,7 +55,7 @@ from privatest.synthetic.fourier import features_release
 from privatest.synthetic.tables import (
     ATOM_SHARE,
     Bins,
-    Measured,
+    Measurement,
     TablesPlan,
     has_atoms,
     measure_atoms,
@@ -63,18 +63,10 @@ from privatest.synthetic.tables import (
     suits_tables,
     tables_of,
 )
-from privatest.synthetic.tables_fit import (
-    cell_codes,
-    columns_of,
-    fit_mixture,
-    group_codes,
-    row_values,
-    targets,
-)
+from privatest.synthetic.tables_fit import fit_rows
 
 Method = Literal["auto", "tables", "subspace", "features"]
 _DEFAULT_POINTS = 500
-_COMPONENTS, _STEPS, _FEWEST = 500, 600, 16
 _UNBOUNDED = ("linear", "poly", "polynomial", "quadratic", "cosine", "sigmoid")
 
 
@@ -253,7 +245,7 @@ def release(
     return SyntheticData(rows, fitted.weights, fitted.draws, facts, before, measured, atoms)
 
 
-def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[Measured, ...]:
+def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[Measurement, ...]:
     """Count rows at atoms, in the columns' own units: scaled ones may be off by a rounding."""
     schema = plan.sample.schema
     if schema is None or not has_atoms(schema):
@@ -430,21 +422,7 @@ def tables_release(
     """
     assert sample.schema is not None
     plan, tables = measure_tables(sample, plan, noise)
-    # from here on everything is post-processing
-    wanted = targets(tables, plan.names, plan.n)
-    mixture = fit_mixture(
-        tables.sizes,
-        wanted,
-        tables.coarse,
-        components=min(_COMPONENTS, max(n_rows, _FEWEST)),
-        steps=_STEPS,
-        rng=rng,
-        progress=progress,
-    )
-    groups = group_codes(mixture, n_rows, rng)
-    columns = columns_of(tables, plan)
-    found = cell_codes(groups, columns, rng)
-    values = row_values(found, plan.cells, rng)
+    rows = fit_rows(tables, plan, n_rows, rng, progress)  # post-processing, as all below
     facts = Facts(
         n=plan.n,
         spent=plan.budget,
@@ -453,11 +431,7 @@ def tables_release(
         schema=sample.schema,
         unit=sample.unit,
         sigma=tables.single[0].sigma,
-        parameters={
-            "weights": "equal",
-            "n_points": n_rows,
-            "shares": plan.shares,
-        },
+        parameters={"weights": "equal", "n_points": n_rows, "shares": plan.shares},
         simulated=noise.simulated,
         starts=plan.starts,
     )
@@ -465,6 +439,4 @@ def tables_release(
     weights = np.full(n_rows, 1 / n_rows)
     # no draws: bars come from what was measured, and refitted rows were seen not to cover
     draws = np.empty((n_rows, 0))
-    return SyntheticData(
-        plan.columns(values), weights, draws, facts, measured=(*tables.measured, *means)
-    )
+    return SyntheticData(rows, weights, draws, facts, measured=(*tables.measured, *means))

@@ -22,7 +22,7 @@ from privatest.numerics.kernels import Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding import Coefficients
-from privatest.synthetic.tables import Measured
+from privatest.synthetic.tables import Measurement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -226,7 +226,7 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
     own = _weighting(table, weight, draws)
     before = _weighting(table, *signed) if signed else None
     coefficients = _measured(facts.get("coefficients"))
-    tables = tuple(map(Measured.from_dict, facts.get("measured", ())))
+    tables = tuple(map(Measurement.from_dict, facts.get("measured", ())))
     parts = (public, before, coefficients, tables)
     made = SyntheticData(columns, own.weights, own.draws, *parts)
     if fitted:

@@ -1,4 +1,4 @@
-"""A mixture of products, fitted to noisy tables of one and two columns.
+"""Rows that fit noisy tables of one and two columns: a mixture of products, and draws from it.
 
 Each of R components has a distribution for each column, and columns are independent within a
 component. With P the R × K matrix of all these probabilities, side by side, all tables of two
@@ -11,14 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.synthetic.tables import Cells, Tables, TablesPlan, grouped, on_simplex
+from privatest.synthetic.answers import Floats
+from privatest.synthetic.embedding import to_simplex
+from privatest.synthetic.tables import (
+    Codes,
+    ColumnCells,
+    NoisyTables,
+    TablesPlan,
+    decode_column,
+    grouped,
+)
 
-Floats = NDArray[np.float32]
+Singles = NDArray[np.float32]
 
+_COMPONENTS, _STEPS, _FEWEST = 500, 600, 16
+_STEEPEST = 0.9  # share of a tail in its first cell
+_LEAST_TILT, _TILT_RATIO, _TILTS = 0.05, 1.25, 48  # tried, for places between 0 and 1
 _SPREAD = 0.5  # standard deviation of the logarithms that components start with
 _RATE, _FIRST, _SECOND = 0.1, 0.9, 0.99  # Adam
 _EXPLAINED = 0.9  # squared residuals over their noise, for each count: below this it is noise
@@ -26,18 +39,18 @@ _SMALLEST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Target:
-    """A noisy table to fit, in shares: its columns, its fine groups' groups, and its noise."""
+class FitTarget:
+    """A noisy table to fit, in shares, of fine or coarse groups."""
 
     columns: tuple[int, ...]
-    groups: tuple[NDArray[np.intp] | None, ...]
-    shares: NDArray[np.float64]
-    sigma: NDArray[np.float64] | float
+    shares: Floats
+    sigma: Floats | float
+    coarse: bool = False
 
 
-def targets(tables: Tables, names: Sequence[str], n: int) -> list[Target]:
+def fit_targets(tables: NoisyTables, names: Sequence[str], n: int) -> list[FitTarget]:
     """Return what the mixture is fitted to: noisy shares of fine or coarse groups."""
-    found = []
+    targets = []
     for table in tables.measured:
         columns = tuple(names.index(name) for name in table.columns)
         if len(columns) == 1:
@@ -46,30 +59,28 @@ def targets(tables: Tables, names: Sequence[str], n: int) -> list[Target]:
             # the number of rows is public: it takes out one part of the noise
             cells = np.bincount(group)
             counts += (n - table.counts.sum()) * cells / len(group)
-            found.append(Target(columns, (None,), counts / n, table.sigma * np.sqrt(cells) / n))
-            continue
-        rough = tables.coarse is not None and table.counts.shape != tuple(
-            tables.sizes[column] for column in columns
-        )
-        groups = tuple(tables.coarse[c] if rough and tables.coarse else None for c in columns)
-        found.append(Target(columns, groups, table.counts / n, table.sigma / n))
-    return found
+            targets.append(FitTarget(columns, counts / n, table.sigma * np.sqrt(cells) / n))
+        else:
+            fine = tuple(tables.sizes[column] for column in columns)
+            coarse = tables.coarse is not None and table.counts.shape != fine
+            targets.append(FitTarget(columns, table.counts / n, table.sigma / n, coarse))
+    return targets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
     """Logarithms of the components' probabilities, R × K, and where each column begins."""
 
-    logits: Floats
-    starts: NDArray[np.intp]
+    logits: Singles
+    starts: Codes
 
     @property
-    def shares(self) -> Floats:
+    def shares(self) -> Singles:
         """The probabilities, R × K."""
         return _softmax(self.logits, self.starts)
 
 
-def _softmax(logits: Floats, starts: NDArray[np.intp]) -> Floats:
+def _softmax(logits: Singles, starts: Codes) -> Singles:
     shares = np.empty_like(logits)
     for first, last in pairwise(starts):
         block = logits[:, first:last]
@@ -81,9 +92,9 @@ def _softmax(logits: Floats, starts: NDArray[np.intp]) -> Floats:
 class _Level:
     """Tables of two columns whose columns have the same groups: blocks of one matrix."""
 
-    def __init__(self, sizes: Sequence[int], groups: Sequence[NDArray[np.intp]] | None) -> None:
+    def __init__(self, sizes: Sequence[int], groups: Sequence[Codes] | None) -> None:
         self.starts = _starts(sizes)
-        self.groups: Floats | None = None
+        self.groups: Singles | None = None
         if groups is not None:
             counts = [int(group.max()) + 1 for group in groups]
             columns = np.concatenate(
@@ -97,66 +108,60 @@ class _Level:
         self.weight = np.zeros((total, total), dtype=np.float32)
         self.count = 0
 
-    def add(self, target: Target, unit: float) -> None:
+    def add(self, target: FitTarget, unit: float) -> None:
         one, other = (slice(*self.starts[column : column + 2]) for column in target.columns)
         for rows, columns, table in ((one, other, target.shares), (other, one, target.shares.T)):
             self.wanted[rows, columns] = table
             self.weight[rows, columns] = (unit / np.asarray(target.sigma)) ** 2
         self.count += target.shares.size
 
-    def step(self, shares: Floats) -> tuple[Floats, float]:
+    def step(self, shares: Singles) -> tuple[Singles, float]:
         """Return the gradient in the shares, and the sum of squared weighted residuals."""
-        used: Floats = shares if self.groups is None else shares @ self.groups
-        away: Floats = used.T @ used
-        away /= np.float32(len(used))
-        away -= self.wanted
-        pull = self.weight * away
-        lost = float(np.vdot(pull, away)) / 2  # each table stands there twice
-        slope: Floats = used @ pull
+        used: Singles = shares if self.groups is None else shares @ self.groups
+        residual: Singles = used.T @ used
+        residual /= np.float32(len(used))
+        residual -= self.wanted
+        weighted = self.weight * residual
+        loss = float(np.vdot(weighted, residual)) / 2  # each table stands there twice
+        slope: Singles = used @ weighted
         if self.groups is not None:
             slope = slope @ self.groups.T
-        return slope, lost
+        return slope, loss
 
 
-def _starts(sizes: Sequence[int]) -> NDArray[np.intp]:
+def _starts(sizes: Sequence[int]) -> Codes:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
 def fit_mixture(
     sizes: Sequence[int],
-    targets: Sequence[Target],
-    coarse: Sequence[NDArray[np.intp]] | None,
+    targets: Sequence[FitTarget],
+    coarse: Sequence[Codes] | None,
     *,
     components: int,
     steps: int,
     rng: np.random.Generator,
-    start: Mixture | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Mixture:
-    """Fit by Adam until what is left looks like noise, or for a number of steps.
+    """Fit by Adam, from near independence, until what is left looks like noise.
 
     Parameters
     ----------
     sizes : sequence of int
         Fine groups of each column.
-    targets : sequence of Target
+    targets : sequence of FitTarget
         Tables of one column in fine groups, and of two columns in fine or coarse ones.
     coarse : sequence of ndarray or None
         The coarse group of each fine group, for each column.
-    components : int
-        R, where there is no ``start``.
-    steps : int
-        At most so many.
+    components, steps : int
+        R, and the most steps.
     rng : Generator
         Public randomness.
-    start : Mixture, optional
-        Where to begin; by default near independence.
     progress : callable, optional
         Called with (steps done, steps).
     """
     starts, unit = _starts(sizes), min(float(np.min(t.sigma)) for t in targets)
-    fine = _Level(sizes, None)
-    rough = None if coarse is None else _Level(sizes, coarse)
+    levels = [_Level(sizes, None), *([] if coarse is None else [_Level(sizes, coarse)])]
     single = np.zeros(starts[-1], dtype=np.float32)
     weight = np.zeros(starts[-1], dtype=np.float32)
     for target in targets:
@@ -165,24 +170,27 @@ def fit_mixture(
             single[place] = target.shares
             weight[place] = (unit / np.asarray(target.sigma)) ** 2
         else:
-            level = fine if target.groups[0] is None else rough
-            assert level is not None
-            level.add(target, unit)
-    levels = [level for level in (fine, rough) if level is not None and level.count]
+            levels[target.coarse].add(target, unit)
+    levels = [level for level in levels if level.count]
     enough = _EXPLAINED * unit**2 * (len(single) + sum(level.count for level in levels))
-    logits = _begin(single, components, rng) if start is None else start.logits.copy()
+    spread = rng.standard_normal((components, len(single)), dtype=np.float32)
+    logits = np.log(np.maximum(single, _SMALLEST)) + np.float32(_SPREAD) * spread
+    logits = logits.astype(np.float32)
     first, second = np.zeros_like(logits), np.zeros_like(logits)
     for step in range(1, steps + 1):
         shares = _softmax(logits, starts)
-        away = shares.mean(axis=0) - single
-        slope = np.broadcast_to(weight * away, shares.shape)
-        lost = float(np.vdot(weight * away, away))
+        residual = shares.mean(axis=0) - single
+        slope = np.broadcast_to(weight * residual, shares.shape)
+        loss = float(np.vdot(weight * residual, residual))
         for level in levels:
-            more, loss = level.step(shares)
-            slope, lost = slope + more, lost + loss
-        if lost <= enough:
+            more, own = level.step(shares)
+            slope, loss = slope + more, loss + own
+        if loss <= enough:
             break
-        slope = _through_softmax(slope, shares, starts)
+        slope = slope * shares  # the gradient in the logarithms
+        for begin, end in pairwise(starts):
+            block = slope[:, begin:end]
+            block -= shares[:, begin:end] * block.sum(axis=1, keepdims=True)
         first = _FIRST * first + (1 - _FIRST) * slope
         second = _SECOND * second + (1 - _SECOND) * slope**2
         rate = _RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
@@ -193,36 +201,16 @@ def fit_mixture(
     return Mixture(logits, starts)
 
 
-def _begin(single: Floats, components: int, rng: np.random.Generator) -> Floats:
-    base = np.log(np.maximum(single, _SMALLEST))
-    spread = rng.standard_normal((components, len(single)), dtype=np.float32)
-    logits: Floats = (base + np.float32(_SPREAD) * spread).astype(np.float32)
-    return logits
-
-
-def _through_softmax(slope: Floats, shares: Floats, starts: NDArray[np.intp]) -> Floats:
-    """Return the gradient in the logarithms."""
-    slope = slope * shares
-    for first, last in pairwise(starts):
-        block = slope[:, first:last]
-        block -= shares[:, first:last] * block.sum(axis=1, keepdims=True)
-    return slope
-
-
-# How the rows of a group lie in its cells, from noisy counts and a noisy mean: post-processing.
-
-
-_STEEPEST = 0.9  # share of a tail in its first cell
-_LEAST_TILT, _STEPS, _TILTS = 0.05, 1.25, 48  # tried, for places between 0 and 1
+# --- cells within groups -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class NoisyColumn:
     """What was measured of one column.
 
     Attributes
     ----------
-    cells : Cells
+    cells : ColumnCells
         Its public cells.
     groups : ndarray
         The group of each cell.
@@ -238,35 +226,28 @@ class Column:
         Its noise.
     """
 
-    cells: Cells
-    groups: NDArray[np.intp]
-    counts: NDArray[np.float64]
+    cells: ColumnCells
+    groups: Codes
+    counts: Floats
     sigma: float
     n: int
     mean: float | None = None
     mean_sigma: float = 0.0
 
 
-def columns_of(tables: Tables, plan: TablesPlan) -> list[Column]:
+def noisy_columns(tables: NoisyTables, plan: TablesPlan) -> list[NoisyColumn]:
     """Return what was measured of each column alone."""
     means = dict(zip(plan.moments.means, tables.moments[0].tolist(), strict=True))
+    parts = zip(plan.cells, tables.fine, tables.single, strict=True)
     return [
-        Column(
-            cells,
-            group,
-            table.counts,
-            table.sigma,
-            plan.n,
-            means.get(place),
-            tables.mean_sigma,
+        NoisyColumn(
+            cells, group, table.counts, table.sigma, plan.n, means.get(place), tables.mean_sigma
         )
-        for place, (cells, group, table) in enumerate(
-            zip(plan.cells, tables.fine, tables.single, strict=True)
-        )
+        for place, (cells, group, table) in enumerate(parts)
     ]
 
 
-def cell_shares(column: Column, masses: NDArray[np.float64]) -> NDArray[np.float64]:
+def cell_shares(column: NoisyColumn, masses: Floats) -> Floats:
     """Return shares of the cells, given those of the groups."""
     shares = np.empty(len(column.groups))
     for group, mass in enumerate(masses):
@@ -278,9 +259,7 @@ def cell_shares(column: Column, masses: NDArray[np.float64]) -> NDArray[np.float
     return shares if column.mean is None else _tilted(shares, masses, column, column.mean)
 
 
-def denoised(
-    counts: NDArray[np.float64], sigma: float, bases: list[NDArray[np.float64]] | None = None
-) -> NDArray[np.float64]:
+def denoised(counts: Floats, sigma: float, bases: list[Floats] | None = None) -> Floats:
     """Return the shares of the cells within a group, from their noisy counts.
 
     Of some rules the one with the smallest unbiased estimate of its risk (Stein): counts shrunk
@@ -293,43 +272,39 @@ def denoised(
     if size == 1 or total <= 0:
         return bases[-1]
     rules = [_shrunk(counts, total * base, sigma) for base in bases]
-    cut = on_simplex(counts, total)
+    cut = to_simplex(counts, total)
     risk = float(((cut - counts) ** 2).sum()) + (2 * np.count_nonzero(cut) - size) * sigma**2
     _, best = min([*rules, (risk, cut)], key=lambda rule: rule[0])
     best = np.maximum(best, 0.0)
-    found = float(best.sum())
-    return best / found if found > 0 else equal
+    mass = float(best.sum())
+    return best / mass if mass > 0 else equal
 
 
-def _shrunk(
-    counts: NDArray[np.float64], base: NDArray[np.float64], sigma: float
-) -> tuple[float, NDArray[np.float64]]:
+def _shrunk(counts: Floats, base: Floats, sigma: float) -> tuple[float, Floats]:
     """Return the estimated risk of shrinking towards a base, and the result."""
-    away, size = counts - base, len(counts)
-    square = max(float(away @ away), 1e-300)
+    difference, size = counts - base, len(counts)
+    square = max(float(difference @ difference), 1e-300)
     freedom = max(size - 3, 1)
-    kept = max(0.0, 1 - freedom * sigma**2 / square)
-    if kept == 0:
+    factor = max(0.0, 1 - freedom * sigma**2 / square)
+    if factor == 0:
         return square - (size - 2) * sigma**2, base
-    return size * sigma**2 - (freedom * sigma**2) ** 2 / square, base + kept * away
+    return size * sigma**2 - (freedom * sigma**2) ** 2 / square, base + factor * difference
 
 
-def _tails(
-    groups: NDArray[np.intp], masses: NDArray[np.float64], group: int, size: int
-) -> list[NDArray[np.float64]]:
+def _tails(groups: Codes, masses: Floats, group: int, size: int) -> list[Floats]:
     """Return a base for the outermost groups: a density that falls from that next to it."""
     last = len(masses) - 1
     if last < 1 or group not in (0, last):
         return []
-    beside = 1 if group == 0 else last - 1
-    first = masses[beside] / np.count_nonzero(groups == beside) / max(masses[group], 1e-300)
+    neighbour = 1 if group == 0 else last - 1
+    first = masses[neighbour] / np.count_nonzero(groups == neighbour) / max(masses[group], 1e-300)
     if first <= 1 / size:
         return []
-    falling = _falling(min(first, _STEEPEST), size)
+    falling = _geometric(min(first, _STEEPEST), size)
     return [falling[::-1] if group == 0 else falling]
 
 
-def _falling(first: float, size: int) -> NDArray[np.float64]:
+def _geometric(first: float, size: int) -> Floats:
     """Return geometric shares whose first is given."""
     low, high = 0.0, 1.0  # of the ratio of neighbours
     for _ in range(60):
@@ -339,53 +314,42 @@ def _falling(first: float, size: int) -> NDArray[np.float64]:
         else:
             high = ratio
     falling = np.power((low + high) / 2, np.arange(size, dtype=np.float64))
-    shares: NDArray[np.float64] = falling / falling.sum()
-    return shares
+    return np.asarray(falling / falling.sum(), dtype=np.float64)
 
 
-def _tilted(
-    shares: NDArray[np.float64], masses: NDArray[np.float64], column: Column, mean: float
-) -> NDArray[np.float64]:
+def _tilted(shares: Floats, masses: Floats, column: NoisyColumn, mean: float) -> Floats:
     """Tilt shares within their groups towards a mean, as far as the counts let them.
 
     The tilt makes the squares of both misfits, over their noise, least in sum.
     """
     groups, places = column.groups, column.cells.places
     middles = np.bincount(groups, weights=places) / np.bincount(groups)
-    off = places - middles[groups]
+    centred = places - middles[groups]
 
-    def tilted(by: float) -> NDArray[np.float64]:
-        powers = by * off
-        found = shares * np.exp(powers - _largest(powers, groups, len(masses)))
-        sums = np.bincount(groups, weights=found, minlength=len(masses))
+    def tilted(tilt: float) -> Floats:
+        powers = tilt * centred
+        largest = np.full(len(masses), -np.inf)  # of each group, so that none overflows
+        np.maximum.at(largest, groups, powers)
+        weighted = shares * np.exp(powers - largest[groups])
+        sums = np.bincount(groups, weights=weighted, minlength=len(masses))
         factor = np.where(sums > 0, masses / np.maximum(sums, 1e-300), 0.0)
-        moved: NDArray[np.float64] = found * factor[groups]
-        return moved
+        return np.asarray(weighted * factor[groups], dtype=np.float64)
 
-    def misfit(by: float) -> float:
-        moved = tilted(by)
-        away = (float(moved @ places) - mean) / column.mean_sigma
+    def misfit(tilt: float) -> float:
+        moved = tilted(tilt)
+        missing = (float(moved @ places) - mean) / column.mean_sigma
         changed = (moved - shares) * (column.n / column.sigma)
-        return away**2 + float(changed @ changed)
+        return missing**2 + float(changed @ changed)
 
     ahead = float(shares @ places) < mean
-    tilts = [0.0, *((1 if ahead else -1) * _LEAST_TILT * _STEPS ** np.arange(_TILTS))]
+    tilts = [0.0, *((1 if ahead else -1) * _LEAST_TILT * _TILT_RATIO ** np.arange(_TILTS))]
     return tilted(min(tilts, key=misfit))
 
 
-def _largest(
-    powers: NDArray[np.float64], groups: NDArray[np.intp], count: int
-) -> NDArray[np.float64]:
-    """Return the largest power of each cell's group, so that none overflows."""
-    found = np.full(count, -np.inf)
-    np.maximum.at(found, groups, powers)
-    return found[groups]
+# --- rows ----------------------------------------------------------------------------------------
 
 
-# From a fitted mixture to rows: post-processing.
-
-
-def group_codes(mixture: Mixture, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def draw_groups(mixture: Mixture, count: int, rng: np.random.Generator) -> Codes:
     """Return ``count`` rows of the mixture, as groups of cells in each column.
 
     Components have equal numbers of rows, up to one. Within a component each column's groups
@@ -407,34 +371,92 @@ def group_codes(mixture: Mixture, count: int, rng: np.random.Generator) -> NDArr
         groups = np.repeat(np.tile(np.arange(last - first), len(shares)), numbers.ravel())
         # a random order within each component
         rows[:, column] = groups[np.lexsort((rng.random(count), owner))]
-    order: NDArray[np.intp] = rng.permutation(count)
-    return rows[order]
+    return np.asarray(rows[rng.permutation(count)])
 
 
-def cell_codes(
-    rows: NDArray[np.intp], columns: Sequence[Column], rng: np.random.Generator
-) -> NDArray[np.intp]:
+def draw_cells(rows: Codes, columns: Sequence[NoisyColumn], rng: np.random.Generator) -> Codes:
     """Return a cell for each row's group, by what was measured of each column."""
-    found = np.empty_like(rows)
+    codes = np.empty_like(rows)
     for place, column in enumerate(columns):
         groups = rows[:, place]
-        held = np.bincount(groups, minlength=int(column.groups.max()) + 1)
-        shares = cell_shares(column, held / len(rows))
-        for group in np.flatnonzero(held):
+        counts = np.bincount(groups, minlength=int(column.groups.max()) + 1)
+        shares = cell_shares(column, counts / len(rows))
+        for group in np.flatnonzero(counts):
             members = np.flatnonzero(column.groups == group)
             ends = np.cumsum(shares[members])
-            even = (rng.permutation(held[group]) + rng.random()) / held[group]
+            even = (rng.permutation(counts[group]) + rng.random()) / counts[group]
             chosen = np.searchsorted(ends[:-1], even * ends[-1], side="right")
-            found[groups == group, place] = members[chosen]
-    return found
+            codes[groups == group, place] = members[chosen]
+    return codes
 
 
-def row_values(
-    codes: NDArray[np.intp], cells: Sequence[Cells], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Return values for the cells, in the columns' own units; categories as 0, 1, ..."""
-    values = np.empty(codes.shape)
-    for column, own in enumerate(cells):
-        shares = np.bincount(codes[:, column], minlength=len(own)) / len(codes)
-        values[:, column] = own.values(codes[:, column], shares, rng)
+def draw_values(
+    cells: ColumnCells, codes: Codes, shares: Floats, rng: np.random.Generator
+) -> Floats:
+    """Draw a value for each code: within a cell by a density with a slope towards its neighbours.
+
+    ``shares`` are the cells' shares of all rows. Values of a cell are spread evenly over the
+    law, so that their mean is that of the law, and handed out in random order.
+    """
+    values = cells.lowest[codes]
+    slopes = _density_slopes(cells, shares)
+    for cell in np.unique(codes[cells.highest[codes] > values]):
+        rows = np.flatnonzero(codes == cell)
+        places = (rng.permutation(len(rows)) + rng.random()) / len(rows)
+        slope = slopes[cell]
+        if abs(slope) >= 1e-9:  # quantiles of the density 1 + slope (2x - 1) on [0, 1]
+            root = np.sqrt((1 - slope) ** 2 + 4 * slope * places)
+            places = ((root - (1 - slope)) / (2 * slope)).clip(0, 1)
+        low, high = float(cells.lowest[cell]), float(cells.highest[cell])
+        if cells.whole:
+            values[rows] = np.minimum(low + np.floor(places * (high - low + 1)), high)
+        else:
+            inside = low * (1 - places) + high * places
+            values[rows] = np.clip(inside, low, cells.largest[cell])
     return values
+
+
+def _density_slopes(cells: ColumnCells, shares: Floats) -> Floats:
+    """Return how much more likely the upper end of a cell is than its middle, in [-1, 1]."""
+    widths = cells.highest - cells.lowest + (1.0 if cells.whole else 0.0)
+    wide = np.flatnonzero(cells.wide)
+    slopes = np.zeros(len(cells))
+    if len(wide) < 2:
+        return slopes
+    # in a public unit, a power of two: shares over widths of any size stay within the floats
+    heights = shares[wide] / np.ldexp(widths[wide], -int(np.frexp(widths[wide].max())[1]))
+    around = np.concatenate([[heights[0]], heights, [heights[-1]]])
+    # from the middle of the cell below to that of the cell above; at the ends from its own
+    steps = np.full(len(wide), 4.0)
+    steps[[0, -1]] = 2.0
+    rises = (around[2:] - around[:-2]) / (steps * np.maximum(heights, 1e-300))
+    slopes[wide] = rises.clip(-1, 1)
+    return slopes
+
+
+def fit_rows(
+    tables: NoisyTables,
+    plan: TablesPlan,
+    count: int,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return ``count`` rows that fit noisy tables, as columns in their own units."""
+    mixture = fit_mixture(
+        tables.sizes,
+        fit_targets(tables, plan.names, plan.n),
+        tables.coarse,
+        components=min(_COMPONENTS, max(count, _FEWEST)),
+        steps=_STEPS,
+        rng=rng,
+        progress=progress,
+    )
+    codes = draw_cells(draw_groups(mixture, count, rng), noisy_columns(tables, plan), rng)
+    columns: dict[str, NDArray[Any]] = {}
+    for place, (name, column) in enumerate(plan.schema.columns.items()):
+        cells, own = plan.cells[place], codes[:, place]
+        shares = np.bincount(own, minlength=len(cells)) / len(own)
+        values = decode_column(column, draw_values(cells, own, shares, rng))
+        values.flags.writeable = False
+        columns[name] = values
+    return columns

@@ -20,7 +20,7 @@ from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
 from privatest.synthetic.answers import per_row
 from privatest.synthetic.embedding import to_simplex
-from privatest.synthetic.tables import Measured, schema_cells
+from privatest.synthetic.tables import Measurement, schema_cells
 
 if TYPE_CHECKING:
     from privatest.synthetic.data import SyntheticData
@@ -460,7 +460,7 @@ def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[Counted, Coun
     return found
 
 
-def _finer(table: Measured, release: SyntheticData, other: SyntheticData) -> Measured:
+def _finer(table: Measurement, release: SyntheticData, other: SyntheticData) -> Measurement:
     """Return a table with groups of cells that both releases' cells are made of."""
     names, starts, others = table.columns, release.facts.starts, other.facts.starts
     if all(starts.get(name) == others.get(name) for name in names):
@@ -479,7 +479,7 @@ def _finer(table: Measured, release: SyntheticData, other: SyntheticData) -> Mea
 
 
 def _counted(
-    table: Measured, groups: tuple[NDArray[np.intp], ...], release: SyntheticData
+    table: Measurement, groups: tuple[NDArray[np.intp], ...], release: SyntheticData
 ) -> Counted:
     counts, sizes = coarsened(table.counts, table.groups, groups)
     sigma = table.sigma * np.sqrt(sizes).ravel()
