@@ -20,7 +20,7 @@ import uvicorn
 import privatest as pt
 from privatest.client import Client, Job
 from privatest.client.client import function_named, function_names
-from privatest.client.transport import Http, Lost, Reply, Talk, error_of
+from privatest.client.transport import Connection, ConnectionLost, Http, HttpReply, error_of
 from privatest.core.errors import PrivatestError
 from privatest.curator.answers import RequestFailed
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
@@ -56,7 +56,7 @@ class Adapter:
     sent: list[tuple[str, str]] = field(default_factory=list)
     losses: int = 0  # answers that are lost on their way back
 
-    def send(self, method: str, path: str, body: bytes | None) -> Reply:
+    def send(self, method: str, path: str, body: bytes | None) -> HttpReply:
         self.sent.append((method, path))
         headers = self.service.headers(self.who) | {"content-type": "application/json"}
         answer = self.service.client.request(
@@ -64,8 +64,8 @@ class Adapter:
         )
         if self.losses:
             self.losses -= 1
-            raise Lost("The connection was lost.")
-        return Reply(answer.status_code, dict(answer.headers), answer.content)
+            raise ConnectionLost("The connection was lost.")
+        return HttpReply(answer.status_code, dict(answer.headers), answer.content)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def adapter(service: Service) -> Adapter:
 
 @pytest.fixture
 def client(adapter: Adapter) -> Client:
-    return Client(Talk(adapter, sleep=lambda _: time.sleep(0.01)))
+    return Client(Connection(adapter, sleep=lambda _: time.sleep(0.01)))
 
 
 # --- from a call to a request ------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_a_release_is_synthetic_data(client):
 
 def test_the_same_request_is_charged_once_though_answers_are_lost(service):
     adapter = Adapter(service)
-    client = Client(Talk(adapter, sleep=lambda _: time.sleep(0.01)))
+    client = Client(Connection(adapter, sleep=lambda _: time.sleep(0.01)))
     people = client.dataset("people")
     before = people.budget.spent["epsilon"]
     adapter.losses = 3
@@ -307,29 +307,31 @@ class Script:
 
     replies: list[Any]
 
-    def send(self, method: str, path: str, body: bytes | None) -> Reply:
+    def send(self, method: str, path: str, body: bytes | None) -> HttpReply:
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        return Reply(*reply)
+        return HttpReply(*reply)
 
 
 def test_what_may_pass_is_tried_again_and_only_that():
     pauses: list[float] = []
     good: tuple[Any, ...] = (200, {}, b'{"name": "ada"}')
-    script = Script([Lost("x"), (502, {}, b"<html>"), (429, {"Retry-After": "7"}, b"{}"), good])
-    assert Client(Talk(script, sleep=pauses.append)).me() == {"name": "ada"}
+    script = Script(
+        [ConnectionLost("x"), (502, {}, b"<html>"), (429, {"Retry-After": "7"}, b"{}"), good]
+    )
+    assert Client(Connection(script, sleep=pauses.append)).me() == {"name": "ada"}
     assert pauses == [0.2, 0.4, 7]
-    with pytest.raises(Lost):
-        Client(Talk(Script([Lost("x")] * 5), sleep=pauses.append)).me()
+    with pytest.raises(ConnectionLost):
+        Client(Connection(Script([ConnectionLost("x")] * 5), sleep=pauses.append)).me()
     said: tuple[Any, ...] = (503, {}, b'{"error": "LedgerError", "message": "No ledger."}')
     with pytest.raises(pt.LedgerError, match="No ledger"):
-        Client(Talk(Script([said]), sleep=pauses.append)).me()
+        Client(Connection(Script([said]), sleep=pauses.append)).me()
     for odd in (b"", b"[]", b"\xff", b"<html>"):
         with pytest.raises(pt.ServiceError, match="can be read"):
-            Client(Talk(Script([(200, {}, odd)]), sleep=pauses.append)).me()
+            Client(Connection(Script([(200, {}, odd)]), sleep=pauses.append)).me()
     with pytest.raises(pt.ServiceError, match="can be read"):
-        Client(Talk(Script([(302, {"Location": "https://evil.example"}, b"")]))).me()
+        Client(Connection(Script([(302, {"Location": "https://evil.example"}, b"")]))).me()
 
 
 @pytest.mark.parametrize(
@@ -388,13 +390,13 @@ def test_waiting_tells_and_an_interruption_leaves_the_job(capsys, monkeypatch):
     replies = [about | {"state": state, "document": found} for state, found in states]
 
     class Told:
-        def send(self, method: str, path: str, body: bytes | None) -> Reply:
-            return Reply(200, {}, json.dumps(replies.pop(0)).encode())
+        def send(self, method: str, path: str, body: bytes | None) -> HttpReply:
+            return HttpReply(200, {}, json.dumps(replies.pop(0)).encode())
 
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    job = Client(Talk(Told(), sleep=interrupted)).job("f" * 32)
+    job = Client(Connection(Told(), sleep=interrupted)).job("f" * 32)
     assert "people: two-sample/ks, epsilon 0.1: running" in str(job)
     with pytest.raises(pt.ServiceError, match="is running"):
         _ = job.result
@@ -405,7 +407,7 @@ def test_waiting_tells_and_an_interruption_leaves_the_job(capsys, monkeypatch):
     monkeypatch.setattr("privatest.client.client._PATIENCE", 0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     with pytest.raises(pt.ServiceError, match="update privatest"):
-        replace(job, talk=Talk(Told(), sleep=lambda _: None)).wait()
+        replace(job, connection=Connection(Told(), sleep=lambda _: None)).wait()
     assert "is running" in capsys.readouterr().err
     assert isinstance(job, Job)
 
@@ -441,9 +443,9 @@ def test_tokens_are_one_word(token, monkeypatch):
 def test_the_token_is_in_the_environment_and_never_shown(monkeypatch):
     monkeypatch.setenv("PRIVATEST_TOKEN", "pt_secret")
     client = pt.connect("https://curator.example/folder/")
-    assert isinstance(client.talk.transport, Http)
-    assert client.talk.transport.token == "pt_secret"
-    shown = repr(client) + repr(client.talk) + repr(client.talk.transport)
+    assert isinstance(client.connection.transport, Http)
+    assert client.connection.transport.token == "pt_secret"
+    shown = repr(client) + repr(client.connection) + repr(client.connection.transport)
     assert "pt_secret" not in shown
     assert "curator.example" in shown
 
@@ -479,9 +481,9 @@ def test_over_a_real_connection(server, service, monkeypatch):
 
 def test_nobody_answers():
     silent = Http("http://127.0.0.1:9", "pt_x", 1.0)
-    with pytest.raises(Lost, match="does not answer"):
+    with pytest.raises(ConnectionLost, match="does not answer"):
         silent.send("GET", "/me", None)
-    assert issubclass(Lost, PrivatestError)
+    assert issubclass(ConnectionLost, PrivatestError)
 
 
 # --- what the page says -------------------------------------------------------------------------

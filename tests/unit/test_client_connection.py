@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 import privatest as pt
 from privatest.client import Client
-from privatest.client.transport import Http, Lost, Talk
+from privatest.client.transport import Connection, ConnectionLost, Http
 
 
 class Server(HTTPServer):
@@ -99,7 +99,7 @@ def certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
 
 
 def quick(url: str) -> Client:
-    return Client(Talk(Http(url, "pt_secret", 10.0), sleep=lambda _: None))
+    return Client(Connection(Http(url, "pt_secret", 10.0), sleep=lambda _: None))
 
 
 def test_a_certificate_is_verified(tmp_path, monkeypatch):
@@ -108,7 +108,7 @@ def test_a_certificate_is_verified(tmp_path, monkeypatch):
         url = f"https://{server.address}"
         with pytest.raises(pt.ServiceError, match="cannot be verified") as caught:
             quick(url).me()
-        assert not isinstance(caught.value, Lost)  # trying again would not help
+        assert not isinstance(caught.value, ConnectionLost)  # trying again would not help
         assert server.seen == []
         monkeypatch.setenv("SSL_CERT_FILE", str(file))  # an authority of one's own
         assert quick(url).me() == {"name": "ada"}
@@ -120,7 +120,7 @@ def test_a_redirect_is_not_followed():
         transport = Http(f"http://{server.address}", "pt_secret")
         assert transport.send("GET", "/elsewhere", None).status == 307
         assert len(server.seen) == 1
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             transport.send("GET", "/broken", None)
 
 

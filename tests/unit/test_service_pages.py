@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from privatest.curator import Curator
 from privatest.data.schema import Schema
 from privatest.service.auth import find_token, new_token
 from privatest.service.forms import FORMS, advice
@@ -217,7 +216,7 @@ def test_the_custodian_sees_whole_requests(service, ada, carol):
 def test_unfinished_requests_are_shown(tmp_path, monkeypatch):
     with serving(tmp_path) as service:
         monkeypatch.setattr("privatest.curator.curator.look", lambda *a: 1 / 0)
-        monkeypatch.setattr(Curator, "_failed", lambda *a: None)
+        monkeypatch.setattr("privatest.ledger.spending.LedgerHold.fail", lambda *a: None)
         service.answered(request())
         carol = Browser(service, "carol")
         assert "1 unfinished, counted as spent" in carol.get("/custody").text
