@@ -28,7 +28,6 @@ DOCS = ROOT / "docs"
 LAYERS: list[tuple[str, ...]] = [
     ("core",),
     ("data",),
-    ("engines",),
     ("numerics",),
     ("mechanisms",),
     ("methods",),

@@ -30,7 +30,7 @@ from scipy import stats
 from benchmarks.measure import missing, save, stored
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.data.samples import encode_sample
+from privatest.data.encoding import encode_sample
 from privatest.methods.anova import GroupMeans, infer_groups
 from privatest.methods.ks import ks_2samp
 from privatest.methods.mean_inference import (

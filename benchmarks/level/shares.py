@@ -20,7 +20,7 @@ from rich.progress import track
 
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.mechanisms.moments import release_moments
 from privatest.methods.shares import Share, compare, plan_share
 from privatest.noise import SimulatedNoise

@@ -30,7 +30,7 @@ import privatest as pt
 from benchmarks.level.correlation import BOX, Pair, draw, fine
 from benchmarks.measure import RESULTS, missing, save, stored
 from benchmarks.report import print_table
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.methods.regression import line_moments
 from privatest.noise import SimulatedNoise
 

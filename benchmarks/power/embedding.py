@@ -23,7 +23,7 @@ from rich.progress import track
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.data.samples import encode_samples
+from privatest.data.encoding import encode_samples
 from privatest.mechanisms.moments import release_moments
 from privatest.methods.embedding import (
     MomentsRelease,

@@ -25,8 +25,7 @@ from benchmarks.measure import save
 from benchmarks.report import print_table
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import PermutationSensitivity
-from privatest.data.domain import Box
-from privatest.data.schema import Schema
+from privatest.data.schema import Box, Schema
 from privatest.methods.custom import Space, UserStatistic, search_neighbours
 
 Floats = NDArray[np.float64]

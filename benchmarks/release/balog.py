@@ -26,7 +26,7 @@ from rich.progress import Progress, track
 
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.synthetic.embedding import (
     best_points,
     embedding_distance,

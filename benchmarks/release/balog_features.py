@@ -23,7 +23,7 @@ from rich.progress import track
 from benchmarks.measure import RESULTS, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms.additive import gaussian
 from privatest.noise import SimulatedNoise
 from privatest.numerics.features import FourierMap, kernel_map

@@ -90,7 +90,7 @@ def prepared(job: str, paths: list[str], workers: dict[str, Any]) -> Callable[[]
         return lambda: function(paths, columns)
     if name == "order":
         return lambda: order(paths)
-    from privatest.data.scanning import scan  # noqa: PLC0415
+    from privatest.data.files import scan  # noqa: PLC0415
 
     test, columns = test_of(name)
     warm(name)
@@ -108,10 +108,9 @@ def warm(job: str) -> None:
 
 
 def client_of(workers: dict[str, Any]) -> Any:
-    from privatest.data.source import Workers  # noqa: PLC0415
-    from privatest.engines import cluster  # noqa: PLC0415
+    from privatest.data.engines import Workers, connected  # noqa: PLC0415
 
-    return cluster.connected(Workers(**workers))
+    return connected(Workers(**workers))
 
 
 def peak() -> int:
@@ -122,25 +121,25 @@ def peak() -> int:
     raise NotThere
 
 
-def watch_summaries(engine: Any) -> list[int]:
+def watch_summaries(engine: type) -> list[int]:
     """Note how many bytes the summaries of each pass have."""
     sizes: list[int] = []
-    original = engine.run
+    original: Any = engine.run  # type: ignore[attr-defined]
 
-    def run(jobs: Any, found: Any, workers: Any) -> None:
-        original(jobs, found, workers)
-        sizes.append(sum(len(pickle.dumps(each)) for each in found))
+    def run(self: Any, jobs: Any, totals: Any) -> None:
+        original(self, jobs, totals)
+        sizes.append(sum(len(pickle.dumps(each)) for each in totals))
 
-    engine.run = run
+    engine.run = run  # type: ignore[attr-defined]
     return sizes
 
 
 def measured(job: str, paths: list[str], workers: dict[str, Any]) -> dict[str, Any]:
     """Measure the first call of a process, and a second one."""
-    from privatest.engines import dask, local  # noqa: PLC0415
+    from privatest.data.engines import DaskEngine, LocalEngine  # noqa: PLC0415
 
     call = prepared(job, paths, workers)
-    sizes = watch_summaries(dask if workers else local)
+    sizes = watch_summaries(DaskEngine if workers else LocalEngine)
     before = client_of(workers).run(time.process_time) if workers else {}
     seconds, processor = timed(call)
     result: dict[str, Any] = {"seconds": seconds, "processor": processor}

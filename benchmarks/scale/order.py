@@ -18,7 +18,8 @@ import pyarrow as pa
 
 import privatest as pt
 from benchmarks.measure import save
-from privatest.data.source import Source, Workers
+from privatest.data.engines import Workers
+from privatest.data.sources import Part, Source
 from privatest.numerics import order as value_cells
 from privatest.numerics import order as value_order
 
@@ -26,7 +27,7 @@ PART = 1 << 20
 
 
 @dataclass(frozen=True)
-class Made:
+class Made(Part):
     """Normal values that follow from a seed; rounded ones have many ties."""
 
     seed: int

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.measure import peak_memory, save, start
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.noise import SecureNoise
 from privatest.numerics.kernels import Kernel
 from privatest.synthetic.fourier import NoisyFeatures, noisy_features, reduced_set

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import privatest as pt
 from benchmarks.measure import processor_time, save, start
 from benchmarks.report import print_table
-from privatest.data.scanning import scan
+from privatest.data.files import scan
 
 ROWS, COLUMNS = 2_000_000, 10
 BOX = (0.0, 1.0)

@@ -17,8 +17,8 @@ from privatest.core.results import Decision as Decision
 from privatest.core.results import Interval as Interval
 from privatest.core.results import Outcome as Outcome
 from privatest.core.results import adjust as adjust
-from privatest.data.scanning import scan as scan
-from privatest.data.scanning import scan_sql as scan_sql
+from privatest.data.databases import scan_sql as scan_sql
+from privatest.data.files import scan as scan
 from privatest.data.schema import Schema as Schema
 from privatest.display.reports import report as report
 from privatest.ledger.spending import BudgetBlock as BudgetBlock

@@ -11,9 +11,9 @@ import pytest
 
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import ParameterError
-from privatest.data import sources
+from privatest.data import files
+from privatest.data.files import read_table
 from privatest.data.schema import Schema
-from privatest.data.sources import read_table
 from privatest.requests.rehearsal import made_up_rows, rehearse_call
 from privatest.requests.request import Prepared
 from tests.e2e.command_line import GROUP, refused, released, table, write
@@ -102,7 +102,7 @@ def test_every_command_charges_before_it_reads(cli, command, monkeypatch):
         charged.append((set(names) <= set(text), spent()))
         return read_table(path, names, text=text, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sources, "read_table", noted)
+    monkeypatch.setattr(files, "read_table", noted)
     assert cli(command[0], data, *command[1:], *rest).code == 0
     assert [sum_ for counting, sum_ in charged if not counting] == [1]
     assert len(charged) == 2

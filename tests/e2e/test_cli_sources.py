@@ -15,7 +15,7 @@ import pytest
 from privatest.cli.spending import open_ledger
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget
-from privatest.data import place, stream
+from privatest.data import reading, sources
 from tests.e2e.command_line import CLEAR, GROUP, refused, released, table, write
 
 FEW = ["--epsilon", "1000", "--permutations", "99"]
@@ -124,7 +124,7 @@ def test_two_tables_of_a_database(cli):
 def test_many_rows_pass_and_few_are_held(cli, monkeypatch):
     allow("people")
     write("people.parquet", table())
-    monkeypatch.setattr(place, "MOST_HELD", 79)
+    monkeypatch.setattr(reading, "MOST_HELD", 79)
     assert released(cli("two-sample", "people.parquet", *GROUP, *CLEAR, "--json"))["reject"]
 
 
@@ -202,8 +202,8 @@ def test_an_interrupted_run_stays_spent_and_says_so(cli, monkeypatch, capsys):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    from privatest.data.place import Place
-    from privatest.data.scanning.columnar import ParquetRows
+    from privatest.data.files import ParquetRows
+    from privatest.data.reading import Place
 
     monkeypatch.setattr(Place, "check_types", lambda *_: None)
     monkeypatch.setattr(ParquetRows, "batches", interrupted)
@@ -215,7 +215,7 @@ def test_an_interrupted_run_stays_spent_and_says_so(cli, monkeypatch, capsys):
 
 
 def test_more_rows_than_a_test_can_hold_cost_nothing(cli, monkeypatch):
-    from privatest.data.stream import Stream
+    from privatest.data.sources import Stream
 
     def held(*_: object) -> None:
         raise DataError("this test holds its rows in memory")
@@ -249,7 +249,7 @@ def test_more_rows_than_a_test_can_hold_cost_nothing(cli, monkeypatch):
 )
 def test_rows_in_a_secret_order_by_slices(cli, asked, monkeypatch):
     """They are never held together, and the answer is one as ever."""
-    monkeypatch.setattr(stream, "_loaded", None)
+    monkeypatch.setattr(sources.RowBlocks, "load", None)
     allow("people")
     command, *options = asked
     if "--epsilon" not in options:

@@ -16,7 +16,7 @@ from privatest.cli import main
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import SimulatedNoise
 from privatest.curator import Curator
-from privatest.data.samples import encode_sample
+from privatest.data.encoding import encode_sample
 from tests.e2e.postgres import server_or_skip
 
 ROWS = 2000
@@ -103,7 +103,7 @@ def test_every_reading_sees_the_state_that_was_counted(url):
 
 def test_large_tables_are_read_by_ranges_of_pages(url, monkeypatch):
     whole = pt.scan_sql(url, table="care.visits")
-    monkeypatch.setattr("privatest.data.scanning.postgresql._PAGES_OF_PART", 3)
+    monkeypatch.setattr("privatest.data.databases._PAGES_OF_PART", 3)
     cut = pt.scan_sql(url, table="care.visits")
     assert len(whole.parts) == 1
     assert len(cut.parts) > 3

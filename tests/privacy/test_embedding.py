@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms import moments as mechanism
 from privatest.methods import embedding as embedding_statistic
 from privatest.methods.embedding import (

@@ -17,7 +17,7 @@ from privatest.audit.coupling import coupled
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import AuditHook, SimulatedNoise
 from privatest.core.privacy import Adjacency
-from privatest.data.samples import encode_several
+from privatest.data.encoding import encode_several
 from privatest.data.schema import CategoricalColumn, Schema
 
 ADJACENCIES: tuple[Adjacency, ...] = ("one", "row")

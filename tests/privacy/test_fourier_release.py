@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms import additive as mechanisms
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.numerics.features import kernel_map

@@ -17,7 +17,7 @@ import pytest
 
 import privatest as pt
 from privatest.core.privacy import Budget, PermutationSensitivity
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms import permutation
 from privatest.mechanisms.permutation import (
     PVALUE_GRID,

@@ -15,8 +15,7 @@ import pytest
 import privatest as pt
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import encode_sample, encode_samples
+from privatest.data.encoding import encode_sample, encode_samples, rows_of_a_person
 from privatest.data.schema import CategoricalColumn, NumericColumn
 from privatest.mechanisms.additive import CountNoise, noisy_counts, with_noise
 from privatest.mechanisms.lattice import noisy_cumulative, noisy_integer

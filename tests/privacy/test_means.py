@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.mechanisms.additive import linf_mean, signed_sums
 from privatest.mechanisms.covariance import covariance_ed
 from privatest.methods import mean_inference as release

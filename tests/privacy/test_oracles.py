@@ -23,9 +23,8 @@ from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.curator import answering, config
 from privatest.curator.admission import admit
 from privatest.curator.registration import made_up_rows
-from privatest.data.domain import Domain
-from privatest.data.schema import Schema
-from privatest.data.sources import read_table
+from privatest.data.files import read_table
+from privatest.data.schema import Domain, Schema
 from privatest.methods import mean_inference as inference
 from privatest.methods import mmd as mmd_plan
 from privatest.methods import proportions

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from privatest import ipm_test, ks_2samp, mmd_test
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms import permutation
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise

@@ -12,7 +12,7 @@ import numpy as np
 
 import privatest as pt
 from privatest.core.privacy import Budget
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.mechanisms import additive as selection
 from privatest.mechanisms.additive import select_candidate
 from privatest.mechanisms.lattice import noisy_cumulative

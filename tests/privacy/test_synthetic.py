@@ -16,8 +16,7 @@ import pytest
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.numerics.kernels import Kernel, gram
 from privatest.synthetic import SyntheticData, release

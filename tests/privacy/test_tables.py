@@ -13,7 +13,7 @@ import pytest
 
 from privatest.core.errors import DataError
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.mechanisms import additive
 from privatest.noise import SecureNoise, SimulatedNoise

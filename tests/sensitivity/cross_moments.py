@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from privatest.data.samples import Sample
-from privatest.data.stream import BLOCK_ROWS
+from privatest.data.encoding import Sample
+from privatest.data.engines import BLOCK_ROWS
 from privatest.numerics.dependence import (
     Bases,
     BlockProducts,

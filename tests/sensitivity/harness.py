@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.privacy import Adjacency, PermutationSensitivity
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 
 Rows = NDArray[np.float64]
 Labels = NDArray[np.bool_]

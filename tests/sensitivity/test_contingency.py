@@ -7,9 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privatest.data.categories import MISSING_TEXT
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.schema import MISSING_TEXT, CategoricalColumn, Domain, Schema
 from privatest.methods.tables import cell_counts, read_category
 from tests.sensitivity.harness import Space, assert_sensitivity
 

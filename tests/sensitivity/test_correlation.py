@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
+from privatest.data.schema import Domain
 from privatest.methods import correlation as rank_correlation
 from privatest.methods import regression as linear
 from tests.sensitivity.harness import Space, assert_sensitivity

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.dependence import (
     block_shuffles,
     covariance_sensitivity,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.methods.ks import two_sample_law
 from privatest.numerics.ecdf import (
     LATTICE,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import PermutationSensitivity
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.methods.embedding import correlation, paired_scale, straightened, two_sample_scale
 from privatest.numerics.features import mean_embedding, smooth_characteristic

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.features import cos_sin, kernel_map
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram
 from privatest.synthetic import fourier

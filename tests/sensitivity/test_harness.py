@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.kernels import Kernel
 from privatest.numerics.permutation import mmd, mmd_sensitivity, private_groups_sensitivity
 from tests.sensitivity.harness import Space, assert_sensitivity, two_sample

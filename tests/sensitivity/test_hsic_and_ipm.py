@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import PermutationSensitivity
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.dependence import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
 from privatest.numerics.features import nystrom, stacked, tabulated
 from privatest.numerics.kernels import Kernel

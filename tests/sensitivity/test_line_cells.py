@@ -8,8 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from privatest.data.cuts import equal_cuts
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain, equal_cuts
 from privatest.numerics.cells import (
     LineKind,
     area_cells,

@@ -12,9 +12,9 @@ from scipy.special import ive
 
 from privatest.core.privacy import Budget
 from privatest.core.secret_order import secret_bins
-from privatest.data.samples import Sample
-from privatest.data.stream import BLOCK_ROWS
-from privatest.engines.summaries import summarise
+from privatest.data.encoding import Sample
+from privatest.data.engines import BLOCK_ROWS
+from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import signed_sums_norm
 from privatest.mechanisms.covariance import ed_scales, orthogonal_axes
 from privatest.mechanisms.moments import moment_scale

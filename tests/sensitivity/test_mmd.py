@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.features import FeatureMaps, fourier, nystrom
 from privatest.numerics.kernels import Kernel, gram_roundings
 from privatest.numerics.permutation import (

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
+from privatest.data.schema import Domain
 from privatest.numerics.features import mean_embedding, smooth_characteristic
 from privatest.numerics.kernels import Kernel
 from privatest.numerics.moments import joint_sensitivity, moments, svec

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
+from privatest.data.schema import Domain
 from privatest.methods.proportions import outcome_table, success_counts, success_width
 from tests.sensitivity.harness import Space, assert_sensitivity
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privatest import Schema
-from privatest.data.domain import Domain
-from privatest.data.schema import NumericColumn
+from privatest.data.schema import Domain, NumericColumn
 from privatest.numerics.features import fourier, nystrom
 from privatest.numerics.kernels import Kernel, gram
 from privatest.numerics.permutation import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.noise import SimulatedNoise
 from privatest.numerics import permutation as pooled
 from privatest.numerics.coded import ColumnMap, Harmonics, PairMap

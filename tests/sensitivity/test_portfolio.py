@@ -11,8 +11,8 @@ import pytest
 
 from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import secret_bins
-from privatest.data.domain import Domain
-from privatest.data.stream import BLOCK_ROWS
+from privatest.data.engines import BLOCK_ROWS
+from privatest.data.schema import Domain
 from privatest.methods.mmd import _on_landmarks
 from privatest.numerics.coded import (
     CELLS,

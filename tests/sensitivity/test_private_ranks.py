@@ -11,7 +11,7 @@ import pytest
 
 from privatest import mannwhitneyu
 from privatest.core.privacy import PermutationSensitivity
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.methods.ranks import permuted_ranks, private_ranks_sensitivity
 from privatest.noise import SimulatedNoise

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.dependence import null_moments
 from privatest.numerics.features import Unprojected, fourier, nystrom
 from privatest.numerics.kernels import Kernel

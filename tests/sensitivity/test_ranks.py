@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from privatest.core.noise import SimulatedNoise
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
+from privatest.data.schema import Domain
 from privatest.numerics import order as ranks
 from privatest.numerics.ecdf import two_sample, two_sample_width
 from tests.sensitivity.harness import Space, assert_sensitivity

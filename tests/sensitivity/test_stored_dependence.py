@@ -12,7 +12,7 @@ import pytest
 
 import privatest as pt
 from privatest.core import secret_order
-from privatest.data.samples import encode_pairs
+from privatest.data.encoding import encode_pairs
 from privatest.methods.hsic import Asked, compute, make_plan
 from privatest.noise import SimulatedNoise
 from privatest.numerics.kernels import kernel_grid

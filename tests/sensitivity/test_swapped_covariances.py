@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.dependence import (
     indicators,
     largest,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.kernels import Kernel
 from privatest.synthetic.embedding import coefficient_sensitivity, coefficients, kernel_sums, span
 from tests.sensitivity.harness import Space

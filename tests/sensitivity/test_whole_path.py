@@ -18,8 +18,7 @@ import pytest
 from privatest import Schema, mmd_test
 from privatest.audit.coupling import bins_by_rank
 from privatest.core.privacy import PermutationSensitivity
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn
 from privatest.mechanisms import permutation
 from privatest.methods import mmd as mmd_plan
 from privatest.noise import SimulatedNoise

@@ -8,8 +8,8 @@ from math import exp
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
+from privatest.data.schema import Domain
 from privatest.mechanisms.additive import selection_weights
 from privatest.methods.quantiles import window_scores, windows
 from privatest.numerics.order import cell_counts, pair_counts, pairs_of_a_person

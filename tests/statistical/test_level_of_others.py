@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import kstest
 
 import privatest as pt
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.methods.regression import Line, leap_pvalue, line_moments, line_pvalue
 from privatest.noise import SimulatedNoise
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from privatest.core.privacy import Budget
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import Facts, SyntheticData, release

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.noise import SimulatedNoise
 from privatest.numerics.kernels import Kernel
 from privatest.synthetic import release

@@ -949,7 +949,7 @@ def test_a_log_that_cannot_be_written_changes_no_message(curator, tmp_path, monk
 
 @pytest.mark.parametrize("change", ["rows", "time"])
 def test_a_file_that_changes_in_between_fails(curator, tmp_path, monkeypatch, change):
-    from privatest.data.sources import read_table
+    from privatest.data.files import read_table
 
     def swapped(*arguments: object, **options: object) -> pa.Table:
         found = read_table(*arguments, **options)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from privatest.curator import Curator, answers
 from privatest.curator import custody as module
 from privatest.curator.config_file import read_config
 from privatest.curator.periods import checked_renewal, period_start
-from privatest.data import persons
+from privatest.data import reading
 from privatest.data.schema import NumericColumn, Schema
 from privatest.ledger import Ledger
 from tests.curators import CONFIG, SCHEMA, opened, request, table, write
@@ -283,7 +283,7 @@ def with_ids(folder, ids, rows=1, way="people.csv"):
 
 @pytest.mark.parametrize("way", ["people.csv", "parts", "sqlite:///people.db"])
 def test_rows_of_a_person_are_counted(tmp_path, way, monkeypatch):
-    monkeypatch.setattr(persons, "MOST_IDS", 7)  # several passes
+    monkeypatch.setattr(reading, "MOST_IDS", 7)  # several passes
     ids = [f"id-{i // 2}" for i in range(40)]
     ids[39] = "id-0"
     with (
@@ -344,14 +344,14 @@ def test_an_id_column_of_a_schema():
 
 
 def test_hashes_of_ids_are_counted_exactly(monkeypatch):
-    monkeypatch.setattr(persons, "MOST_IDS", 100)
+    monkeypatch.setattr(reading, "MOST_IDS", 100)
     ids = np.repeat(np.arange(500), np.arange(500) % 7 + 1)
     rows = pa.table({"who": np.random.default_rng(1).permutation(ids)})
 
     schema = Schema({"x": NumericColumn(0, 1)}, 7, "who")
-    assert persons.check_persons(schema, [rows]) == schema.select(schema.columns)
+    assert reading.check_person_rows(schema, [rows]) == schema.select(schema.columns)
     with pytest.raises(DataError, match="has 7 rows"):
-        persons.check_persons(Schema(schema.columns, 6, "who"), [rows], tell=True)
+        reading.check_person_rows(Schema(schema.columns, 6, "who"), [rows], tell=True)
 
 
 # --- the log, and rights ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.curator import Curator, admission, answering
 from privatest.curator.answers import RequestFailed
 from privatest.curator.config import CuratorConfig
-from privatest.data import place, source_groups
+from privatest.data import reading
 from tests.curators import CONFIG, PRIVATE, SCHEMA, table
 
 ASKED = {
@@ -118,7 +118,7 @@ def test_rows_of_private_groups_are_held(most, streamed, tmp_path, monkeypatch):
     """A source is read again for each group, and time would tell where a group's rows are."""
     monkeypatch.setattr(answering, "_MOST_HELD", most)
     split: list[int] = []
-    whole = source_groups.split_source
+    whole = reading.split_source
 
     def counted(source, grouping):
         found = whole(source, grouping)
@@ -126,7 +126,7 @@ def test_rows_of_private_groups_are_held(most, streamed, tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(admission, "split_source", counted)
-    monkeypatch.setattr(source_groups, "split_source", counted)
+    monkeypatch.setattr(reading, "split_source", counted)
     with curator(tmp_path, "streamed") as asked:
         asked.register("people")
         split.clear()
@@ -135,15 +135,15 @@ def test_rows_of_private_groups_are_held(most, streamed, tmp_path, monkeypatch):
 
 
 def test_more_rows_than_a_test_can_hold_cost_nothing(tmp_path, monkeypatch):
-    from privatest.data import stream
+    from privatest.data import sources
 
-    def held(self: stream.Stream) -> None:
+    def held(self: sources.Stream) -> None:
         raise DataError("this test holds its rows in memory")
 
     with curator(tmp_path, "streamed") as asked:
         asked.register("people")
-        monkeypatch.setattr(stream.Stream, "load", held)
-        monkeypatch.setattr(stream.Stream, "blocks", held)  # whichever way a test goes
+        monkeypatch.setattr(sources.Stream, "load", held)
+        monkeypatch.setattr(sources.Stream, "blocks", held)  # whichever way a test goes
         with pytest.raises(DataError, match="holds its rows in memory"):
             asked.run(ASKED, analyst="ada")
         assert asked._ledger.totals("people").account.spent.events == 0
@@ -158,7 +158,7 @@ def test_a_lost_database_costs_nothing(tmp_path):
 
 
 def test_rows_that_fail_after_the_check_are_spent(tmp_path, monkeypatch):
-    from privatest.data.scanning.columnar import ParquetRows
+    from privatest.data.files import ParquetRows
 
     with curator(tmp_path, "streamed") as asked:
         asked.register("people")
@@ -178,7 +178,7 @@ def test_many_rows_are_rehearsed_on_fewer(tmp_path, monkeypatch):
     with curator(tmp_path, "folder") as asked:
         found = asked.register("people")
         monkeypatch.setattr(registration, "MOST_HELD", 20)
-        monkeypatch.setattr(place, "MOST_HELD", 20)
+        monkeypatch.setattr(reading, "MOST_HELD", 20)
         schema = asked.config.datasets["people"].schema.select(["visits", "region"])
         rows = registration.made_up_rows(found, schema)
         assert 10 <= rows.num_rows <= 13

@@ -9,9 +9,15 @@ import pyarrow as pa
 import pytest
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.categories import MISSING, UNKNOWN, Categories, label_spelling
-from privatest.data.grouping import Grouping
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.reading import Grouping
+from privatest.data.schema import (
+    MISSING,
+    UNKNOWN,
+    CategoricalColumn,
+    Categories,
+    Schema,
+    label_spelling,
+)
 
 ONE = [1, 1.0, Decimal("1.00"), "1"]  # what 1 means everywhere
 OTHER_SPELLINGS = ["01", "+1", " 1", "1 ", "1e0", "1.", "1E+0"]

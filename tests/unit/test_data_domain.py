@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 
 
 def test_columns():

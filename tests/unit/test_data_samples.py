@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.domain import Domain
-from privatest.data.samples import encode_samples
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.encoding import encode_samples
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 
 CANARY = 987654.321
 CANARY_TEXT = "987654.321"

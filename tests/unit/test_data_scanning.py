@@ -25,11 +25,11 @@ from pyarrow import fs
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import SimulatedNoise
-from privatest.data.samples import encode_sample
-from privatest.data.scanning import scan, scan_sql
-from privatest.data.scanning.drivers import patient
+from privatest.data.databases import scan_sql, with_timeout
+from privatest.data.encoding import encode_sample
+from privatest.data.files import scan
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.data.source import Source
+from privatest.data.sources import Source
 
 CANARY = "987654.321"
 ROWS = 500
@@ -527,9 +527,11 @@ def test_data_sets_of_several_row_groups_are_counted_once(tmp_path):
 
 
 def test_a_database_that_does_not_answer_is_given_up():
-    assert patient("postgresql://h/d") == "postgresql://h/d?connect_timeout=10"
-    assert patient("postgresql://h/d?sslmode=require").endswith("&connect_timeout=10")
-    assert patient("postgresql://h/d?connect_timeout=3") == "postgresql://h/d?connect_timeout=3"
+    assert with_timeout("postgresql://h/d") == "postgresql://h/d?connect_timeout=10"
+    assert with_timeout("postgresql://h/d?sslmode=require").endswith("&connect_timeout=10")
+    assert (
+        with_timeout("postgresql://h/d?connect_timeout=3") == "postgresql://h/d?connect_timeout=3"
+    )
 
 
 def test_the_query_of_an_address_is_not_a_pattern(tmp_path, monkeypatch):

@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.domain import Domain
 from privatest.data.schema import (
     CategoricalColumn,
     Column,
+    Domain,
     NumericColumn,
     Schema,
     parse_bounds,
+    schema_template,
 )
-from privatest.data.template import schema_template
 
 DESIGN = """
 rows_per_person = 5
@@ -436,7 +436,7 @@ def test_template_needs_distinct_names():
 @pytest.mark.e2e
 def test_describing_data_needs_no_arrow():
     code = (
-        "import sys, privatest.data.samples as e\n"
+        "import sys, privatest.data.encoding as e\n"
         "e.encode_samples([1.0, 2.0], [[0.5]], (0, 3))\n"
         "sys.exit(bool({'pyarrow', 'pandas', 'polars'} & set(sys.modules)))"
     )

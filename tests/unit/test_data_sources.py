@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.data.sources import check_columns, read_schema, read_table
-from privatest.data.template import schema_template
+from privatest.data.files import check_columns, read_schema, read_table
+from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, schema_template
 
 CSV = "visits,plan,note\n1,01,x\n2,02,y\n"
 ROWS = {"visits": [1, 2], "plan": ["01", "02"], "note": ["x", "y"]}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.mechanisms.moments import (
     moment_scale,
     nearest_psd,

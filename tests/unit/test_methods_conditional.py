@@ -13,8 +13,7 @@ from scipy import stats
 
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.mechanisms.additive import integer_noise, noisy_integers
 from privatest.methods.conditional import choose_grid, regress
 from privatest.methods.mean_inference import plan_release

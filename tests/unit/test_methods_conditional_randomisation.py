@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privatest as pt
-from privatest.data.samples import encode_pairs
+from privatest.data.encoding import encode_pairs
 from privatest.data.schema import NumericColumn, Schema
 from privatest.methods import conditional as randomisation
 from privatest.methods.conditional import _randomisation_products as _products

@@ -10,8 +10,7 @@ import pytest
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import PermutationSensitivity
-from privatest.data.domain import Box
-from privatest.data.schema import Schema
+from privatest.data.schema import Box, Schema
 from privatest.methods import custom as probe
 from privatest.methods.custom import Space, UserStatistic, draw_walk, steepest, varied
 

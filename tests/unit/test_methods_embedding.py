@@ -13,8 +13,7 @@ import pytest
 import privatest
 from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.display.plots import plot_features
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.methods.embedding import (

@@ -12,7 +12,7 @@ from scipy import stats
 import privatest as pt
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome
-from privatest.data.cuts import cut_points, read_grid
+from privatest.data.schema import cut_points, read_grid
 from privatest.noise import SimulatedNoise
 
 ks_1samp: Callable[..., Outcome] = pt.ks_1samp

@@ -14,8 +14,7 @@ import pytest
 
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.numerics.dependence import (
     block_shuffles,

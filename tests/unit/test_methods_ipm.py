@@ -11,8 +11,7 @@ from scipy import stats
 
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, Schema
 from privatest.noise import SimulatedNoise
 from privatest.numerics.permutation import ipm, metric
 

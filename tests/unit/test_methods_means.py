@@ -15,7 +15,7 @@ from scipy.stats import f as f_law
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.methods.mean_inference import (
     Contrast,

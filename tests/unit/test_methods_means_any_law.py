@@ -108,7 +108,7 @@ def test_the_interval_is_what_is_not_rejected():
 
 def test_the_release_is_the_one_that_is_assumed():
     """Mean and mean square have the noise that the bounds allow for."""
-    from privatest.data.samples import Sample
+    from privatest.data.encoding import Sample
     from privatest.methods.mean_inference import cube_moments, release_sample
 
     rows = np.random.default_rng(1).uniform(size=(200, 1))

@@ -14,7 +14,7 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.data.source import Source
+from privatest.data.sources import Part, Source
 from privatest.methods import ranks as rank_sums
 from privatest.methods.mean_inference import sample_budget
 from privatest.methods.ranks import by_blocks, null_rank_sums
@@ -169,7 +169,7 @@ def test_kruskal_of_many_rows():
     assert result.parameters["n_resamples"] == 9999
 
 
-class Nothing:
+class Nothing(Part):
     """A part of many rows that are never read."""
 
     label, travels = "nothing", False

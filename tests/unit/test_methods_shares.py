@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from privatest import DataError, ParameterError, Schema
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn
 from privatest.mechanisms.moments import NoisyMoments
 from privatest.methods.embedding import ChosenFrequencies, ChosenLocations, distinguishing_features
 from privatest.methods.shares import Share, SharePlan, compare, compare_all, holm, plan_share, share

@@ -16,8 +16,7 @@ from scipy import stats
 
 from privatest.core.errors import DataError, ParameterError, PrivacyError, PrivatestError
 from privatest.core.results import Decision, Outcome
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.methods import subsample as running
 from privatest.methods.subsample import (
     DEPENDENCE,

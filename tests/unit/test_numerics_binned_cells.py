@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privatest.core.secret_order import secret_pair_bins
-from privatest.data.samples import Sample, TwoSamples
+from privatest.data.encoding import Sample, TwoSamples
 from privatest.noise import SimulatedNoise
 from privatest.numerics.cells import LineKind, PlacedLine, cut_cells
 from privatest.numerics.permutation import (

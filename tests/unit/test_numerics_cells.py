@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privatest.data.cuts import equal_cuts
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain, equal_cuts
 from privatest.numerics.cells import (
     FINE_STEPS,
     LineKind,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privatest as pt
-from privatest.data.samples import Sample
-from privatest.engines import summaries
+from privatest.data import summaries
+from privatest.data.encoding import Sample
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.numerics import ecdf as far_statistics
 from privatest.numerics import order as value_cells

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.kernels import (
     UNIT_ROUNDOFF,
     Kernel,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privatest.core.errors import ParameterError
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.features import fourier, nystrom
 from privatest.numerics.kernels import Kernel, gram, kernel_grid
 from privatest.numerics.permutation import mmd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.features import nystrom, resolved, stacked, tabulated
 from privatest.numerics.kernels import Kernel, gram, kernel_grid
 

@@ -9,8 +9,7 @@ import pytest
 
 from privatest import mmd_test
 from privatest.core.errors import ParameterError
-from privatest.data.domain import Domain
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.numerics.portfolio import STATISTICS, chosen_statistics, members
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from privatest.core.errors import ParameterError
 from privatest.core.secret_order import row_coins
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.noise import SimulatedNoise
 from privatest.numerics import order as ranks
 from privatest.numerics.laws import symmetry_law, wilcoxon_law

@@ -13,7 +13,7 @@ import pytest
 
 import privatest as pt
 from privatest.core.errors import DataError
-from privatest.data.persons import check_persons
+from privatest.data.reading import check_person_rows
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from tests.unit.test_public_bounds import COLUMNS, ONE, SEVERAL, TINY, UNSEEDED, run
@@ -137,19 +137,19 @@ def test_all_forms_of_ids(make, kind):
     data = dict(frame.items()) if make is dict else make(frame)
     data = pa.Table.from_pandas(frame) if make is pa.table else data
     schema = _schema("private_mean", 2)
-    assert check_persons(schema, [data]) == schema.select(schema.columns)
-    assert check_persons(schema, [data, data]) == schema.select(schema.columns)
+    assert check_person_rows(schema, [data]) == schema.select(schema.columns)
+    assert check_person_rows(schema, [data, data]) == schema.select(schema.columns)
     with pytest.raises(DataError, match="more than 2 rows"):
-        check_persons(schema, [data, data, data])
+        check_person_rows(schema, [data, data, data])
 
 
 def test_a_number_is_the_same_person_with_and_without_decimals():
     schema = _schema("private_mean")
     with pytest.raises(DataError, match="more than 1 rows"):
-        check_persons(schema, [{"who": [1, 2, 3]}, {"who": [4.0, 2.0]}])
+        check_person_rows(schema, [{"who": [1, 2, 3]}, {"who": [4.0, 2.0]}])
     with pytest.raises(DataError, match="missing values"):
-        check_persons(schema, [{"who": [1.0, np.nan]}])
-    check_persons(schema, [{"who": ["1", "01", "1.0"]}])  # as they are written
+        check_person_rows(schema, [{"who": [1.0, np.nan]}])
+    check_person_rows(schema, [{"who": ["1", "01", "1.0"]}])  # as they are written
 
 
 def test_what_was_released_does_not_ask_for_ids():

@@ -390,7 +390,7 @@ def test_no_value_is_on_any_page_or_in_any_file(tmp_path):
 
 def test_a_rehearsal_reads_no_row(service, monkeypatch):
     monkeypatch.setattr("privatest.curator.curator.look", lambda *a: 1 / 0)
-    monkeypatch.setattr("privatest.data.place.Place.read", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("privatest.data.reading.Place.read", lambda *a, **k: 1 / 0)
     curator = service.state.curator
     before = curator.ledger.totals("people").to_dict()
     found = curator.rehearse(request(), analyst="ada").to_dict()

@@ -11,7 +11,7 @@ import pytest
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release, storage

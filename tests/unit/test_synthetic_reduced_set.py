@@ -10,7 +10,7 @@ import pytest
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.noise import SimulatedNoise
 from privatest.numerics.features import kernel_map
 from privatest.numerics.kernels import Kernel, gram

@@ -20,7 +20,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount, Budget
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.dependence import permuted_hsic_exact
 from privatest.numerics.kernels import Kernel, KernelFamily
 from privatest.numerics.permutation import permuted_mmd_exact, two_sample_bins

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource, SimulatedNoise
 from privatest.core.secret_order import SecretFew
-from privatest.engines import shuffled
+from privatest.data import summaries
 from privatest.methods import embedding, hsic
 from privatest.numerics import ecdf
 from privatest.numerics import order as value_order
@@ -183,7 +183,7 @@ def coupled(
         (relabelling, "secret_few", few),
         (embedding, "secret_bins", bins),
         (relabelling, "secret_pair_bins", pair_bins),
-        (shuffled, "secret_order", secret_order),
+        (summaries, "secret_order", secret_order),
         (hsic, "secret_order", secret_order),
         *((SimulatedNoise, name, _listed(name, asked)) for name in _PUBLIC_ARGUMENTS),
     ]

@@ -13,12 +13,12 @@ from privatest.cli import options
 from privatest.cli.output import Page, check_new, print_json, print_text, working
 from privatest.cli.questions import describe
 from privatest.core.errors import DataError, ParameterError
-from privatest.data.source import Source
+from privatest.data.sources import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from privatest.data.grouping import Grouping
+    from privatest.data.reading import Grouping
     from privatest.data.schema import Schema
 
 _NOT_PRIVATE = "This is for those who may see the data: what does not fit is not private."
@@ -47,7 +47,7 @@ def schema(
     if output is not None:
         check_new(output, "output", force)
 
-    from privatest.data.template import schema_template  # noqa: PLC0415
+    from privatest.data.schema import schema_template  # noqa: PLC0415
 
     template = schema_template(data.schema())
     if output is None:
@@ -85,8 +85,7 @@ def check(
       privatest check visits.csv --group plan --groups basic plus \\
         --bounds visits=0:80
     """
-    from privatest.data.grouping import Grouping  # noqa: PLC0415
-    from privatest.data.persons import check_persons  # noqa: PLC0415
+    from privatest.data.reading import Grouping, check_person_rows  # noqa: PLC0415
     from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
 
     described = describe(schema, bounds)
@@ -99,7 +98,7 @@ def check(
         problems = _problems(table, chosen, split)
         if described is not None and (who := described.id_column) is not None:
             with _noting(problems, who):
-                check_persons(described, [data.read([who], [who])], tell=True)
+                check_person_rows(described, [data.read([who], [who])], tell=True)
     if as_json:
         rows = [{"name": name, "problem": problem} for name, problem in problems.items()]
         fits = not any(problems.values())
@@ -129,10 +128,11 @@ def _fit(table: pa.Table | Source, described: Schema) -> None:
     if not isinstance(table, Source):
         described.encode(table)
         return
-    from privatest.data.samples import encode_sample  # noqa: PLC0415
+    from privatest.data.encoding import encode_sample  # noqa: PLC0415
+    from privatest.data.sources import as_blocks  # noqa: PLC0415
 
     sample = encode_sample(table, described, "")
-    for _ in sample.held.blocks(0, len(sample)):  # type: ignore[union-attr]
+    for _ in as_blocks(sample.held).blocks(0, len(sample)):
         pass
 
 

@@ -17,7 +17,7 @@ from privatest.cli import options
 from privatest.cli.output import Page, check_report, print_result, working, write_report
 from privatest.cli.spending import Purse, open_ledger, spending
 from privatest.core.privacy import Budget
-from privatest.data.place import Place
+from privatest.data.reading import Place
 from privatest.datasets import Example, randhie
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _ask(
     question: _Question, example: Example, budget: Budget, purse: Purse
 ) -> tuple[Any, Prepared, Receipt]:
     """Return the result, what was asked, and what the ledger says."""
+    from privatest.data.files import read_table  # noqa: PLC0415
     from privatest.data.schema import Schema  # noqa: PLC0415
-    from privatest.data.sources import read_table  # noqa: PLC0415
     from privatest.requests.catalogue import usual  # noqa: PLC0415
     from privatest.requests.prepare import prepare  # noqa: PLC0415
     from privatest.requests.request import Request  # noqa: PLC0415

@@ -16,9 +16,9 @@ from privatest.core.errors import ParameterError
 from privatest.core.privacy import Adjacency
 from privatest.core.results import Adjustment
 from privatest.core.validation import number, reject
-from privatest.data.place import Place
+from privatest.data.engines import Engine
+from privatest.data.reading import Place
 from privatest.data.schema import Membership, Schema
-from privatest.data.source import Engine
 from privatest.requests.catalogue import METHODS, PARTS, such, usual
 
 _DATA, _PRIVACY, _TEST, _OUTPUT, _LARGE = "Data", "Privacy", "Test", "Output", "Large data"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from privatest.data.place import Place
+    from privatest.data.reading import Place
     from privatest.requests.request import Request
     from privatest.requests.results import Result
 

@@ -24,9 +24,10 @@ from privatest.cli.output import (
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.place import Place
+from privatest.data.engines import Engine, Workers
+from privatest.data.reading import Place
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
-from privatest.data.source import Engine, Source, Workers
+from privatest.data.sources import Source
 from privatest.requests.catalogue import METHODS, PARTS, usual
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _locations(file: Path | None, drawn: int | None) -> dict[str, list[Any]] | i
         raise ParameterError("pass --locations or --draw-locations, not both.")
     if file is None:
         return drawn
-    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.data.files import read_table  # noqa: PLC0415
 
     columns: dict[str, list[Any]] = read_table(file).to_pydict()
     return columns
@@ -336,16 +337,18 @@ def _count_persons(prepared: Prepared, files: Sequence[Place], described: Schema
     """Refuse data in which a person has more rows than the schema says: nothing is spent yet."""
     if described is None or (who := described.id_column) is None:
         return
-    from privatest.data.by_group import persons_in_groups  # noqa: PLC0415
-    from privatest.data.persons import check_persons  # noqa: PLC0415
+    from privatest.data.reading import (  # noqa: PLC0415
+        check_person_rows,
+        check_person_rows_in_groups,
+    )
 
     with working("Counting rows per person ..."):
         apart, grouping = prepared.arguments.get("adjacency") == "both", prepared.grouping
         if apart and grouping is not None:
             names = [who, grouping.column]
-            persons_in_groups(files[0].read(names, names), grouping, described)
+            check_person_rows_in_groups(files[0].read(names, names), grouping, described)
         else:
-            check_persons(
+            check_person_rows(
                 described, [file.read([who], [who]) for file in files], together=not apart
             )
 
@@ -447,7 +450,7 @@ def describe(
 
 def check_place(place: Place, names: Sequence[str], described: Schema | None) -> None:
     """Refuse what can be known to fail before anything is charged; no value is looked at."""
-    from privatest.engines.cluster import check as check_workers  # noqa: PLC0415
+    from privatest.data.engines import check_workers  # noqa: PLC0415
 
     place.check(names)
     place.check_types(described)
@@ -502,5 +505,5 @@ def _opened_places(
         what: dict[str, Any] = {}
         if name in bases:
             what = dict([asked[bases.index(name) if len(asked) > 1 else 0]])
-        found[name] = replace(place, workers=workers, _opened={}, **what)
+        found[name] = replace(place, workers=workers, **what)
     return found

@@ -31,7 +31,7 @@ from privatest.cli.output import (
 from privatest.cli.questions import answer, describe, read_request
 from privatest.cli.spending import Purse
 from privatest.core.errors import ParameterError
-from privatest.data.place import Place
+from privatest.data.reading import Place
 
 if TYPE_CHECKING:
     from privatest.data.schema import Schema
@@ -144,7 +144,7 @@ def _points(
     """Return the public rows of a file."""
     if file is None:
         return None
-    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.data.files import read_table  # noqa: PLC0415
     from privatest.requests.prepare import chosen_columns  # noqa: PLC0415
 
     names = None if columns is None else options.read_names(columns, described)
@@ -384,7 +384,7 @@ def _query(
 
 def _estimates(made: SyntheticData, query: Query, weights: str | None) -> QueryAnswer:
     """Return the estimates, and what they were made from."""
-    from privatest.data.sources import check_columns  # noqa: PLC0415
+    from privatest.data.files import check_columns  # noqa: PLC0415
     from privatest.synthetic.queries import QueryAnswer, answer_query  # noqa: PLC0415
 
     if query.question == "compare":
@@ -397,7 +397,7 @@ def _estimates(made: SyntheticData, query: Query, weights: str | None) -> QueryA
 
 def _compare(made: SyntheticData, path: str) -> Estimate:
     """Measure the distance to the rows of a public file."""
-    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.data.files import read_table  # noqa: PLC0415
 
     schema = made.facts.schema
     text = () if schema is None else schema.categorical_names

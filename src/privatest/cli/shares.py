@@ -343,7 +343,7 @@ def _points(text: str | None, described: Schema) -> Any:
     """Return a count, or the table of a file of public points."""
     if text is None or text.isdecimal():
         return None if text is None else int(text)
-    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.data.files import read_table  # noqa: PLC0415
 
     return read_table(text, list(described.columns), text=described.categorical_names)
 
@@ -354,7 +354,7 @@ def _waves(text: str | None, described: Schema) -> Any:
     import numpy as np  # noqa: PLC0415
 
     from privatest.data.columns import one_column  # noqa: PLC0415
-    from privatest.data.sources import read_table  # noqa: PLC0415
+    from privatest.data.files import read_table  # noqa: PLC0415
 
     table = read_table(text, list(described.columns))
     columns = [one_column(table.column(name), name) for name in described.columns]

@@ -24,7 +24,7 @@ from privatest.core.privacy import Budget
 from privatest.core.spending import Charge, spent_note
 
 if TYPE_CHECKING:
-    from privatest.data.place import Place
+    from privatest.data.reading import Place
     from privatest.ledger import Account, Ledger
     from privatest.ledger.spending import LedgerPayer
 

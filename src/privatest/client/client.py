@@ -20,8 +20,7 @@ import numpy as np
 from privatest.client.transport import Connection, Http, Transport, error_of
 from privatest.core.errors import ParameterError, ServiceError
 from privatest.core.validation import number, of_type, reject
-from privatest.data.categories import spelling
-from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema, spelling
 from privatest.requests.catalogue import METHODS, PARTS, Method
 from privatest.requests.request import Request
 from privatest.requests.results import Result, result_from_dict

@@ -17,10 +17,9 @@ from privatest.core.documents import digest
 from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
 from privatest.core.validation import integer_at_least
 from privatest.curator.config import MOST_POINTS, DatasetConfig
-from privatest.data.categories import spelling
-from privatest.data.schema import CategoricalColumn, Schema
-from privatest.data.source import Source
-from privatest.data.source_groups import split_source
+from privatest.data.reading import split_source
+from privatest.data.schema import CategoricalColumn, Schema, spelling
+from privatest.data.sources import Source
 from privatest.requests.prepare import prepare
 from privatest.requests.request import Prepared, PreparedEach, Request
 

@@ -9,8 +9,8 @@ from privatest.core.noise import SecureNoise
 from privatest.core.spending import uncharged
 from privatest.curator.contents import stamp
 from privatest.curator.registration import Registration
-from privatest.data.place import Place
-from privatest.data.source import Source
+from privatest.data.reading import Place
+from privatest.data.sources import Source
 from privatest.requests.rehearsal import quiet, rehearse_sizes
 from privatest.requests.request import Prepared
 from privatest.requests.results import Result
@@ -27,11 +27,11 @@ _MOST_HELD = 1 << 28  # numbers of rows in private groups, 2 GiB
 
 def ready(prepared: Prepared, place: Place, rows: int) -> None:
     """Refuse what public sizes say: workers who cannot be reached, more rows than a test holds."""
-    from privatest.engines.cluster import check  # noqa: PLC0415
+    from privatest.data.engines import check_workers  # noqa: PLC0415
 
     if place.workers is not None:
         try:
-            check(place.workers)
+            check_workers(place.workers)
         except EngineError:  # its words tell an analyst where the workers are
             raise EngineError("the curator's workers do not answer; tell the custodian.") from None
     if place.passes(prepared.reads):

@@ -11,9 +11,9 @@ from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.curator.periods import Renewal
 from privatest.curator.service_config import ServiceConfig
-from privatest.data.place import Place
+from privatest.data.engines import Workers
+from privatest.data.reading import Place
 from privatest.data.schema import Schema
-from privatest.data.source import Workers
 from privatest.requests.catalogue import METHODS
 
 __all__ = ["EXAMPLE", "AnalystConfig", "CuratorConfig", "DatasetConfig", "Policy", "Problem"]

@@ -31,10 +31,10 @@ from privatest.curator.overlaps import covered
 from privatest.curator.periods import checked_renewal
 from privatest.curator.service_config import read_service
 from privatest.curator.toml_lines import Key, line_of, lines_of_keys, syntax_error_line
-from privatest.data.place import Place
-from privatest.data.scanning.places import is_pattern
+from privatest.data.engines import Workers
+from privatest.data.files import is_pattern
+from privatest.data.reading import Place
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.data.source import Workers
 from privatest.ledger.state import COMPOSITIONS
 from privatest.requests.catalogue import METHODS
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privatest.core.errors import ParameterError, PrivatestError
-from privatest.data.place import Place
+from privatest.data.reading import Place
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
-    from privatest.data.scanning.places import File
+    from privatest.data.files import File
 
 __all__ = ["fingerprint", "fingerprinting", "identity", "refuse_unreadable", "stamp"]
 
@@ -54,7 +54,7 @@ def stamp(dataset: DatasetConfig) -> tuple[int, int]:
     """
     place = dataset.place
     if place.text.startswith("sqlite://"):
-        from privatest.data.scanning.databases import sqlite_stamp  # noqa: PLC0415
+        from privatest.data.databases import sqlite_stamp  # noqa: PLC0415
 
         return _told(sqlite_stamp(place.text))
     if place.is_database:
@@ -75,7 +75,7 @@ def _told(facts: Any) -> tuple[int, int]:
 
 
 def _files(place: Place) -> list[File]:
-    from privatest.data.scanning.places import files_at  # noqa: PLC0415
+    from privatest.data.files import files_at  # noqa: PLC0415
 
     return files_at(place.text)
 
@@ -88,11 +88,12 @@ def fingerprint(dataset: DatasetConfig, place: Place, key: str) -> str:
     made = hmac.new(key.encode(), digestmod="sha256")
     try:
         if place.is_database:
-            from privatest.data.samples import encode_sample  # noqa: PLC0415
+            from privatest.data.encoding import encode_sample  # noqa: PLC0415
+            from privatest.data.sources import as_blocks  # noqa: PLC0415
 
             plain = dataset.schema.select(dataset.schema.columns)  # ids are not counted here
             sample = encode_sample(place.source, plain, "", units="own")
-            for _, rows in sample.held.blocks(0, len(sample)):  # type: ignore[union-attr]
+            for _, rows in as_blocks(sample.held).blocks(0, len(sample)):
                 made.update(rows.tobytes())
         elif isinstance(dataset.source, Path) and dataset.source.is_file():
             with dataset.source.open("rb") as stream:

@@ -26,7 +26,7 @@ from privatest.curator.registration import (
     rows_of,
 )
 from privatest.curator.work import limit_work
-from privatest.data.place import Place
+from privatest.data.reading import Place
 from privatest.ledger import request_digest
 from privatest.ledger.spending import LedgerPayer
 from privatest.requests.request import Prepared, Request

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from privatest.core.errors import PrivatestError
-from privatest.data.place import Place
-from privatest.data.scanning.places import files_at
+from privatest.data.files import files_at
+from privatest.data.reading import Place
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig

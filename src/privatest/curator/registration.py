@@ -22,11 +22,10 @@ from privatest.core.errors import LedgerError, ParameterError
 from privatest.curator.admission import categories_of
 from privatest.curator.contents import fingerprinting, stamp
 from privatest.curator.overlaps import source_name
-from privatest.data.persons import check_persons
-from privatest.data.place import MOST_HELD
-from privatest.data.samples import encode_sample
+from privatest.data.encoding import encode_sample
+from privatest.data.reading import MOST_HELD, check_person_rows
 from privatest.data.schema import CategoricalColumn, Schema
-from privatest.data.source import Source
+from privatest.data.sources import Source
 from privatest.requests import rehearsal
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ def register(dataset: DatasetConfig, key: str) -> Registration:
     with fingerprinting(dataset, place, key) as contents:
         table = place.read(list(schema.columns), schema.categorical_names)
         if (who := schema.id_column) is not None:
-            check_persons(schema, [place.read([who], [who])], tell=True)
+            check_person_rows(schema, [place.read([who], [who])], tell=True)
         validate = _streamed_facts if isinstance(table, Source) else _public_facts
         facts = validate(table, schema.select(schema.columns))
         found = contents()
@@ -144,7 +143,7 @@ def _public_facts(table: pa.Table, schema: Schema) -> Facts:
 
 def _streamed_facts(source: Source, schema: Schema) -> Facts:
     """Do the same in one pass over rows that are not in memory."""
-    from privatest.engines.summaries import summarise  # noqa: PLC0415
+    from privatest.data.summaries import summarise  # noqa: PLC0415
 
     public, names = _public_columns(schema), list(schema.columns)
     sample = encode_sample(source, schema, "")

@@ -1,7 +1,12 @@
-"""The public description of data: columns, bounds, categories, and how many rows a person has.
+"""The public description of data: columns, bounds, categories and rows per person.
 
-Nothing here is computed from data. A schema is written by somebody who knows what is public,
-by hand or in a TOML file, and data is then fitted to it by :mod:`privatest.data.samples`.
+Nothing here is computed from data. A schema is written by somebody who knows what is public, by
+hand or as a TOML file; :mod:`privatest.data.encoding` encodes data by it.
+
+Values with the same spelling are the same category: 1, 1.0 and the text "1"; true and "TRUE". A
+category that a schema declares as a number matches every way to write that number ("1.0", "01",
+"1e0", " 1"); a category that is text matches literally. A group that a request names has no type:
+if it is a plain number, "1.0" matches "1", but "01" is a code and does not.
 """
 
 from __future__ import annotations
@@ -14,32 +19,237 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import ParameterError
+from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import privacy_unit
 from privatest.core.validation import integer_at_least, listed, number, one_of, reject
-from privatest.data.categories import Category, category_codes, spelling
-from privatest.data.domain import Box, Domain
-from privatest.data.limits import PAIR, check_bounds
 
-__all__ = [
-    "CategoricalColumn",
-    "Column",
-    "Membership",
-    "NumericColumn",
-    "Schema",
-    "parse_bounds",
-    "toml_key",
-]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
+Category = str | int | float | bool
 Membership = Literal["private", "public"]
+
+LABEL_TYPES = ("bool", "string", "large_string", "string_view")  # of Arrow
+# How missing values are spelled in text; a declared category of the same spelling wins.
+MISSING_TEXT = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+UNKNOWN, MISSING = -1, -2
+
+_NUMERAL = re.compile(r"[+-]?(\d{1,30}\.?\d{0,30}|\.\d{1,30})([eE][+-]?\d{1,3})?", re.ASCII)
+_PLAIN_NUMERAL = re.compile(r"-?(0|[1-9]\d{0,29})(\.\d{1,30})?", re.ASCII)
 _MOST_ATOMS = 64
+_MOST_CELLS = 1 << 13  # of a grid
+_PAIR = "two finite numbers, the lower below the upper"
+_NARROWEST = 1e-150
+
+# --- categories -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Codes of categories, and the values that mean them.
+
+    Attributes
+    ----------
+    codes : mapping of str to int
+        The code of each category by its spelling.
+    numbers : frozenset of int
+        Codes of categories that text may spell in several ways.
+    numeral : pattern
+        Those spellings.
+    """
+
+    codes: Mapping[str, int]
+    numbers: frozenset[int]
+    numeral: re.Pattern[str]
+
+    @classmethod
+    def declared(cls, categories: Sequence[Category]) -> Categories:
+        """Return the categories of a schema."""
+        numbers = (code for code, value in enumerate(categories) if not isinstance(value, str))
+        return cls(category_codes(categories), frozenset(numbers), _NUMERAL)
+
+    @classmethod
+    def labelled(cls, labels: Sequence[str]) -> Categories:
+        """Return the groups that a request names."""
+        numbers = (code for code, label in enumerate(labels) if _PLAIN_NUMERAL.fullmatch(label))
+        codes = {label_spelling(label): code for code, label in enumerate(labels)}
+        return cls(codes, frozenset(numbers), _PLAIN_NUMERAL)
+
+    def code_of(self, value: Any) -> int:
+        """Return the code of the category that a value means, UNKNOWN or MISSING."""
+        if value is None or value != value:  # noqa: PLR0124 - NaN
+            return MISSING
+        code = self.codes.get(spelling(value), UNKNOWN)
+        if code != UNKNOWN or not isinstance(value, str):
+            return code
+        if value in MISSING_TEXT:
+            return MISSING
+        text = value.strip() if self.numeral is _NUMERAL else value
+        code = self.codes.get(_number_spelling(text, self.numeral), UNKNOWN)
+        return code if code in self.numbers else UNKNOWN
+
+
+def label_spelling(label: str) -> str:
+    """Spell a label of a request: "1.0" is "1", and "01" is "01"."""
+    return _number_spelling(label, _PLAIN_NUMERAL) or spelling(label)
+
+
+def _number_spelling(text: str, numeral: re.Pattern[str]) -> str:
+    """Spell the number that a text is, or return ""."""
+    if not numeral.fullmatch(text):
+        return ""
+    return spelling(float(text) if set(text) & set(".eE") else int(text))
+
+
+def spelling(value: Any) -> str:
+    """Spell a category or a value so that equal meanings are equal text.
+
+    1, 1.0 and "1" are "1"; True, "True" and "TRUE" are "true"; "01" stays "01".
+    """
+    if isinstance(value, str):
+        return value.lower() if value.lower() in {"true", "false"} else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    value = float(value)
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def category_codes(categories: Sequence[Category]) -> dict[str, int]:
+    """Return the code 0, 1, ... of each category by its spelling."""
+    codes = {spelling(category): code for code, category in enumerate(categories)}
+    if len(codes) < len(categories):
+        reject("categories", "different from each other", list(categories))
+    return codes
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether an Arrow type holds numbers."""
+    import pyarrow.types as kinds  # noqa: PLC0415
+
+    return bool(kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind))
+
+
+# --- domain ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The public set of encoded rows: numbers in [0, 1], categories as 0, 1, ...
+
+    Parameters
+    ----------
+    levels : tuple of int
+        For each column 0 if it is numeric, else its number of categories.
+    bounded : bool
+        Whether numeric columns lie in [0, 1]; else they keep their units and lie anywhere.
+    """
+
+    levels: tuple[int, ...]
+    bounded: bool = True
+
+    @classmethod
+    def anywhere(cls, width: int) -> Domain:
+        """Return the domain of numeric columns without bounds."""
+        return cls((0,) * width, bounded=False)
+
+    @property
+    def dimension(self) -> int:
+        """Number of columns."""
+        return len(self.levels)
+
+    @property
+    def numeric(self) -> list[int]:
+        """Indices of numeric columns."""
+        return [index for index, level in enumerate(self.levels) if level == 0]
+
+    @property
+    def categorical(self) -> list[int]:
+        """Indices of categorical columns."""
+        return [index for index, level in enumerate(self.levels) if level > 0]
+
+    def points(self, count: int) -> NDArray[np.float64]:
+        """Return ``count`` public rows spread evenly over the domain.
+
+        The additive recurrence of Roberts on the roots of x^(d+1) = x + 1: deterministic,
+        low discrepancy, any dimension. A category takes its equal share of [0, 1].
+        """
+        if not self.bounded:
+            raise ParameterError("bounds must be given: an unbounded domain has no even points.")
+        root = 2.0
+        for _ in range(64):
+            root = (1 + root) ** (1 / (self.dimension + 1))
+        steps = root ** -np.arange(1.0, self.dimension + 1)
+        unit = (0.5 + np.outer(np.arange(1, count + 1), steps)) % 1.0
+        if self.dimension == 1:
+            unit = ((np.arange(count) + 0.5) / count)[:, None]
+        for index in self.categorical:
+            unit[:, index] = np.floor(unit[:, index] * self.levels[index])
+        return unit
+
+    def landmarks(self, most: int = 128) -> NDArray[np.float64]:
+        """Return enough public points to span what a kernel of the default grid detects."""
+        return self.points(min(64, most) if self.dimension == 1 else most)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """Public bounds of columns in the data's own units; categories are 0, 1, ...
+
+    Parameters
+    ----------
+    lower, upper : array of float
+        Of each column; infinite without bounds.
+    whole : array of bool
+        Which columns hold integers or categories.
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def anywhere(cls, width: int) -> Box:
+        """Return the box of columns without bounds."""
+        reach = np.full(width, np.inf)
+        return cls(-reach, reach, np.zeros(width, dtype=np.bool_))
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds were declared."""
+        return bool(np.isfinite(self.lower).all())
+
+    @property
+    def width(self) -> NDArray[np.float64]:
+        """Length of each side."""
+        return self.upper - self.lower
+
+    @property
+    def half(self) -> NDArray[np.float64]:
+        """Half of each side."""
+        return self.width / 2
+
+    @property
+    def centre(self) -> NDArray[np.float64]:
+        """The point in the middle."""
+        return (self.lower + self.upper) / 2
+
+    def at(self, unit: NDArray[np.float64], *, integers: bool = True) -> NDArray[np.float64]:
+        """Return the points of the box at points of [0, 1]^d."""
+        rows: NDArray[np.float64] = np.clip(self.lower + unit * self.width, self.lower, self.upper)
+        return np.where(self.whole, np.rint(rows), rows) if integers else rows
+
+
+# --- columns and schema ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +276,9 @@ class NumericColumn:
     atoms: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what does not describe a range."""
+        """Check the range and the values within it."""
         lower, upper = _finite("bounds", self.lower), _finite("bounds", self.upper)
-        check_bounds(lower, upper)
+        _check_bounds(lower, upper)
         if not isinstance(self.integer, bool):
             reject("integer", "true or false", self.integer)
         if self.integer and not (lower.is_integer() and upper.is_integer()):
@@ -89,12 +299,12 @@ class NumericColumn:
         return within and (value.is_integer() or not self.integer)
 
     def _checked_atoms(self) -> tuple[float, ...]:
-        given: object = self.atoms
-        if not isinstance(given, Sequence) or isinstance(given, str):
-            reject("atoms", "a list of values that the column may have", given)
-        atoms = sorted({_finite("atoms", value) for value in given})
-        if len(atoms) < len(given) or not all(map(self._may_hold, atoms)):
-            reject("atoms", "different values that the column may have", given)
+        values: object = self.atoms
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            reject("atoms", "a list of values that the column may have", values)
+        atoms = sorted({_finite("atoms", value) for value in values})
+        if len(atoms) < len(values) or not all(map(self._may_hold, atoms)):
+            reject("atoms", "different values that the column may have", values)
         if len(atoms) > _MOST_ATOMS:
             reject("atoms", f"at most {_MOST_ATOMS}", len(atoms))
         return tuple(atoms)
@@ -119,11 +329,11 @@ class CategoricalColumn:
     missing: Category = "refuse"
 
     def __post_init__(self) -> None:
-        """Refuse what does not describe a choice."""
-        given: object = self.categories
-        if not isinstance(given, Sequence) or isinstance(given, str) or len(given) < 2:
-            reject("categories", "a list of at least two", given)
-        categories = tuple(_category(value) for value in given)
+        """Check the categories."""
+        values: object = self.categories
+        if not isinstance(values, Sequence) or isinstance(values, str) or len(values) < 2:
+            reject("categories", "a list of at least two", values)
+        categories = tuple(_category(value) for value in values)
         codes = category_codes(categories)
         one_of("membership", self.membership, ("private", "public"))
         object.__setattr__(self, "categories", categories)
@@ -163,17 +373,17 @@ class Schema:
     id_column: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an empty description, and freeze the mapping."""
-        given: object = self.columns
-        if not isinstance(given, Mapping) or not given:
-            reject("columns", "a table that describes at least one column", given)
-        for name, column in given.items():
+        """Check the description, and freeze the mapping."""
+        columns: object = self.columns
+        if not isinstance(columns, Mapping) or not columns:
+            reject("columns", "a table that describes at least one column", columns)
+        for name, column in columns.items():
             if not isinstance(name, str) or not isinstance(column, Column):
                 reject(f"column {name!r}", "a name with a Numeric- or CategoricalColumn", column)
         integer_at_least("rows_per_person", self.rows_per_person, 1)
-        if (who := self.id_column) is not None and (who in (*given, "") or type(who) is not str):
+        if (who := self.id_column) is not None and (who in (*columns, "") or type(who) is not str):
             reject("id_column", "the name of a column that is not described: nobody tests it", who)
-        object.__setattr__(self, "columns", MappingProxyType(dict(given)))
+        object.__setattr__(self, "columns", MappingProxyType(dict(columns)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Allow pickling and copying, which a mapping proxy does not."""
@@ -196,7 +406,7 @@ class Schema:
             document = tomllib.loads(text)
         except ValueError as error:  # also for an integer of thousands of digits
             raise ParameterError(f"schema is not valid TOML: {error}.") from None
-        _known(document, ("rows_per_person", "id_column", "columns"))
+        _check_keys(document, ("rows_per_person", "id_column", "columns"))
         columns = document.get("columns")
         if isinstance(columns, dict):
             document["columns"] = {name: _column(name, entry) for name, entry in columns.items()}
@@ -215,13 +425,13 @@ class Schema:
 
     @property
     def domain(self) -> Domain:
-        """The set that encoded rows lie in."""
+        """The set of encoded rows."""
         columns = self.columns.values()
         return Domain(tuple(len(getattr(column, "categories", ())) for column in columns))
 
     @property
     def box(self) -> Box:
-        """The set that rows lie in, in their own units."""
+        """The set of rows in their own units."""
         ends = [
             (column.lower, column.upper, column.integer)
             if isinstance(column, NumericColumn)
@@ -233,13 +443,14 @@ class Schema:
 
     @property
     def unit(self) -> str:
-        """What is hidden: a row, or a person with all of theirs."""
+        """The unit of privacy: a row, or a person with all their rows."""
         return privacy_unit(self.rows_per_person)
 
     @property
     def categorical_names(self) -> tuple[str, ...]:
         """Columns to read from a CSV file as text, so that "01" stays "01"."""
-        return tuple(name for name in self.columns if hasattr(self.columns[name], "categories"))
+        columns = self.columns.items()
+        return tuple(name for name, column in columns if isinstance(column, CategoricalColumn))
 
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of some columns, in the order of ``names``, without ids."""
@@ -256,7 +467,7 @@ class Schema:
         Numbers are clipped to their bounds and mapped to [0, 1], categories become 0, 1, ...
         A column that breaks its rule is refused; the message never holds a value or a row.
         """
-        from privatest.data.samples import encode_table  # noqa: PLC0415 - it imports this module
+        from privatest.data.encoding import encode_table  # noqa: PLC0415 - it imports this module
 
         return encode_table(self, table)
 
@@ -299,22 +510,40 @@ class Schema:
         return "\n".join(parts)
 
 
-def parse_bounds(text: str) -> tuple[str, float, float]:
-    """Read bounds as they are written on the command line.
-
-    Examples
-    --------
-    >>> parse_bounds("visits=0:77")
-    ('visits', 0.0, 77.0)
-    """
-    name, _, pair = text.rpartition("=")
-    try:
-        lower, upper = (float(part) for part in pair.split(":") if name)
-    except ValueError:
-        reject("bounds", "NAME=LOWER:UPPER, for example visits=0:77", text)
+def _column(name: str, entry: object) -> Column:
+    """Return the column of one TOML table."""
     with _naming(name):
-        column = NumericColumn(lower, upper)
-    return name, column.lower, column.upper
+        if not isinstance(entry, dict):
+            reject("description", "a table with a type", entry)
+        keys = dict(entry)
+        kind = one_of("type", keys.pop("type", None), ("numeric", "categorical"))
+        needed = "bounds" if kind == "numeric" else "categories"
+        optional = ("integer", "atoms") if kind == "numeric" else ("membership",)
+        _check_keys(keys, (needed, *optional, "missing"))
+        value = keys.pop(needed, [])
+        if value == []:
+            raise ParameterError(
+                f"{needed} must be filled in, from what is publicly known and not from the data; "
+                "or remove the column from the schema, if nobody will test it."
+            )
+        if kind == "numeric":
+            return NumericColumn(*_pair(value), **keys)
+        return CategoricalColumn(value, **keys)
+
+
+@contextmanager
+def _naming(column: str) -> Iterator[None]:
+    """Name the column that a parameter error is about."""
+    try:
+        yield
+    except ParameterError as error:
+        raise ParameterError(f"column {column!r}: {error}") from None
+
+
+def _check_keys(keys: Iterable[str], allowed: Sequence[str]) -> None:
+    for key in keys:
+        if key not in allowed:
+            raise ParameterError(f"unknown key {key!r}; the keys are {', '.join(allowed)}.")
 
 
 def _finite(name: str, value: object, otherwise: str = "") -> float:
@@ -333,51 +562,9 @@ def _category(value: object, name: str = "categories") -> Category:
     return value
 
 
-@contextmanager
-def _naming(column: str) -> Iterator[None]:
-    """Say which column a parameter error is about."""
-    try:
-        yield
-    except ParameterError as error:
-        raise ParameterError(f"column {column!r}: {error}") from None
-
-
-def _pair(value: object) -> tuple[Any, Any]:
-    if not isinstance(value, (Sequence, np.ndarray)) or isinstance(value, str) or len(value) != 2:
-        reject("bounds", PAIR, value)
-    return value[0], value[1]
-
-
-def _known(keys: Iterable[str], allowed: Sequence[str]) -> None:
-    for key in keys:
-        if key not in allowed:
-            raise ParameterError(f"unknown key {key!r}; the keys are {', '.join(allowed)}.")
-
-
-def _column(name: str, entry: object) -> Column:
-    """Return the column of one TOML table."""
-    with _naming(name):
-        if not isinstance(entry, dict):
-            reject("description", "a table with a type", entry)
-        keys = dict(entry)
-        kind = one_of("type", keys.pop("type", None), ("numeric", "categorical"))
-        needed = "bounds" if kind == "numeric" else "categories"
-        optional = ("integer", "atoms") if kind == "numeric" else ("membership",)
-        _known(keys, (needed, *optional, "missing"))
-        value = keys.pop(needed, [])
-        if value == []:
-            raise ParameterError(
-                f"{needed} must be filled in, from what is publicly known and not from the data; "
-                "or remove the column from the schema, if nobody will test it."
-            )
-        if kind == "numeric":
-            return NumericColumn(*_pair(value), **keys)
-        return CategoricalColumn(value, **keys)
-
-
 def _toml(value: object) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(_toml(item) for item in value)}]"
+        return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -395,3 +582,150 @@ def _escaped(char: str) -> str:
 def toml_key(name: str) -> str:
     """Write a name as a key of TOML."""
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _toml(name)
+
+
+# --- bounds ---------------------------------------------------------------------------------
+
+Bounds: TypeAlias = (
+    Schema
+    | Mapping[str, Sequence[float]]
+    | Sequence[float]
+    | Sequence[Sequence[float]]
+    | NDArray[Any]
+    | None
+)
+
+
+def numbered_names(width: int) -> tuple[str, ...]:
+    """Return x1, x2, ...: names for columns without names."""
+    return tuple(f"x{place}" for place in range(1, width + 1))
+
+
+def parse_bounds(text: str) -> tuple[str, float, float]:
+    """Read bounds as they are written on the command line.
+
+    Examples
+    --------
+    >>> parse_bounds("visits=0:77")
+    ('visits', 0.0, 77.0)
+    """
+    name, _, pair = text.rpartition("=")
+    try:
+        lower, upper = (float(part) for part in pair.split(":") if name)
+    except ValueError:
+        reject("bounds", "NAME=LOWER:UPPER, for example visits=0:77", text)
+    with _naming(name):
+        column = NumericColumn(lower, upper)
+    return name, column.lower, column.upper
+
+
+def _pair(value: object) -> tuple[Any, Any]:
+    if not isinstance(value, (Sequence, np.ndarray)) or isinstance(value, str) or len(value) != 2:
+        reject("bounds", _PAIR, value)
+    return value[0], value[1]
+
+
+def _check_bounds(lower: float, upper: float) -> None:
+    """Refuse bounds that describe no range, or are next to each other.
+
+    A quotient by a tiny distance, or its square, leaves the floats for some values and not for
+    others: a warning or an error would reveal which.
+    """
+    if not lower < upper or not math.isfinite(upper - lower):
+        raise ParameterError(f"bounds must be {_PAIR}; got {lower:.15g} and {upper:.15g}.")
+    if upper - lower < _NARROWEST:
+        raise ParameterError(
+            f"bounds must be at least {_NARROWEST:g} apart: declare the column in other units."
+        )
+
+
+# --- grids on a line ------------------------------------------------------------------------
+
+Grid = int | Sequence[float] | NDArray[Any] | Literal["exact"] | None
+"""Public: None, a number of equal cells between the bounds, cut points, or "exact"."""
+
+CheckedGrid = int | NDArray[np.float64] | Literal["exact"] | None
+
+_EXPECTED_GRID = (
+    f"None, 'exact', a number of cells from 2 to {_MOST_CELLS:,}, or at most {_MOST_CELLS - 1:,} "
+    "increasing cut points"
+)
+
+
+def read_grid(grid: Grid) -> CheckedGrid:
+    """Check a grid before any data is read."""
+    if grid is None or (isinstance(grid, str) and grid == "exact"):
+        return grid
+    if isinstance(grid, Integral):
+        if integer_at_least("grid", grid, 2) > _MOST_CELLS:
+            reject("grid", _EXPECTED_GRID, grid)
+        return int(grid)
+    try:
+        cuts = np.array(grid, dtype=np.float64)
+    except (TypeError, ValueError):
+        reject("grid", _EXPECTED_GRID, grid)
+    usable = cuts.ndim == 1 and 1 <= cuts.size < _MOST_CELLS
+    if not usable or not np.isfinite(cuts).all() or not (np.diff(cuts) > 0).all():
+        reject("grid", _EXPECTED_GRID, grid)
+    return cuts
+
+
+def cut_points(grid: int | NDArray[np.float64], lower: float, upper: float) -> NDArray[np.float64]:
+    """Return the cut points of a checked grid, between public bounds if it is a number."""
+    if isinstance(grid, np.ndarray):
+        return grid
+    if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
+        raise ParameterError(
+            "grid, as a number of cells, needs bounds. Pass bounds=(lower, upper), or an array of "
+            "cut points as grid."
+        )
+    return equal_cuts(lower, upper, grid)
+
+
+def equal_cuts(lower: float, upper: float, cells: int) -> NDArray[np.float64]:
+    """Return the cut points between equal cells; fewer if bounds are so close that floats run out.
+
+    Examples
+    --------
+    >>> equal_cuts(0, 2, 4).tolist()
+    [0.5, 1.0, 1.5]
+    """
+    shares = np.arange(1, cells) / cells
+    return np.unique(lower * (1 - shares) + upper * shares)  # far bounds cannot overflow
+
+
+# --- template -------------------------------------------------------------------------------
+
+_TEMPLATE_HEAD = """\
+# Describe the columns by what is publicly known. Bounds or categories that are looked up in
+# the data would leak it. Remove the columns that nobody will test.
+
+rows_per_person = 1             # the most rows that one person may have
+"""
+_TEMPLATE_NUMERIC = """\
+type = "numeric"
+bounds = []                     # fill in: [lower, upper]; values outside are clipped
+"""
+_TEMPLATE_CATEGORICAL = """\
+type = "categorical"
+categories = []                 # fill in all that may occur, such as ["basic", "plus"]
+membership = "private"          # "public" where everybody knows who is in which group
+"""
+_TEMPLATE_MISSING = 'missing = "refuse"              # or a public value to take instead\n'
+
+
+def schema_template(arrow_schema: pa.Schema) -> str:
+    """Return TOML to be filled in, from the names and types of columns only."""
+    if len(set(arrow_schema.names)) < len(arrow_schema.names):
+        raise DataError("a column name occurs more than once; rename columns to describe them.")
+    parts = [_TEMPLATE_HEAD]
+    for field in arrow_schema:
+        key, kind = toml_key(field.name), str(field.type)
+        if is_number(field.type):
+            integer = "integer = true\n" if "int" in kind else ""
+            parts.append(f"[columns.{key}]\n{_TEMPLATE_NUMERIC}{integer}{_TEMPLATE_MISSING}")
+        elif kind in LABEL_TYPES or kind.startswith("dictionary"):
+            parts.append(f"[columns.{key}]\n{_TEMPLATE_CATEGORICAL}{_TEMPLATE_MISSING}")
+        else:
+            parts.append(f"# {key} is left out: it holds neither numbers nor categories.\n")
+    return "\n".join(parts)

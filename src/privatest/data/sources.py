@@ -1,291 +1,610 @@
-"""Where rows come from: CSV and Parquet files, read as Arrow tables.
+"""Sources of rows that are read as they are needed, and blocks of encoded rows.
 
-What Arrow says about a file that it cannot read may quote the file, so it is never passed on. Nor
-are names of columns that nobody asked for: the first line of a CSV file may be a person's row.
+A source holds no rows. It knows its columns and the number of rows of each part beforehand, so
+that everything public is decided before a value is read. Parts are sent to other processes.
+
+Blocks are cut by row numbers alone: whatever the parts and the batches of a source are, the same
+rows come in the same blocks, and what is computed from a block is the same to the last bit.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from privatest.core.errors import DataError
-from privatest.core.validation import listed, printable, reject
-from privatest.data.categories import MISSING_TEXT
-from privatest.data.csv_text import count_rows, has_quotes, is_numeral, typed
+import numpy as np
+from numpy.typing import NDArray
+
+from privatest.core.errors import DataError, PrivatestError
+from privatest.core.secret_order import SecretBins
+from privatest.core.validation import listed
+from privatest.data.engines import BLOCK_ROWS, Workers, check_workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "CSV_FAULT",
-    "QUOTE_FAULT",
-    "check_columns",
-    "delimiter_of",
-    "parse_options",
-    "read_schema",
-    "read_table",
-    "refusing",
-]
+_MOST_LOADED = 1 << 31  # numbers that are held in memory at most, 16 GiB
 
-_DELIMITERS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-_SUFFIXES = (*_DELIMITERS, ".parquet")
-CSV_FAULT = (
-    "cannot be read as CSV; has every row the same number of fields, separated by commas (by tabs "
-    "in .tsv) and not by semicolons, in UTF-8?"
-)
-QUOTE_FAULT = (
-    'cannot be read as CSV: a quote (") that opens a field must be closed at its end, and be '
-    "doubled within it; no field may be longer than 131,072 characters."
-)
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-_ENCODING_FAULT = 'is not in UTF-8: save it in that encoding (spreadsheets call it "CSV UTF-8").'
-_NO_HEADER = "Does its first line name the columns, separated by {}?"
-_PARQUET_FAULT = "cannot be read as Parquet; is the file complete?"
+Blocks = Iterator[tuple[int, NDArray[np.float64]]]
+
+# --- sources --------------------------------------------------------------------------------
 
 
-def read_table(
-    path: str | os.PathLike[str],
-    columns: Sequence[str] | None = None,
-    *,
-    text: Collection[str] = (),
-    registered: bool = False,
-) -> pa.Table:
-    """Read a .csv, .csv.gz, .tsv, .tsv.gz or .parquet file.
+class Part:
+    """A stretch of rows that can be read alone: a row group, a file, the answer to a query.
+
+    Every reading gives the same rows in the same order, whichever columns are asked for: a row
+    is identified by its number. Several threads may read at a time.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def rows(self) -> int:
+            """Number of rows."""
+
+        @property
+        def label(self) -> str:
+            """Name in messages; never a value."""
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read it."""
+        return True
+
+    @property
+    def typed(self) -> bool:
+        """Whether values have types of their own: those of CSV have none."""
+        return True
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in their order, with these columns."""
+        raise NotImplementedError
+
+    def as_text(self, names: Collection[str]) -> Part:
+        """Return the part with these columns read as they are written, if it is not typed."""
+        del names
+        return self
+
+    def schema(self, names: Sequence[str]) -> pa.Schema:
+        """Return names and types of these columns."""
+        return next(self.batches(names)).schema
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # parts may hold data
+class Source:
+    """Columns of parts, one below the other; made by :func:`privatest.scan`.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns.
+    parts : tuple of Part
+        In the order of their rows.
+    workers : Workers
+        Who reads them.
+    named : bool
+        Whether the columns have names of their own; those of an array are x1, x2, ...
+    some_of : int or None
+        Of how many rows these were chosen, if they were: that number is public, theirs may not be.
+    """
+
+    names: tuple[str, ...]
+    parts: tuple[Part, ...]
+    workers: Workers = field(default_factory=Workers)
+    named: bool = True
+    some_of: int | None = None
+
+    def with_progress(self, progress: Callable[[int, int], None] | None) -> Source:
+        """Return the source with a callback for passes over its rows: see :class:`Workers`."""
+        return replace(self, workers=replace(self.workers, progress=progress))
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return sum(part.rows for part in self.parts)
+
+    def __repr__(self) -> str:
+        """Return a summary of what is public."""
+        columns = f"{len(self.names)} columns"
+        if self.some_of is not None:
+            return f"<some of {self.some_of:,} rows of {columns}>"
+        return f"<{len(self):,} rows of {columns} in {len(self.parts):,} parts>"
+
+    @property
+    def public_rows(self) -> int:
+        """A public upper bound on the number of rows."""
+        return len(self) if self.some_of is None else self.some_of
+
+    def select(self, names: Sequence[str]) -> Source:
+        """Return the same rows with these columns only."""
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        missing = next((name for name in wanted if name not in self.names), None)
+        if missing is not None:  # a database may take an unknown name for a text
+            # names of which none was asked for may be somebody's row, read as a header
+            known = f"; the columns are: {listed(self.names)}" if {*wanted} & {*self.names} else ""
+            raise DataError(f"column {missing!r} is missing{known}.")
+        return replace(self, names=wanted)
+
+    def as_text(self, names: Collection[str]) -> Source:
+        """Read these columns as they are written, where values have no types: "01" is not 1."""
+        return replace(self, parts=tuple(p.as_text(names) for p in self.parts)) if names else self
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first row of each part, and the number of all rows."""
+        return [0, *accumulate(part.rows for part in self.parts)]
+
+    def tables(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield rows ``start`` to ``stop`` as record batches, in order; see :meth:`pieces`."""
+        for _, batch in self.pieces(start, stop, columns):
+            yield batch
+
+    def pieces(self, start: int, stop: int, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Yield rows ``start`` to ``stop`` as record batches, each with the label of its part.
+
+        Raises
+        ------
+        DataError
+            If a part cannot be read, or has another number of rows than when it was opened: what
+            is public was decided by it.
+        """
+        for part, first in zip(self.parts, self.starts, strict=False):
+            if first + part.rows <= start or first >= stop:
+                continue
+            at, label = first, part.label  # made from a path: not once a batch
+            batches = part.batches(columns)
+            while True:
+                with hiding_values(label):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                low, high = max(start - at, 0), min(stop - at, len(batch))
+                at += len(batch)
+                if at > first + part.rows:
+                    _refuse_count(part)
+                if low < high:
+                    yield label, batch.slice(low, high - low)
+                if at >= stop:
+                    break
+            if at < min(first + part.rows, stop):
+                _refuse_count(part)
+
+    def schema(self) -> pa.Schema:
+        """Return names and types of the columns; those of CSV are guessed from its beginning."""
+        with hiding_values(self.parts[0].label):
+            return self.parts[0].schema(self.names)
+
+    def load(self) -> pa.Table:
+        """Return all rows in memory."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        batches = list(self.tables(0, len(self), self.names))
+        if not batches:
+            return pa.table({name: pa.nulls(0) for name in self.names})
+        with hiding_values("the data"):  # files may differ in the width of their integers
+            columns = {
+                name: _concatenated([batch.column(place) for batch in batches])
+                for place, name in enumerate(self.names)
+            }
+            return pa.table(columns)
+
+    def partition(
+        self,
+        names: Sequence[str],
+        deciding: Sequence[str],
+        codes: Callable[[Any], NDArray[Any]],
+        count: int,
+    ) -> tuple[Source, ...]:
+        """Return the rows of code 0, 1, ..., ``count`` - 1; any of them may be empty.
+
+        The deciding columns are read once, to count the rows of each code in each part. Counts
+        of private groups are private, as the rows are: they stay with the rows.
+
+        Parameters
+        ----------
+        names, deciding : sequence of str
+            The columns to return, and those that decide.
+        codes : function
+            A record batch of the deciding columns to the code of each row; it is sent to other
+            processes.
+        count : int
+            Number of codes.
+        """
+        deciding = tuple(deciding)
+        read = self.select(deciding).as_text(deciding)
+
+        def count_codes(part: Part) -> NDArray[np.intp]:
+            counts = np.zeros(count, dtype=np.intp)
+            for batch in replace(read, parts=(part,)).tables(0, part.rows, deciding):
+                of_rows = codes(batch).astype(np.intp, copy=False)
+                counts += np.bincount(of_rows[of_rows >= 0], minlength=count)
+            return counts
+
+        with ThreadPoolExecutor(self.workers.threads or os.cpu_count() or 1) as pool:
+            counts = list(pool.map(count_codes, read.parts))
+        chosen = self.select(names)
+        return tuple(
+            replace(
+                chosen,
+                parts=tuple(
+                    ChosenRows(part, deciding, codes, code, int(rows[code]))
+                    for part, rows in zip(read.parts, counts, strict=True)
+                    if rows[code]
+                ),
+                some_of=self.public_rows,
+            )
+            for code in range(count)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # the number of rows may be private
+class ChosenRows(Part):
+    """The rows of a part that have one code."""
+
+    part: Part
+    deciding: tuple[str, ...]
+    codes: Callable[[Any], NDArray[Any]]
+    code: int
+    rows: int
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read the part."""
+        return self.part.travels
+
+    @property
+    def typed(self) -> bool:
+        """Whether the part is typed."""
+        return self.part.typed
+
+    @property
+    def label(self) -> str:
+        """The label of the part."""
+        return self.part.label
+
+    def as_text(self, names: Collection[str]) -> Part:
+        """Return it with these columns read as they are written."""
+        return replace(self, part=self.part.as_text(names))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        more = [name for name in self.deciding if name not in columns]
+        for batch in self.part.batches([*columns, *more]):
+            chosen = self.codes(batch.select(list(self.deciding))) == self.code
+            yield batch.select(list(columns)).filter(pa.array(chosen))
+
+
+def _concatenated(pieces: Sequence[Any]) -> Any:
+    """Concatenate pieces of a column; where some are text, all are: that is then refused."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {piece.type for piece in pieces}
+    if len(kinds) > 1 and pa.string() in kinds:
+        return pa.chunked_array([piece.cast(pa.string()) for piece in pieces])
+    tables = [pa.table({"": piece}) for piece in pieces]
+    return pa.concat_tables(tables, promote_options="permissive").column(0)
+
+
+@contextmanager
+def hiding_values(label: str) -> Iterator[None]:
+    """Replace the errors of other libraries, which may quote values."""
+    try:
+        yield
+    except (PrivatestError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{label} cannot be read ({type(error).__name__}); is it complete, and as it was when "
+            "it was opened?"
+        ) from None
+
+
+def _refuse_count(part: Part) -> None:
+    raise DataError(
+        f"{part.label} does not have the number of rows that it had when it was opened; nothing "
+        "may write to data while it is read."
+    )
+
+
+# --- blocks of encoded rows -----------------------------------------------------------------
+
+
+class RowBlocks:
+    """Encoded rows that are read block by block."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def width(self) -> int:
+            """Number of columns."""
+
+        def __len__(self) -> int:
+            """Return the number of rows."""
+
+    @property
+    def source(self) -> Source | None:
+        """The first source that rows are read from; None in memory."""
+        return None
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read the rows."""
+        return False
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the number of its first row, and each block; ``start`` begins a block.
+
+        A block may be overwritten by the next one: fresh memory would cost as much as reading.
+        """
+        raise NotImplementedError
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows, for tests that need them together."""
+        source = self.source
+        # the size of a group may be private
+        _check_room(len(self) if source is None else source.public_rows, self.width)
+        if source is not None and source.workers.scheduler is not None:
+            check_workers(source.workers)  # whoever names a scheduler wants it to be used
+        rows = np.empty((len(self), self.width))
+        for start, block in self.blocks(0, len(self)):
+            rows[start : start + len(block)] = block
+        return rows
+
+    def take(self, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return rows in memory by their numbers."""
+        return self.load()[numbers]
+
+
+Held = NDArray[np.float64] | RowBlocks
+"""Rows in memory, or a way to read them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ArrayBlocks(RowBlocks):
+    """Rows in memory."""
+
+    array: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.array)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.array.shape[1])
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the blocks, laid out as those of a stream.
+
+        An empty sample has one empty block: that a private group is empty must not show.
+        """
+        for first in range(start, stop, BLOCK_ROWS) or [start]:
+            yield first, np.ascontiguousarray(self.array[first : min(first + BLOCK_ROWS, stop)])
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows."""
+        return self.array
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stream(RowBlocks):
+    """Rows that are encoded as they pass.
 
     Parameters
     ----------
-    path : str or path
-        The file; its ending says how it is read.
-    columns : sequence of str, optional
-        Columns to read, in this order; all by default.
-    text : collection of str
-        Columns that are read from CSV as they are written, so that "01" does not become 1:
-        those with categories. Ignored for Parquet, which has types of its own.
-    registered : bool
-        Whether these contents were read and checked before. Quotes are not checked again, and
-        numbers are floats at once: how long reading takes would tell of one value.
-
-    Returns
-    -------
-    pyarrow.Table
-        A column of CSV holds integers, floats, true and false, or else text. Numbers are
-        decimal, with a point: neither "0x1F" nor "1_000" nor "1,5" is one.
-
-    Raises
-    ------
-    DataError
-        With one line that names the file and, where it is one, the column. Never a value.
+    source : Source
+        Where they come from; its names are the columns that are read.
+    encode : function
+        Writes a record batch into an array of its rows × width; it is sent to other processes.
+    width : int
+        Number of columns.
     """
-    file, suffix = _open(path)
-    names = _names(file, suffix)
-    if columns is None and len(set(names)) < len(names):
-        raise DataError(f"{printable(file.name)} has more than one column of the same name.")
-    wanted = names if columns is None else _checked(columns)
-    _require(file, suffix, names, wanted)
-    if suffix == ".parquet":
-        table = _read_parquet(file, wanted)
-    else:
-        single = len(names) == 1
-        table = _read_csv(file, suffix, wanted, text, single=single, registered=registered)
-    if table.num_rows == 0:
-        raise DataError(f"{printable(file.name)} has no rows.")
-    return table
+
+    source: Source = field()
+    encode: Callable[[Any, NDArray[np.float64]], None]
+    width: int
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.source)
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read all parts."""
+        return all(part.travels for part in self.source.parts)
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the blocks."""
+        held = np.empty((min(BLOCK_ROWS, max(stop - start, 0)), self.width))
+        filled = 0
+        if not len(held):  # a private group may be empty, and has a block as others have
+            yield start, held
+        for label, batch in self.source.pieces(start, stop, self.source.names):
+            taken = 0
+            while taken < len(batch):
+                count = min(len(batch) - taken, len(held) - filled)
+                try:
+                    self.encode(batch.slice(taken, count), held[filled : filled + count])
+                except DataError as error:
+                    raise DataError(f"{label}: {error}") from None
+                filled, taken = filled + count, taken + count
+                if filled == len(held):
+                    yield start, held
+                    start += filled
+                    held, filled = held[: stop - start], 0
 
 
-def check_columns(path: str | os.PathLike[str], columns: Sequence[str]) -> None:
-    """Refuse a file that is not there or lacks a column; rows are not looked at."""
-    file, suffix = _open(path)
-    _require(file, suffix, _names(file, suffix), _checked(columns))
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Joined(RowBlocks):
+    """Rows made from rows that belong together: row i of each side.
 
-
-def _require(file: Path, suffix: str, names: Sequence[str], wanted: Sequence[str]) -> None:
-    for name in wanted:
-        if names.count(name) == 1:
-            continue
-        problem = "more than one column" if name in names else "no column"
-        fault = f"{printable(file.name)} has {problem} {name!r}"
-        if suffix == ".parquet" or _is_header(names, wanted):
-            raise DataError(f"{fault}; it has: {listed(names)}.")
-        word = "tabs" if _DELIMITERS[suffix] == "\t" else "commas"
-        raise DataError(f"{fault}. {_NO_HEADER.format(word)}")
-
-
-def _is_header(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Whether the first line of CSV is one: it has a name that was asked for, and no number."""
-    return any(name in names for name in wanted) and not any(map(is_numeral, names))
-
-
-def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
-    """Return names and types of the columns; those of CSV are guessed from its beginning."""
-    file, suffix = _open(path)
-    if suffix == ".parquet":
-        with refusing(printable(file.name), _PARQUET_FAULT), _parquet_file(file) as parquet:
-            return parquet.schema_arrow
-    with refusing(printable(file.name), CSV_FAULT), _csv_reader(file, suffix) as reader:
-        schema: pa.Schema = reader.schema
-        names = list(schema.names)
-    if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
-        raise DataError(
-            f"{printable(file.name)} has one column only: its fields seem to be separated by "
-            f"{_SEPARATORS[other]}. Files that end in .csv have commas, those in .tsv tabs."
-        )
-    if any(map(is_numeral, names)):
-        raise DataError(
-            f"{printable(file.name)} has a number in its first line, as a row of data does. Put "
-            "the names of the columns there; if they are numbers, write the schema by hand."
-        )
-    return schema
-
-
-def _open(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    """Check what can be known without reading; return the file and its ending."""
-    file = Path(path)
-    name = printable(file.name)
-    suffix = next((end for end in _SUFFIXES if file.name.lower().endswith(end)), "")
-    if not suffix:
-        raise DataError(f"{name} must end in one of {', '.join(_SUFFIXES)}.")
-    if not file.exists():
-        raise DataError(f"{name} does not exist.")
-    if not file.is_file():
-        raise DataError(f"{name} is not a file.")
-    try:
-        with file.open("rb") as stream:
-            empty = not stream.read(1)
-    except OSError as error:
-        raise DataError(f"{name} cannot be opened: {error.strerror}.") from None
-    if empty:
-        raise DataError(f"{name} is empty.")
-    return file, suffix
-
-
-def _checked(columns: Iterable[str]) -> list[str]:
-    wanted = [columns] if isinstance(columns, str) else list(columns)
-    if not wanted or len(set(wanted)) < len(wanted):
-        reject("columns", "at least one, and each only once", wanted)
-    return wanted
-
-
-def _names(file: Path, suffix: str) -> list[str]:
-    if suffix == ".parquet":
-        with refusing(printable(file.name), _PARQUET_FAULT), _parquet_file(file) as parquet:
-            return list(parquet.schema_arrow.names)
-    with refusing(printable(file.name), CSV_FAULT), _csv_reader(file, suffix) as reader:
-        return list(reader.schema.names)
-
-
-@contextmanager
-def refusing(name: str, fault: str) -> Iterator[None]:
-    """Put a message without data in the place of Arrow's."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    try:
-        yield
-    except DataError:  # it is a ValueError too
-        raise
-    except UnicodeDecodeError:
-        raise DataError(f"{name} {_ENCODING_FAULT}") from None
-    except (pa.ArrowException, OSError, ValueError):
-        raise DataError(f"{name} {fault}") from None
-
-
-def _parquet_file(file: Path) -> Any:
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    return pq.ParquetFile(file, page_checksum_verification=True)
-
-
-def _read_parquet(file: Path, wanted: Sequence[str]) -> pa.Table:
-    with refusing(printable(file.name), _PARQUET_FAULT), _parquet_file(file) as parquet:
-        # select: "a" would also bring the leaves of a nested a, and the file's own order
-        return parquet.read(columns=wanted).select(wanted)
-
-
-@contextmanager
-def _csv_stream(file: Path, suffix: str) -> Iterator[Any]:
-    import pyarrow as pa  # noqa: PLC0415
-
-    compression = "gzip" if suffix.endswith(".gz") else None
-    with pa.input_stream(str(file), compression=compression) as stream:
-        yield stream
-
-
-@contextmanager
-def _csv_reader(file: Path, suffix: str) -> Iterator[Any]:
-    import pyarrow.csv as pc  # noqa: PLC0415
-
-    with (
-        _csv_stream(file, suffix) as stream,
-        pc.open_csv(
-            stream,
-            parse_options=parse_options(suffix),
-            convert_options=pc.ConvertOptions(null_values=list(MISSING_TEXT)),
-        ) as reader,
-    ):
-        yield reader
-
-
-def delimiter_of(suffix: str) -> str:
-    """Return what separates the fields of a file with this ending."""
-    return _DELIMITERS[suffix]
-
-
-def parse_options(suffix: str, *, single: bool = False) -> Any:
-    """Return how a file with this ending is taken apart; ``single`` if it has one column."""
-    import pyarrow.csv as pc  # noqa: PLC0415
-
-    return pc.ParseOptions(
-        delimiter=_DELIMITERS[suffix],
-        newlines_in_values=True,
-        ignore_empty_lines=not single,  # in a file of one column they are rows
-    )
-
-
-def _check_quotes(file: Path, suffix: str, rows: int, *, single: bool) -> None:
-    """Refuse a file of which a strict reader sees other rows, if it has quotes at all.
-
-    Arrow closes an open quote at the end of the file: all rows behind it are then text of one
-    field, and nobody is told.
+    Parameters
+    ----------
+    sides : tuple
+        Rows in memory, or ways to read them; all have the same number.
+    make : function
+        A block of each side to the joined block; it is sent to other processes.
+    width : int
+        Number of columns.
     """
-    with _csv_stream(file, suffix) as stream:
-        if not has_quotes(stream):
-            return
-    with _csv_stream(file, suffix) as stream:
-        if count_rows(stream, _DELIMITERS[suffix], single=single) != rows:
-            raise DataError(f"{printable(file.name)} {QUOTE_FAULT}")
+
+    sides: tuple[Held, ...]
+    make: Callable[..., NDArray[np.float64]]
+    width: int
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.sides[0])
+
+    @property
+    def source(self) -> Source | None:
+        """The first source of a side."""
+        return next(filter(None, map(source_of, self.sides)), None)
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read all sides."""
+        return all(as_blocks(side).travels for side in self.sides)
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the blocks: those of all sides are cut alike."""
+        for parts in zip(*(blocks_of(side, start, stop) for side in self.sides), strict=True):
+            yield parts[0][0], self.make(*(rows for _, rows in parts))
+
+    def take(self, numbers: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return rows in memory by their numbers."""
+        return self.make(*(as_blocks(side).take(numbers) for side in self.sides))
 
 
-def _read_csv(
-    file: Path,
-    suffix: str,
-    wanted: Sequence[str],
-    text: Collection[str],
-    *,
-    single: bool,
-    registered: bool,
-) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.csv as pc  # noqa: PLC0415
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Shuffled(RowBlocks):
+    """Rows in a secret order, by slices: for each slice all rows are read, and its rows returned.
 
-    convert = pc.ConvertOptions(
-        include_columns=wanted,
-        column_types={name: pa.string() for name in wanted},  # Arrow would take 0x1F for a number
-    )
-    with refusing(printable(file.name), CSV_FAULT), _csv_stream(file, suffix) as stream:
-        table = pc.read_csv(
-            stream,
-            # with threads a truncated archive can keep the program from ending
-            read_options=pc.ReadOptions(use_threads=not suffix.endswith(".gz")),
-            parse_options=parse_options(suffix, single=single),
-            convert_options=convert,
+    Parameters
+    ----------
+    held : RowBlocks
+        The rows as they are stored.
+    slices : SecretBins
+        Which slice each row is in; within it rows stand in the order of their keys.
+    edges : tuple of int
+        Where slices begin in the secret order, and the number of rows.
+    """
+
+    held: RowBlocks
+    slices: SecretBins
+    edges: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.held)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.width
+
+    @property
+    def source(self) -> Source | None:
+        """The source of the rows."""
+        return self.held.source
+
+    @property
+    def travels(self) -> bool:
+        """Whether other processes can read the rows."""
+        return self.held.travels
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the blocks of the slices from ``start`` to ``stop``."""
+        rows, order = self.slice(start, stop)
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, rows[order[first - start : min(first + BLOCK_ROWS, stop) - start]]
+
+    def slice(self, start: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Read the slices from ``start`` to ``stop``; return their rows, and the order of these."""
+        _check_room(stop - start, self.width)
+        wanted = range(self.edges.index(start), self.edges.index(stop))
+        rows = np.empty((stop - start, self.width))
+        keys = np.empty(stop - start, dtype=np.uint64)
+        numbers = np.empty(stop - start, dtype=np.intp)
+        filled = 0
+        for first, block in self.held.blocks(0, len(self)):
+            mine, own = self.slices.between(first, first + len(block), wanted)
+            place = slice(filled, filled + len(mine))
+            rows[place], keys[place], numbers[place] = block[mine], own, first + mine
+            filled += len(mine)
+        return rows, self.slices.order(keys, numbers)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Arranged(RowBlocks):
+    """Rows in memory in another order: ``order`` holds the numbers of the rows that there are."""
+
+    held: RowBlocks
+    order: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.order)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.held.width
+
+    def blocks(self, start: int, stop: int) -> Blocks:
+        """Yield the blocks."""
+        for first in range(start, stop, BLOCK_ROWS):
+            yield first, self.held.take(self.order[first : min(first + BLOCK_ROWS, stop)])
+
+    def load(self) -> NDArray[np.float64]:
+        """Return all rows."""
+        return self.held.take(self.order)
+
+
+def as_blocks(held: Held) -> RowBlocks:
+    """Return rows that can be read block by block."""
+    return ArrayBlocks(held) if isinstance(held, np.ndarray) else held
+
+
+def blocks_of(held: Held, start: int, stop: int) -> Blocks:
+    """Yield the number of its first row, and each block; ``start`` begins a block."""
+    return as_blocks(held).blocks(start, stop)
+
+
+def source_of(held: Held) -> Source | None:
+    """Return where rows are read from, the first source if there are several; None in memory."""
+    return as_blocks(held).source
+
+
+def __getattr__(name: str) -> Any:
+    if name == "read_table":  # its name until 0.9
+        import warnings  # noqa: PLC0415
+
+        from privatest.data.files import read_table  # noqa: PLC0415
+
+        warnings.warn(
+            "import read_table from privatest.data.files", DeprecationWarning, stacklevel=2
         )
-        if not registered:
-            _check_quotes(file, suffix, table.num_rows, single=single)
-    columns = [
-        table.column(name) if name in text else typed(table.column(name), floats=registered)
-        for name in wanted
-    ]
-    return pa.table(columns, names=list(wanted))
+        return read_table
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _check_room(rows: int, width: int) -> None:
+    """Refuse to hold too much; the numbers are public."""
+    if rows * width > _MOST_LOADED:
+        raise DataError(
+            f"this test holds its rows in memory, and {rows:,} rows of {width} "
+            "columns are too many. docs/how-to/scale.md lists the tests that need one pass."
+        )

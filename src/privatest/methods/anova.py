@@ -21,10 +21,8 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Interval, Outcome, declare_level
 from privatest.core.validation import Rng, public_generator, reject
-from privatest.data.bounds import Bounds
-from privatest.data.by_group import group_names, resolve_samples
-from privatest.data.categories import Category
-from privatest.data.domain import Box
+from privatest.data.reading import group_names, resolve_samples
+from privatest.data.schema import Bounds, Box, Category
 from privatest.methods.mean_inference import (
     BY_SIZES,
     HIGHEST_LEVEL,

@@ -27,11 +27,16 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds
-from privatest.data.domain import Domain
-from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
-from privatest.data.samples import Sample, TwoSamples, encode_pairs, encode_sample
-from privatest.data.stream import Joined
+from privatest.data.encoding import (
+    Sample,
+    TwoSamples,
+    encode_pairs,
+    encode_sample,
+    refuse_wide_bounds,
+    rows_of_a_person,
+)
+from privatest.data.schema import Bounds, Domain
+from privatest.data.sources import Joined
 from privatest.mechanisms.additive import CountNoise, integer_noise, noisy_integers
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.methods.mean_inference import (

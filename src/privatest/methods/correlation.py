@@ -21,10 +21,9 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Interval, Outcome, declare_level, side_alpha
 from privatest.core.validation import number, one_of
-from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
-from privatest.data.limits import refuse_wide_bounds
-from privatest.data.samples import TwoSamples, encode_pairs
+from privatest.data.encoding import TwoSamples, encode_pairs, refuse_wide_bounds
+from privatest.data.schema import Bounds
 from privatest.mechanisms.lattice import integers_scale, noisy_weighted_integers
 from privatest.numerics.laws import (
     ALTERNATIVES,

@@ -37,9 +37,9 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import bounds_of_sides
-from privatest.data.domain import Box
-from privatest.data.samples import TwoSamples, encode_pairs, encode_samples
+from privatest.data.encoding import TwoSamples, encode_pairs, encode_samples
+from privatest.data.reading import bounds_of_sides
+from privatest.data.schema import Box
 from privatest.mechanisms.additive import laplace
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 

@@ -34,10 +34,9 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample, TwoSamples, beside, encode_like, encode_samples
-from privatest.data.schema import Schema
-from privatest.engines.summaries import summarise
+from privatest.data.encoding import Sample, TwoSamples, beside, encode_like, encode_samples
+from privatest.data.schema import Domain, Schema
+from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import laplace, noisy_argmax
 from privatest.mechanisms.moments import nearest_psd, release_difference, release_moments
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result

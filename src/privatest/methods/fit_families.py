@@ -29,8 +29,8 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.bounds import Bounds
-from privatest.data.limits import rows_of_a_person
+from privatest.data.encoding import rows_of_a_person
+from privatest.data.schema import Bounds
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.methods.ks import encode_one_column
 from privatest.numerics.laws import Law, simulated_law

@@ -20,9 +20,9 @@ from privatest.core.privacy import Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.secret_order import secret_order
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.domain import Domain
-from privatest.data.samples import TwoSamples, beside, encode_pairs
-from privatest.engines.shuffled import in_secret_order
+from privatest.data.encoding import TwoSamples, beside, encode_pairs
+from privatest.data.schema import Domain
+from privatest.data.summaries import in_secret_order
 from privatest.mechanisms.permutation import (
     RELEASES,
     LevelShare,

@@ -13,10 +13,9 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
 from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.by_group import GroupOptions, resolve_samples
-from privatest.data.categories import Category
-from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
-from privatest.data.samples import TwoSamples, encode_samples
+from privatest.data.encoding import TwoSamples, encode_samples
+from privatest.data.reading import GroupOptions, resolve_samples
+from privatest.data.schema import Category, CheckedGrid, Grid, cut_points, read_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.methods.two_groups import (
     NULL_HYPOTHESIS,

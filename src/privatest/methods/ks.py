@@ -35,13 +35,16 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds
-from privatest.data.by_group import resolve_samples
-from privatest.data.categories import Category
 from privatest.data.columns import Units
-from privatest.data.cuts import CheckedGrid, Grid, cut_points, read_grid
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample, TwoSamples, encode_sample, encode_samples
+from privatest.data.encoding import (
+    Sample,
+    TwoSamples,
+    encode_sample,
+    encode_samples,
+    rows_of_a_person,
+)
+from privatest.data.reading import resolve_samples
+from privatest.data.schema import Bounds, Category, CheckedGrid, Grid, cut_points, read_grid
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.mechanisms.permutation import permutation_result
 from privatest.methods.two_groups import (

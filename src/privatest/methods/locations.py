@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Amount, Budget, gaussian_scale
 from privatest.core.validation import Rng, integer_at_least, number, public_generator
-from privatest.data.samples import TwoSamples, encode_samples
+from privatest.data.encoding import TwoSamples, encode_samples
 from privatest.data.schema import Schema
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.methods.embedding import (

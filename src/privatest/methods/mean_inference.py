@@ -27,13 +27,19 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds, bounds_of_measurements
-from privatest.data.domain import Box
-from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
-from privatest.data.samples import Sample, TwoSamples, encode_pairs, encode_sample, encode_several
-from privatest.data.schema import NumericColumn, Schema
-from privatest.data.stream import Joined
-from privatest.engines.sums import sum_rounding
+from privatest.data.encoding import (
+    Sample,
+    TwoSamples,
+    encode_pairs,
+    encode_sample,
+    encode_several,
+    refuse_wide_bounds,
+    rows_of_a_person,
+)
+from privatest.data.reading import bounds_of_measurements
+from privatest.data.schema import Bounds, Box, NumericColumn, Schema
+from privatest.data.sources import Joined
+from privatest.data.summaries import sum_rounding
 from privatest.mechanisms.additive import (
     entries_deviation,
     entries_scale,

@@ -17,11 +17,9 @@ from privatest.core.results import Interval, Outcome, PrivateEstimate, declare_l
 from privatest.core.results import confidence as checked_level
 from privatest.core.text import EstimateTable, numbered
 from privatest.core.validation import Rng, number, one_of, printable, public_generator
-from privatest.data.bounds import Bounds
-from privatest.data.by_group import resolve_samples
-from privatest.data.categories import Category
-from privatest.data.domain import Box
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
+from privatest.data.reading import resolve_samples
+from privatest.data.schema import Bounds, Box, Category
 from privatest.methods.mean_inference import (
     BY_SIZES,
     Calibration,

@@ -16,11 +16,9 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.by_group import GroupOptions, SampleLayout, resolve_samples
-from privatest.data.categories import Category
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample, TwoSamples, encode_samples, encode_several
-from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.encoding import Sample, TwoSamples, encode_samples, encode_several
+from privatest.data.reading import GroupOptions, SampleLayout, resolve_samples
+from privatest.data.schema import CategoricalColumn, Category, Column, Domain, NumericColumn, Schema
 from privatest.mechanisms.permutation import (
     RELEASES,
     NullLaw,

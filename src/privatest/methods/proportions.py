@@ -28,19 +28,22 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds
-from privatest.data.by_group import group_names, resolve_samples
-from privatest.data.categories import MISSING, UNKNOWN, Categories, Category, spelling
 from privatest.data.columns import category_blocks, one_column, refuse_missing
-from privatest.data.limits import rows_of_a_person
-from privatest.data.persons import check_persons
-from privatest.data.samples import Sample, encode_sample
-from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.data.source import Source
-from privatest.data.stream import Held, Stream
-from privatest.data.tables import read_data
-from privatest.engines.summaries import summarise
-from privatest.engines.sums import Counts
+from privatest.data.encoding import Sample, encode_sample, rows_of_a_person
+from privatest.data.reading import check_person_rows, group_names, read_data, resolve_samples
+from privatest.data.schema import (
+    MISSING,
+    UNKNOWN,
+    Bounds,
+    CategoricalColumn,
+    Categories,
+    Category,
+    NumericColumn,
+    Schema,
+    spelling,
+)
+from privatest.data.sources import Held, Source, Stream
+from privatest.data.summaries import Counts, summarise
 from privatest.mechanisms.additive import CountNoise, count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
 from privatest.methods.means import MeanEstimate
@@ -1263,7 +1266,7 @@ def _read(
             "adjacency='one', if everybody may know who is in which group.",
             remedy={"membership": "public"},
         )
-    bounds = check_persons(bounds, samples, together=adjacency != "both")
+    bounds = check_person_rows(bounds, samples, together=adjacency != "both")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
     if adjacency == "row":  # in which group a row is, is not to be told
         names = ["x or y"] * 2

@@ -29,10 +29,14 @@ from privatest.core.results import (
 )
 from privatest.core.text import EstimateTable
 from privatest.core.validation import integer_at_least, number, one_of, printable, reject
-from privatest.data.bounds import Bounds
-from privatest.data.limits import refuse_wide_bounds, rows_of_a_person
-from privatest.data.samples import Sample, encode_sample, encode_samples
-from privatest.data.schema import NumericColumn
+from privatest.data.encoding import (
+    Sample,
+    encode_sample,
+    encode_samples,
+    refuse_wide_bounds,
+    rows_of_a_person,
+)
+from privatest.data.schema import Bounds, NumericColumn
 from privatest.mechanisms.additive import select_candidate
 from privatest.mechanisms.lattice import cumulative_scale, noisy_cumulative
 from privatest.numerics.laws import Law, binomial_law, mann_whitney_law, noisy_tails, paths

@@ -22,12 +22,10 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.bounds import Bounds
-from privatest.data.by_group import GroupOptions, resolve_samples
-from privatest.data.categories import Category
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample, encode_samples, encode_several
-from privatest.data.source import Source
+from privatest.data.encoding import Sample, encode_samples, encode_several, rows_of_a_person
+from privatest.data.reading import GroupOptions, resolve_samples
+from privatest.data.schema import Bounds, Category
+from privatest.data.sources import Source
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.methods.two_groups import NULL_HYPOTHESIS, check_sizes, labelled_rows, shown_sizes

@@ -20,9 +20,9 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Amount
 from privatest.core.results import Interval, Outcome, declare_level, side_alpha
 from privatest.core.validation import Rng, integer_at_least, public_generator
-from privatest.data.bounds import Bounds
-from privatest.data.samples import Sample, TwoSamples, beside
-from privatest.engines.sums import UNIT_ROUNDOFF, sum_rounding, sums_of
+from privatest.data.encoding import Sample, TwoSamples, beside
+from privatest.data.schema import Bounds
+from privatest.data.summaries import UNIT_ROUNDOFF, sum_rounding, sums_of
 from privatest.mechanisms.additive import linf_mean, linf_scale
 from privatest.mechanisms.lattice import noisy_integer, part_law
 from privatest.methods.correlation import (

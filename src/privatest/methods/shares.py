@@ -33,11 +33,9 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds, schema_of
-from privatest.data.persons import check_persons
-from privatest.data.samples import encode_sample
-from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
-from privatest.data.tables import read_data
+from privatest.data.encoding import encode_sample
+from privatest.data.reading import check_person_rows, read_data, schema_of
+from privatest.data.schema import Bounds, CategoricalColumn, Column, NumericColumn, Schema
 from privatest.mechanisms.moments import NoisyMoments, moment_scale, release_moments
 from privatest.methods.embedding import (
     embedding_estimates,
@@ -701,7 +699,7 @@ def share(
     >>> mine.n, mine.moments.mean.shape
     (500, (4,))
     """
-    source, bounds = noise_source(noise), check_persons(bounds, [x])
+    source, bounds = noise_source(noise), check_person_rows(bounds, [x])
     agreed = _agreed(
         plan,
         bounds=schema_of(bounds, read_data(x, "x")),

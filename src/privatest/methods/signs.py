@@ -19,10 +19,10 @@ from privatest.core.noise import NoiseSource, noise_source, secret_coins
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import number, one_of
-from privatest.data.bounds import Bounds, bounds_of_measurements
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample, encode_pairs, encode_sample
-from privatest.data.stream import Joined
+from privatest.data.encoding import Sample, encode_pairs, encode_sample, rows_of_a_person
+from privatest.data.reading import bounds_of_measurements
+from privatest.data.schema import Bounds
+from privatest.data.sources import Joined
 from privatest.mechanisms.lattice import (
     laplace_law,
     lattice_outcome,

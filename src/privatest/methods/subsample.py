@@ -29,11 +29,10 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds
 from privatest.data.columns import Units
-from privatest.data.domain import Domain
-from privatest.data.samples import TwoSamples, beside, encode_pairs, encode_samples
-from privatest.engines.shuffled import secret_subsets
+from privatest.data.encoding import TwoSamples, beside, encode_pairs, encode_samples
+from privatest.data.schema import Bounds, Domain
+from privatest.data.summaries import secret_subsets
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.subsample import (
     LEAST_SUB_ALPHA,

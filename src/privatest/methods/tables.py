@@ -26,12 +26,10 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.categories import Category, spelling
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample, beside, encode_sample
-from privatest.data.schema import CategoricalColumn, Schema
-from privatest.data.tables import read_data
-from privatest.engines.sums import counts_of
+from privatest.data.encoding import Sample, beside, encode_sample, rows_of_a_person
+from privatest.data.reading import read_data
+from privatest.data.schema import CategoricalColumn, Category, Schema, spelling
+from privatest.data.summaries import counts_of
 from privatest.mechanisms.additive import CountMechanism, CountNoise, count_noise, noisy_counts
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import one_of
-from privatest.data.samples import TwoSamples
+from privatest.data.encoding import TwoSamples
 from privatest.mechanisms.permutation import Release
 
 NULL_HYPOTHESIS = "the two samples come from the same distribution"

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.privacy import Sensitivity
-from privatest.data.samples import Sample
-from privatest.data.stream import Stream
-from privatest.engines.summaries import summarise
+from privatest.data.encoding import Sample
+from privatest.data.sources import Stream
+from privatest.data.summaries import summarise
 from privatest.numerics.kernels import UNIT_ROUNDOFF
 
 BLOCK = 1 << 17  # values that are placed at a time

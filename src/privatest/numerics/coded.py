@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.features import FeatureMaps, MeanMap, ThresholdMap, Together, Unprojected
 from privatest.numerics.kernels import TabulatedKernels, pieces, sum_rows
 

@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.privacy import SMALLEST_SENSITIVITY, PermutationSensitivity
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
-from privatest.data.stream import BLOCK_ROWS
-from privatest.engines.local import within_block
-from privatest.engines.summaries import FixedPoint, summarise
-from privatest.engines.sums import PIECE, pieces
+from privatest.data.encoding import Sample
+from privatest.data.engines import BLOCK_ROWS, within_block
+from privatest.data.schema import Domain
+from privatest.data.summaries import PIECE, FixedPoint, pieces, summarise
 from privatest.numerics.features import Basis, SharedFeatures
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings, grams
 from privatest.numerics.permutation import parallel

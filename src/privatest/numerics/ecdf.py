@@ -18,7 +18,7 @@ from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.secret_order import row_coins
-from privatest.data.samples import Sample
+from privatest.data.encoding import Sample
 from privatest.numerics import order as value_order
 from privatest.numerics.order import (
     Cells,

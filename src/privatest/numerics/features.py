@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.kernels import (
     UNIT_ROUNDOFF,
     Kernel,

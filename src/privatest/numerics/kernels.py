@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number, one_of, reject
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 
 Real = TypeVar("Real", np.float32, np.float64)
 

@@ -14,9 +14,16 @@ from typing import Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.data.samples import Sample
-from privatest.engines.summaries import FixedPoint, summarise
-from privatest.engines.sums import Terms, column_sums, pieces, square_sums, sum_rounding
+from privatest.data.encoding import Sample
+from privatest.data.summaries import (
+    FixedPoint,
+    Terms,
+    column_sums,
+    pieces,
+    square_sums,
+    sum_rounding,
+    summarise,
+)
 
 Floats = NDArray[np.float64]
 _Positions = tuple[NDArray[np.intp], NDArray[np.intp], Floats]

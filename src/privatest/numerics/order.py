@@ -27,9 +27,8 @@ from privatest.core.secret_order import (
     secret_bins,
     secret_shares,
 )
-from privatest.data.samples import Sample
-from privatest.engines.summaries import summarise
-from privatest.engines.sums import counts_of
+from privatest.data.encoding import Sample
+from privatest.data.summaries import counts_of, summarise
 
 Symmetry = Literal["ks", "kuiper"]
 Values = NDArray[np.float64]

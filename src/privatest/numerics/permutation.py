@@ -27,13 +27,18 @@ from privatest.core.secret_order import (
     secret_few,
     secret_pair_bins,
 )
-from privatest.data.cuts import equal_cuts
-from privatest.data.domain import Domain
-from privatest.data.samples import TwoSamples
-from privatest.data.stream import BLOCK_ROWS
-from privatest.engines.local import one_blas_thread
-from privatest.engines.summaries import FixedPoint, fixed_rounding, summarise
-from privatest.engines.sums import PIECE, Terms, pieces, square_sums
+from privatest.data.encoding import TwoSamples
+from privatest.data.engines import BLOCK_ROWS, one_blas_thread
+from privatest.data.schema import Domain, equal_cuts
+from privatest.data.summaries import (
+    PIECE,
+    FixedPoint,
+    Terms,
+    fixed_rounding,
+    pieces,
+    square_sums,
+    summarise,
+)
 from privatest.numerics.cells import (
     FINE_STEPS,
     LineKind,

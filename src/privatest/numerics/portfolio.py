@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import one_of, reject
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.numerics.coded import (
     CELLS,
     CODE_BITS,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.validation import integer_at_least, number, one_of
-from privatest.data.bounds import schema_of
+from privatest.data.reading import schema_of
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 
 QUESTIONS = ("two-sample", "independence", "paired", "fit")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from privatest.core.errors import ParameterError, PrivacyError
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import integer_at_least, listed, number
-from privatest.data.categories import category_codes
-from privatest.data.grouping import Grouping
-from privatest.data.schema import CategoricalColumn, Schema
+from privatest.data.reading import Grouping
+from privatest.data.schema import CategoricalColumn, Schema, category_codes
 from privatest.requests.catalogue import such, usual
 from privatest.requests.request import Filter, Prepared, PreparedEach, Request, renamed_options
 
@@ -379,7 +378,7 @@ def _of_columns(request: Request, schema: Schema, label: str) -> Prepared:
 
 def _release(request: Request, described: Schema | None) -> Prepared:
     """Check a request for synthetic rows."""
-    from privatest.data.samples import encode_sample  # noqa: PLC0415
+    from privatest.data.encoding import encode_sample  # noqa: PLC0415
     from privatest.synthetic.embedding import check_points  # noqa: PLC0415
 
     schema = chosen_columns(described, request.parts.get("columns"))

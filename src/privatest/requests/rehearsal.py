@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import PrivatestError
-from privatest.data.categories import spelling
-from privatest.data.schema import NumericColumn, Schema
-from privatest.data.source import Source
+from privatest.data.schema import NumericColumn, Schema, spelling
+from privatest.data.sources import Part, Source
 from privatest.requests.request import PreparedEach
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class _Reached(PrivatestError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Unreadable:
+class _Unreadable(Part):
     """Rows that cannot be read."""
 
     rows: int

@@ -18,10 +18,9 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget
 from privatest.core.results import ADJUSTMENTS, Adjustment, Outcome, adjust
 from privatest.core.validation import number, one_of
-from privatest.data.categories import spelling
-from privatest.data.grouping import Grouping
-from privatest.data.schema import Schema
-from privatest.data.source import Source
+from privatest.data.reading import Grouping
+from privatest.data.schema import Schema, spelling
+from privatest.data.sources import Source
 from privatest.requests.catalogue import METHODS, PARTS, Method, find
 from privatest.requests.results import ColumnResults, Result
 
@@ -266,12 +265,10 @@ class Prepared:
         return rows
 
     def _chosen_source(self, source: Source) -> Source:
-        from privatest.data.source_groups import chosen_source  # noqa: PLC0415
-
         if not self.filters:
             return source.select(list(self.names))
         passes = partial(_passes, filters=tuple(self.filters.values()))
-        rows = chosen_source(source, list(self.names), tuple(self.filters), passes)
+        rows = source.partition(list(self.names), tuple(self.filters), passes, 2)[1]
         if not len(rows):  # by public columns only
             raise DataError("no row passes the filter where.")
         return rows

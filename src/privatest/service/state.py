@@ -18,8 +18,7 @@ from privatest.curator import Curator
 from privatest.curator.answers import Rehearsal
 from privatest.curator.config import CuratorConfig
 from privatest.curator.workers import Workers
-from privatest.data.categories import spelling
-from privatest.data.schema import CategoricalColumn, Column
+from privatest.data.schema import CategoricalColumn, Column, spelling
 from privatest.requests.catalogue import METHODS, PARTS, Method
 from privatest.service.auth import Person
 from privatest.service.errors import NotFound, TooMany

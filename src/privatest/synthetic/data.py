@@ -25,9 +25,8 @@ from privatest.core.validation import (
     printable,
     public_generator,
 )
-from privatest.data.domain import Domain
-from privatest.data.samples import encode_sample
-from privatest.data.schema import CategoricalColumn, NumericColumn
+from privatest.data.encoding import encode_sample
+from privatest.data.schema import CategoricalColumn, Domain, NumericColumn
 from privatest.numerics.kernels import Kernel
 from privatest.synthetic import testing
 from privatest.synthetic.answers import (

@@ -17,12 +17,11 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, Sensitivity, gaussian_scale
 from privatest.core.results import read_only
-from privatest.data.domain import Domain
-from privatest.data.samples import Sample
-from privatest.data.schema import NumericColumn, Schema
-from privatest.data.stream import Held
-from privatest.engines.local import within_block
-from privatest.engines.summaries import summarise
+from privatest.data.encoding import Sample
+from privatest.data.engines import within_block
+from privatest.data.schema import Domain, NumericColumn, Schema
+from privatest.data.sources import Held
+from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import gaussian, gaussian_part, gaussian_part_scale
 from privatest.numerics.features import angles, cos_sin
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings

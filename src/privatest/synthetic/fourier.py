@@ -23,13 +23,11 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.domain import Domain
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample
-from privatest.data.stream import BLOCK_ROWS, Held
-from privatest.engines.local import within_block
-from privatest.engines.shuffled import in_secret_order
-from privatest.engines.summaries import FixedPoint, fixed_rounding, summarise
+from privatest.data.encoding import Sample, rows_of_a_person
+from privatest.data.engines import BLOCK_ROWS, within_block
+from privatest.data.schema import Domain
+from privatest.data.sources import Held
+from privatest.data.summaries import FixedPoint, fixed_rounding, in_secret_order, summarise
 from privatest.numerics.features import FourierMap, Frequencies, angles, cos_sin, kernel_map
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram
 from privatest.synthetic.answers import Weighting

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.validation import listed, one_of
-from privatest.data.categories import spelling
+from privatest.data.schema import spelling
 from privatest.synthetic.answers import Columns, Estimate, Function, row_count
 
 if TYPE_CHECKING:

@@ -23,11 +23,9 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.bounds import Bounds
-from privatest.data.domain import Domain
-from privatest.data.limits import rows_of_a_person
-from privatest.data.samples import Sample, encode_like, encode_sample
-from privatest.engines.shuffled import in_secret_order
+from privatest.data.encoding import Sample, encode_like, encode_sample, rows_of_a_person
+from privatest.data.schema import Bounds, Domain
+from privatest.data.summaries import in_secret_order
 from privatest.numerics.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Weighting
 from privatest.synthetic.data import SyntheticData

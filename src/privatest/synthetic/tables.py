@@ -22,12 +22,11 @@ from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Budget, Sensitivity
 from privatest.core.results import read_only
 from privatest.core.validation import integer_at_least, one_of, reject
-from privatest.data.bounds import Bounds, schema_of
-from privatest.data.samples import Sample, beside, encode_sample
-from privatest.data.schema import CategoricalColumn, Column, NumericColumn, Schema
-from privatest.data.stream import Joined, source_of
-from privatest.data.tables import read_data
-from privatest.engines.summaries import summarise
+from privatest.data.encoding import Sample, beside, encode_sample
+from privatest.data.reading import read_data, schema_of
+from privatest.data.schema import Bounds, CategoricalColumn, Column, NumericColumn, Schema
+from privatest.data.sources import Joined, source_of
+from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import gaussian_part, gaussian_part_scale
 from privatest.synthetic.answers import Floats
 from privatest.synthetic.embedding import to_simplex

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget, gaussian_scale
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms.additive import gaussian
 from privatest.numerics.features import FourierMap, kernel_map
 from privatest.numerics.kernels import Kernel

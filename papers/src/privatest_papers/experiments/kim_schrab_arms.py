@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import SimulatedNoise
-from privatest.data.domain import Domain
+from privatest.data.schema import Domain
 from privatest.mechanisms.subsample import sarrm_parameters
 from privatest.methods.hsic import hsic_test
 from privatest.methods.mmd import mmd_test

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import privatest as pt
 from privatest.core import secret_order as orders
-from privatest.data.samples import TwoSamples, beside, encode_pairs, encode_sample
-from privatest.data.source import Source, Workers
-from privatest.data.stream import BLOCK_ROWS, Shuffled
-from privatest.engines import shuffled
-from privatest.engines.shuffled import in_secret_order, secret_subsets
+from privatest.data import summaries
+from privatest.data.encoding import TwoSamples, beside, encode_pairs, encode_sample
+from privatest.data.engines import BLOCK_ROWS, Workers
+from privatest.data.sources import Part, Shuffled, Source
+from privatest.data.summaries import in_secret_order, secret_subsets
 from privatest.methods.hsic import Asked, compute, make_plan
 from privatest.noise import SimulatedNoise
 from privatest.numerics.kernels import kernel_grid
@@ -29,7 +29,7 @@ ROWS = RNG.uniform(size=(N, 3))
 ROWS[:, 2] = np.round(ROWS[:, 0] * ROWS[:, 1], 2)
 
 
-class Rows:
+class Rows(Part):
     def __init__(self, start, stop, batch):
         self.start, self.stop, self.batch, self.label = start, stop, batch, "a part"
         self.rows = stop - start
@@ -48,8 +48,8 @@ def source(names, cuts, batch, threads):
 @pytest.fixture
 def small_slices(monkeypatch):
     """Each block of the secret order is a slice of its own."""
-    monkeypatch.setattr(shuffled, "SLICE_NUMBERS", 1)
-    monkeypatch.setattr(shuffled, "_LEAST", 1)
+    monkeypatch.setattr(summaries, "SLICE_NUMBERS", 1)
+    monkeypatch.setattr(summaries, "_LEAST_SLICE", 1)
 
 
 FIXTURE = [HealthCheck.function_scoped_fixture]
@@ -150,7 +150,7 @@ def test_subsets_are_the_same_from_a_source(count, numbers, monkeypatch):
     """Many to a slice, or one."""
     if count == 500 and numbers == 1:
         count = 40  # all is read once for each
-    monkeypatch.setattr(shuffled, "SLICE_NUMBERS", numbers)
+    monkeypatch.setattr(summaries, "SLICE_NUMBERS", numbers)
     data = source(tuple("abc"), [70, 40_000], 11_111, 1)
     expected = secret_subsets(encode_sample(ROWS, None), count, SimulatedNoise(2))
     found = secret_subsets(encode_sample(data, None), count, SimulatedNoise(2))

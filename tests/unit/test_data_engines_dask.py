@@ -24,13 +24,12 @@ import privatest as pt
 from privatest.core.errors import DataError, EngineError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import SecretBins, secret_bins
-from privatest.data.samples import beside, encode_pairs, encode_sample
-from privatest.data.scanning import scan
-from privatest.data.source import Source, Workers
-from privatest.data.stream import BLOCK_ROWS
-from privatest.engines import cluster, dask
-from privatest.engines.shuffled import in_secret_order
-from privatest.engines.summaries import FixedPoint, summarise
+from privatest.data import engines
+from privatest.data.encoding import beside, encode_pairs, encode_sample
+from privatest.data.engines import BLOCK_ROWS, Workers
+from privatest.data.files import scan
+from privatest.data.sources import Part, Source
+from privatest.data.summaries import FixedPoint, in_secret_order, summarise
 from privatest.numerics.dependence import Bases, cross_sums
 
 pytest.importorskip("distributed")
@@ -69,7 +68,7 @@ def in_worker():
 
 
 @dataclass(frozen=True)
-class Stored:
+class Stored(Part):
     """Rows of a file, in batches; ``trouble`` is what happens before they are read."""
 
     path: str
@@ -105,7 +104,7 @@ def stored(tmp_path_factory):
     path = tmp_path_factory.mktemp("stored") / "rows.npy"
     np.save(path, ROWS)
     yield str(path)
-    cluster.close()
+    engines.disconnect_all()
 
 
 def sample_of(path, cuts, workers=TWO, batch=50_000, trouble=""):
@@ -141,7 +140,7 @@ def test_a_cluster_gives_the_same_sums_for_any_cut(stored, cuts, batch):
 
 
 def test_many_jobs_are_merged_by_the_workers(stored, monkeypatch):
-    monkeypatch.setattr(dask, "_MERGED", 2)
+    monkeypatch.setattr(engines, "_MERGED", 2)
     told: list[tuple[int, int]] = []
     workers = replace(TWO, progress=lambda done, total: told.append((done, total)))
     (found,) = summarise((sample_of(stored, EVERY_BLOCK, workers), empty))
@@ -171,10 +170,10 @@ class Lazy:
 
 
 def test_merging_again_counts_nothing_twice():
-    work = dask._Work(None, Lazy, cluster.versions())  # type: ignore[arg-type]
+    work = engines._Work(None, Lazy, engines.versions())  # type: ignore[arg-type]
     parts = [Lazy(np.ones(2)), Lazy(np.ones(2))]
     for _ in range(2):
-        np.testing.assert_array_equal(dask._merged(work, *parts).sums, 2)  # type: ignore[arg-type, attr-defined]
+        np.testing.assert_array_equal(engines._merged(work, *parts).sums, 2)  # type: ignore[arg-type, attr-defined]
 
 
 def test_rows_in_memory_stay_in_this_process(stored):
@@ -196,12 +195,16 @@ class Here(Stored):
 
 
 @dataclass(frozen=True)
-class Wrapped:
+class Wrapped(Part):
     """A part that takes its rows from another."""
 
     part: Here
     rows: int = len(ROWS)
     label: str = "a part"
+
+    @property
+    def travels(self):
+        return self.part.travels
 
     def batches(self, columns):
         return self.part.batches(columns)
@@ -218,7 +221,7 @@ def test_an_error_of_a_worker_is_the_error_and_ends_the_rest(stored):
     sample = sample_of(stored, EVERY_BLOCK, trouble="corrupt")
     with pytest.raises(DataError, match=r"row group \d+ of rows.npy cannot be read"):
         summarise((sample, empty))
-    client = cluster.connected(TWO)
+    client = engines.connected(TWO)
     for _ in range(100):
         if not any(client.processing().values()):
             break
@@ -296,42 +299,42 @@ def test_a_test_has_the_same_answer_from_memory_threads_and_a_cluster(tmp_path, 
 
 
 def test_an_unreachable_scheduler_is_said_within_seconds(monkeypatch):
-    assert cluster._PATIENCE <= 5
-    monkeypatch.setattr(cluster, "_PATIENCE", 1.0)
+    assert engines._TIMEOUT <= 5
+    monkeypatch.setattr(engines, "_TIMEOUT", 1.0)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     start = time.monotonic()
     with pytest.raises(EngineError, match="no Dask scheduler answers at 'tcp://127"):
-        cluster.check(Workers("dask", scheduler=address))
+        engines.check_workers(Workers("dask", scheduler=address))
     assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("address", ["nonsense", "what://127.0.0.1:1", "tcp://127.0.0.1:none"])
 def test_addresses_that_are_none(address):
     with pytest.raises(EngineError, match="no Dask scheduler answers"):
-        cluster.check(Workers("dask", scheduler=address))
+        engines.check_workers(Workers("dask", scheduler=address))
 
 
 def test_a_cluster_is_reached_by_its_address(stored):
-    own = cluster.connected(TWO)
+    own = engines.connected(TWO)
     if own.scheduler.address.startswith("tls"):
         pytest.skip("its certificates are in memory")
     by_address = Workers("dask", scheduler=own.scheduler.address)
-    cluster.check(by_address)
-    assert cluster.connected(by_address) is cluster.connected(by_address)
-    assert dask.size(by_address) == 2
+    engines.check_workers(by_address)
+    assert engines.connected(by_address) is engines.connected(by_address)
+    assert engines.DaskEngine(by_address).size() == 2
     (found,) = summarise((sample_of(stored, EVERY_BLOCK, by_address), empty))
     assert_the_same(found)
 
 
 def test_other_versions_are_refused(monkeypatch):
-    cluster.check(TWO)
-    monkeypatch.setattr(cluster, "versions", lambda: ("3.0", "9.9", "9.9"))
+    engines.check_workers(TWO)
+    monkeypatch.setattr(engines, "versions", lambda: ("3.0", "9.9", "9.9"))
     with pytest.raises(EngineError, match=r"NumPy \S+ instead of 9.9"):
-        cluster._compare(Client({"a": ("3.0", np.__version__, "9.9")}))
+        engines._require_same_versions(Client({"a": ("3.0", np.__version__, "9.9")}))
     with pytest.raises(EngineError, match="cannot load privatest"):
-        cluster._compare(Client({"a": ImportError()}))
+        engines._require_same_versions(Client({"a": ImportError()}))
 
 
 class Client:
@@ -348,8 +351,8 @@ class Client:
 
 
 def test_nothing_is_shown_of_what_is_sent():
-    work = dask._Work(None, empty, cluster.versions())
-    sealed = dask._Sealed(BINS.secret)
+    work = engines._Work(None, empty, engines.versions())
+    sealed = engines._Sealed(BINS.secret)
     assert "Stored" not in repr(work)
     assert repr(BINS.secret)[2:10] not in repr(sealed)
 
@@ -374,7 +377,7 @@ def nobody():
 )
 def test_tests_that_hold_rows_look_for_the_scheduler_first(test, stored, monkeypatch):
     """Nothing is read before."""
-    monkeypatch.setattr(cluster, "_PATIENCE", 0.5)
+    monkeypatch.setattr(engines, "_TIMEOUT", 0.5)
     monkeypatch.setattr(Stored, "batches", None)
     source = Source(("a",), (Stored(stored, 0, 500),), Workers("dask", scheduler=nobody()))
     with pytest.raises(EngineError, match="no Dask scheduler answers"):
@@ -383,7 +386,7 @@ def test_tests_that_hold_rows_look_for_the_scheduler_first(test, stored, monkeyp
 
 def test_dependence_on_a_cluster_is_that_in_memory(stored, monkeypatch):
     """In slices of the secret order, which each worker takes from all rows."""
-    monkeypatch.setattr("privatest.engines.shuffled._LEAST", BLOCK_ROWS)
+    monkeypatch.setattr("privatest.data.summaries._LEAST_SLICE", BLOCK_ROWS)
     rows = 3 * BLOCK_ROWS
     parts = (Stored(stored, 0, 70_000), Stored(stored, 70_000, rows - 70_000, 30_000))
     found: list[Any] = []

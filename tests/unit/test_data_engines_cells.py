@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privatest as pt
-from privatest.data.batches import BatchEncoder
-from privatest.data.cuts import equal_cuts
-from privatest.data.samples import encode_sample
-from privatest.data.schema import NumericColumn
-from privatest.data.source import Source, Workers
+from privatest.data.columns import Encoder
+from privatest.data.encoding import encode_sample
+from privatest.data.engines import Workers
+from privatest.data.schema import NumericColumn, equal_cuts
+from privatest.data.sources import Part, Source
 from privatest.noise import SimulatedNoise
 from privatest.numerics.cells import cell_counts, counts_of
 
@@ -27,7 +27,7 @@ ROWS = np.random.default_rng(3).normal(size=140_000)
 SMALL = ROWS[:4_000]
 
 
-class Cut:
+class Cut(Part):
     """Values of an array, in batches of one size."""
 
     def __init__(self, values, batch):
@@ -118,8 +118,8 @@ def test_a_column_alone_is_encoded_as_beside_another(kind, bounds, units):
     values = (40 * ROWS[:70_000]).astype(kind)
     alone, both = np.empty((len(values), 1)), np.empty((len(values), 2))
     batch = pa.record_batch({"a": values, "b": values})
-    BatchEncoder((column,), ("a",), units)(batch.select(["a"]), alone)
-    BatchEncoder((column, column), ("a", "b"), units)(batch, both)
+    Encoder((column,), ("a",), units).encode_batch(batch.select(["a"]), alone)
+    Encoder((column, column), ("a", "b"), units).encode_batch(batch, both)
     assert np.array_equal(alone, both[:, :1])
     expected = values.astype(np.float64)
     if bounds is not None:
@@ -130,7 +130,7 @@ def test_a_column_alone_is_encoded_as_beside_another(kind, bounds, units):
     if np.issubdtype(kind, np.floating):
         values[-1] = np.nan
         with pytest.raises(pt.DataError, match="a has a missing value"):
-            BatchEncoder((column,), ("a",), units)(pa.record_batch({"a": values}), alone)
+            Encoder((column,), ("a",), units).encode_batch(pa.record_batch({"a": values}), alone)
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int32(), pa.uint64(), pa.float16()])
@@ -138,9 +138,9 @@ def test_numbers_are_found_where_arrow_has_them(kind):
     """A slice of a column of any kind, and one without rows."""
     column = pa.array(np.arange(50)).cast(kind)
     out = np.empty((20, 1))
-    BatchEncoder((None,), ("a",), "own")(pa.record_batch({"a": column}).slice(7, 20), out)
+    Encoder((None,), ("a",), "own").encode_batch(pa.record_batch({"a": column}).slice(7, 20), out)
     assert out[:, 0].tolist() == list(range(7, 27))
-    BatchEncoder((None,), ("a",), "own")(pa.record_batch({"a": column[:0]}), out[:0])
+    Encoder((None,), ("a",), "own").encode_batch(pa.record_batch({"a": column[:0]}), out[:0])
 
 
 @pytest.mark.e2e

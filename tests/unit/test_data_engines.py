@@ -26,13 +26,12 @@ from privatest.core.secret_order import (
     secret_few,
     secret_pair_bins,
 )
-from privatest.data.grouping import Grouping
-from privatest.data.samples import encode_sample
-from privatest.data.scanning import scan
-from privatest.data.source import Source, Workers
-from privatest.data.source_groups import split_source
-from privatest.data.stream import BLOCK_ROWS
-from privatest.engines.summaries import FixedPoint, summarise
+from privatest.data.encoding import encode_sample
+from privatest.data.engines import BLOCK_ROWS, Workers
+from privatest.data.files import scan
+from privatest.data.reading import Grouping, split_source
+from privatest.data.sources import Part, Source
+from privatest.data.summaries import FixedPoint, summarise
 from privatest.numerics.permutation import bin_order
 
 
@@ -56,7 +55,7 @@ class Total:
 ROWS = np.random.default_rng(3).uniform(size=(3 * BLOCK_ROWS + 17, 2))
 
 
-class Cut:
+class Cut(Part):
     """Rows of an array, in batches of one size."""
 
     def __init__(self, rows, batch, claimed=None):
@@ -248,7 +247,7 @@ def test_more_bins_than_short_integers_have():
 
 def test_what_is_said_of_chosen_rows_does_not_depend_on_how_many_they_are(monkeypatch):
     """A private group of one row or of all but one: the same words, the same refusal."""
-    monkeypatch.setattr("privatest.data.stream._MOST_LOADED", 30)
+    monkeypatch.setattr("privatest.data.sources._MOST_LOADED", 30)
     words = set()
     for members in (1, 39):
         arm = np.repeat(["a", "b"], [members, 40 - members])

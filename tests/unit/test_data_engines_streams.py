@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 
 import privatest as pt
 from privatest.core.privacy import Budget
-from privatest.data.samples import encode_sample
+from privatest.data import engines
+from privatest.data.encoding import encode_sample
+from privatest.data.engines import BLOCK_ROWS, Workers, added
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.data.source import Source, Workers
-from privatest.data.stream import BLOCK_ROWS
-from privatest.engines import local
-from privatest.engines.summaries import added
+from privatest.data.sources import Part, Source
 from privatest.noise import SimulatedNoise
 from privatest.synthetic.tables import measure_tables, plan_tables
 
@@ -42,7 +41,7 @@ COLUMNS = {
 }
 
 
-class Rows:
+class Rows(Part):
     """Some of the rows, in batches of one size."""
 
     def __init__(self, start, stop, batch):
@@ -228,15 +227,15 @@ def test_a_stream_gives_the_answer_from_memory(name, cuts, batch, threads):
 def test_jobs_and_what_they_found_travel(name, monkeypatch):
     """As on a cluster: a job is sent, and its summary comes back, in another order."""
 
-    def elsewhere(jobs, found, workers):
-        del workers
+    def elsewhere(self, jobs, found):
+        del self
         for place, job in reversed(jobs):
-            with local.one_blas_thread():
+            with engines.one_blas_thread():
                 summary = added([pickle.loads(pickle.dumps(job))])
             found[place].merge(pickle.loads(pickle.dumps(summary)))
 
     expected = from_memory(name)
-    monkeypatch.setattr(local, "run", elsewhere)
+    monkeypatch.setattr(engines.LocalEngine, "run", elsewhere)
     assert plain(TESTS[name](Streamed([HALF // 3], N, 1), SimulatedNoise(3))) == expected
 
 

@@ -2,7 +2,7 @@
 
 To the last bit, under the same simulated noise, for any cut into parts and any size of batches. A
 new test is here as soon as it is in the catalogue. (Rows of more than one block, and options that
-the catalogue does not have, are compared in test_engines_streams.py.)
+the catalogue does not have, are compared in test_data_engines_streams.py.)
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from pyarrow import feather
 
 from privatest.core.noise import SimulatedNoise
+from privatest.data import engines
+from privatest.data.engines import Workers
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
-from privatest.data.source import Source, Workers
-from privatest.engines import cluster
+from privatest.data.sources import Part, Source
 from privatest.numerics import order as value_cells
 from privatest.numerics import order as value_order
 from privatest.requests.catalogue import METHODS
@@ -67,7 +68,7 @@ def rows(count: int) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Stored:
+class Stored(Part):
     """Some rows of a file, in batches of one size."""
 
     path: str
@@ -89,7 +90,7 @@ def files(tmp_path_factory):
         paths[count] = str(folder / f"{count}.feather")
         feather.write_feather(rows(count), paths[count], compression="uncompressed")
     yield paths
-    cluster.close()
+    engines.disconnect_all()
 
 
 def source(paths, count, cuts, batch, workers):
