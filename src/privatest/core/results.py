@@ -296,6 +296,7 @@ def _found(place: str) -> Any:
 # that was not paid for.
 
 
+_ONE_SAMPLE = "one {unit} replaced; the number of rows is public"
 _ADJACENCY_WORDS: Mapping[str, str] = {
     "one": "one {unit} replaced within its group; group sizes are public",
     "both": "one {unit} replaced in each group; group sizes are public",
@@ -359,6 +360,11 @@ class PrivateEstimate(Released):
     def unit(self) -> str:
         """What the guarantee hides: a row, or a person with at most k rows."""
         return privacy_unit(self.rows_per_person)
+
+    @property
+    def neighbours(self) -> str:
+        """How data sets differ that cannot be told apart."""
+        return _ONE_SAMPLE.format(unit=self.unit)
 
     @property
     def guarantee(self) -> str:
@@ -457,10 +463,15 @@ class Decision(Released):
         return privacy_unit(self.rows_per_person)
 
     @property
+    def neighbours(self) -> str:
+        """How data sets differ that cannot be told apart."""
+        words = _ONE_SAMPLE if set(self.sizes) == {"n"} else _ADJACENCY_WORDS[self.adjacency]
+        return words.format(unit=self.unit)
+
+    @property
     def guarantee(self) -> str:
         """The sentence on privacy."""
-        words = None if set(self.sizes) == {"n"} else _ADJACENCY_WORDS[self.adjacency]
-        return privacy_sentence(self.spent, self.unit, self.simulated, neighbours=words)
+        return privacy_sentence(self.spent, self.unit, self.simulated, neighbours=self.neighbours)
 
     @property
     def noise_to_chance(self) -> float | None:
@@ -720,8 +731,7 @@ def privacy_sentence(
     """
     if simulated:
         return f"Simulated noise: this {what} is NOT private and must not be published."
-    words = neighbours or "one {unit} replaced; the number of rows is public"
-    return f"Privacy spent: {spent} ({words.format(unit=unit)})."
+    return f"Privacy spent: {spent} ({neighbours or _ONE_SAMPLE.format(unit=unit)})."
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -161,6 +161,11 @@ REFERENCES: Mapping[str, Reference] = {
 # What each method of the catalogue does, in a sentence for a paper, and where it comes from.
 
 
+def shorts(keys: Iterable[str]) -> str:
+    """Return papers as they are named in a text."""
+    return "; ".join(REFERENCES[key].short for key in keys)
+
+
 @dataclass(frozen=True, slots=True)
 class Cited:
     """A method for a methods paragraph.
@@ -177,9 +182,9 @@ class Cited:
     keys: tuple[str, ...]
 
     @property
-    def references(self) -> list[Reference]:
-        """The papers."""
-        return [REFERENCES[key] for key in self.keys]
+    def short(self) -> str:
+        """The papers as they are named in a text."""
+        return shorts(self.keys)
 
 
 _SMOOTHED = "by a private permutation test with a smoothed p-value"

@@ -1,4 +1,7 @@
-"""HTML that cannot be written wrongly: text is escaped unless it was made here; and the page."""
+"""Reports: one page of HTML for a result, a function of its JSON document and public words.
+
+Text is escaped unless :func:`tag` made it. A page needs nothing else: no script, no other file.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import of_type, reject
 from privatest.data.schema import NumericColumn, Schema
-from privatest.display.citations import REFERENCES, Cited, cited
+from privatest.display.citations import REFERENCES, cited, shorts
 from privatest.display.plots import draw, plot_pvalues
 from privatest.display.release_plots import plot_marginals, plot_pairs
 from privatest.display.style import MISSING, plain_text, svg, themed
@@ -40,29 +43,24 @@ _EMPTY = {"img", "meta", "source"}
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is HTML already, and is not escaped."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: str, **attributes: str) -> Markup:
-    """Return an element; children that are no markup, and all attributes, are escaped.
+    """Return an element; children that are not markup, and all attributes, are escaped.
 
-    A name that is a word of Python ends in an underscore (``class_``); another underscore is a
-    hyphen.
+    An underscore in an attribute becomes a hyphen; one at its end vanishes (``class_``).
     """
-    given = "".join(
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
         for key, value in attributes.items()
     )
     if name in _EMPTY:
-        return Markup(f"<{name}{given}>")
-    return Markup(f"<{name}{given}>{joined(children)}</{name}>")
-
-
-def joined(parts: Iterable[str]) -> Markup:
-    """Return parts one after the other; those that are no markup are escaped."""
-    return Markup("".join(p if isinstance(p, Markup) else html.escape(p) for p in parts))
+        return Markup(f"<{name}{written}>")
+    inside = "".join(c if isinstance(c, Markup) else html.escape(c) for c in children)
+    return Markup(f"<{name}{written}>{inside}</{name}>")
 
 
 def section(identity: str, title: str, *children: str) -> Markup:
@@ -90,17 +88,28 @@ def code(text: str, name: str) -> Markup:
     return tag("pre", tag("code", text), tabindex="0", role="region", aria_label=name)
 
 
-def listed(items: Iterable[str]) -> Markup:
-    """Return a list."""
-    return tag("ol", *(tag("li", item) for item in items))
+def paragraph(text: str, keys: Iterable[str]) -> list[Markup]:
+    """Return a paragraph for a paper, and the references that it cites."""
+    references = (tag("li", each) for each in sorted(REFERENCES[key].full for key in keys))
+    return [tag("p", text), tag("p", "References", class_="soft"), tag("ol", *references)]
+
+
+def code_blocks(command: str, program: str) -> list[Markup]:
+    """Return the command and the Python code that reproduce a result; "" where there is none."""
+    parts = []
+    if command:
+        parts += [tag("h3", "On the command line"), code(command, "Command")]
+    if program:
+        parts += [tag("h3", "In Python"), code(program, "Python")]
+    return parts
 
 
 def page(title: str, *children: str) -> str:
-    """Return a whole page that needs nothing else: no script may run, nothing is fetched."""
+    """Return a whole page."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        # a page that is opened from a disk has no header to say this
+        # a file that is opened from a disk has no HTTP header for this
         tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
@@ -154,39 +163,27 @@ details{display:none}
 }
 """
 
-# Pictures inside a page: one for light and one for dark, with words for those who cannot see.
-
 
 def picture(draw: Callable[[], Any], words: str, caption: str = "") -> Markup:
-    """Return a figure, or the reason why there is none.
+    """Return a figure for light and one for dark screens, or the reason why there is none.
 
-    Parameters
-    ----------
-    draw : callable
-        Draws with matplotlib, in the colours of :func:`privatest.display.style.colours`.
-    words : str
-        What is seen, for those who cannot.
-    caption : str
-        A line below; by default the same words.
+    ``words`` describe the figure to a screen reader; they are the caption too if there is none.
     """
+
+    def encoded(theme: str) -> str:
+        with themed(theme), plain_text():
+            return f"data:image/svg+xml;base64,{base64.b64encode(svg(draw())).decode()}"
+
     try:
-        light, dark = (_data(draw, theme) for theme in ("light", "dark"))
-    except (ParameterError, ModuleNotFoundError) as error:
-        missing = isinstance(error, ModuleNotFoundError)
-        return tag("p", MISSING if missing else str(error), class_="soft")
-    # printed pages are light, whatever the screen is
+        light, dark = encoded("light"), encoded("dark")
+    except ModuleNotFoundError:
+        return tag("p", MISSING, class_="soft")
+    except ParameterError as error:
+        return tag("p", str(error), class_="soft")
+    # a printed page is light, whatever the screen is
     source = tag("source", media="screen and (prefers-color-scheme: dark)", srcset=dark)
-    shown = tag("picture", source, tag("img", alt=words, src=light))
-    return tag("figure", shown, tag("figcaption", caption or words))
-
-
-def _data(draw: Callable[[], Any], theme: str) -> str:
-    with themed(theme), plain_text():
-        drawn = svg(draw())
-    return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
-
-
-# What a report is about: a JSON document, read once, and what its parts are called.
+    image = tag("picture", source, tag("img", alt=words, src=light))
+    return tag("figure", image, tag("figcaption", caption or words))
 
 
 QUESTIONS = {
@@ -197,21 +194,11 @@ QUESTIONS = {
     "mean": "How large is it on average?",
     "release": "What do the rows look like?",
 }
-_SHARES = "Do the owners' data differ?"
-_UNKNOWN = "What was found?"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A document that a command printed with ``--json``, or that a result gives.
-
-    Attributes
-    ----------
-    document : mapping
-        All that is told: released and public values only.
-    result : object
-        The result that was read from it, or a release whose rows are in a file of their own.
-    """
+    """A JSON document and the result in it; the rows of a release may be in a file of their own."""
 
     document: Mapping[str, Any]
     result: Any
@@ -224,7 +211,12 @@ class Subject:
             spent = Budget(cost["epsilon"], cost.get("delta", 0))
             result = result_from_dict(document, spent)
             if result is None and "rows" in document:
-                result = _from_file(document.get("file"))
+                file = document.get("file")
+                if not isinstance(file, str) or not Path(file).is_file():
+                    raise ParameterError(
+                        "the file of this release was not found; the report draws its rows."
+                    )
+                result = SyntheticData.load(file)
         except PrivatestError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -238,12 +230,12 @@ class Subject:
 
     @property
     def request(self) -> Mapping[str, Any]:
-        """What was asked; empty where a function was called."""
+        """The request; empty where a function was called."""
         return self.document.get("request") or {}
 
     @property
     def one(self) -> Any:
-        """The result, or of tests of each column the first one."""
+        """The result, or the first one of tests of each column."""
         if isinstance(self.result, ColumnResults):
             return next(iter(self.result.columns.values()))
         return self.result
@@ -252,13 +244,13 @@ class Subject:
     def question(self) -> str:
         """The question as people ask it."""
         if "shares" in self.document:
-            return _SHARES
-        asked = str(self.request.get("question", ""))
-        if not asked and isinstance(self.result, SyntheticData):
-            asked = "release"
-        if not asked and not isinstance(self.one, Decision):
-            asked = "mean"
-        return str(self.document.get("title") or QUESTIONS.get(asked, _UNKNOWN))
+            return "Do the owners' data differ?"
+        question = str(self.request.get("question", ""))
+        if not question and isinstance(self.result, SyntheticData):
+            question = "release"
+        if not question and not isinstance(self.one, Decision):
+            question = "mean"
+        return str(self.document.get("title") or QUESTIONS.get(question, "What is the result?"))
 
     @property
     def method_id(self) -> str:
@@ -291,6 +283,14 @@ class Subject:
         return str(one.facts.unit if isinstance(one, SyntheticData) else one.unit)
 
     @property
+    def neighbours(self) -> str:
+        """How data sets differ that cannot be told apart."""
+        one = self.one
+        if isinstance(one, SyntheticData):
+            return f"one {one.facts.unit} replaced; the number of rows is public"
+        return str(one.neighbours)
+
+    @property
     def schema(self) -> Schema | None:
         """The public description of the columns, if the document has it."""
         text = self.document.get("schema")
@@ -299,22 +299,12 @@ class Subject:
         return None if text is None else Schema.from_text(str(text))
 
 
-def _from_file(file: object) -> SyntheticData | None:
-    """Read a release from where its command wrote it."""
-    if not isinstance(file, str) or not Path(file).is_file():
-        raise ParameterError("the file of this release is not there: its rows are the picture.")
-    return SyntheticData.load(file)
-
-
 def software() -> str:
     """Return the name and the version of this program."""
     try:
         return f"privatest {version('privatest')}"
     except PackageNotFoundError:  # it runs from its source
         return "privatest"
-
-
-# The guarantee in words and as a formula, the methods paragraph, and public facts of the data.
 
 
 _PLACES = {"n": "rows", "m": "rows of the second sample", "N": "rows in all"}
@@ -326,37 +316,43 @@ def amount(value: Decimal | float) -> str:
 
 
 def facts(subject: Subject) -> list[tuple[str, str]]:
-    """Return what everybody may know of the data."""
+    """Return public facts of the data."""
+
+    def names(values: Iterable[object]) -> str:
+        return ", ".join(map(str, values))
+
     document, request = subject.document, subject.request
-    rows = [("compared" if document.get("compared") else "", str(document.get("compared", "")))]
-    rows += [("files", ", ".join(map(str, document.get("files", ()))))]
-    rows += [("shares", ", ".join(map(str, document.get("shares", ()))))]
-    rows += [("data set", str(document.get("dataset", "")))]
+    rows = [
+        ("compared", str(document.get("compared", ""))),
+        ("files", names(document.get("files", ()))),
+        ("shares", names(document.get("shares", ()))),
+        ("data set", str(document.get("dataset", ""))),
+    ]
     for name, size in subject.sizes.items():
         first = "rows of the first sample" if name == "n" and "m" in subject.sizes else ""
         rows.append((first or _PLACES.get(name, f"rows of {name}"), f"{size:,}"))
-    rows += [("columns", ", ".join(map(str, request.get("columns", ()))))]
-    rows += [("groups", ", ".join(map(str, request.get("groups", ()))))]
+    rows += [("columns", names(request.get("columns", ())))]
+    rows += [("groups", names(request.get("groups", ())))]
     if request.get("membership"):
-        known = "everybody may know" if request["membership"] == "public" else "it is hidden"
-        rows.append(("who is in which group", known))
-    rows.append(("what is hidden", f"one {subject.unit}"))
-    return [(name, text) for name, text in rows if text and name]
+        known = "public" if request["membership"] == "public" else "private"
+        rows.append(("group membership", known))
+    rows.append(("the guarantee hides", f"one {subject.unit}"))
+    return [(name, text) for name, text in rows if text]
 
 
 def reason(subject: Subject) -> list[str]:
-    """Say which test it was, and why: by the catalogue and public numbers, never by the data."""
+    """Return the method and why it was chosen, which never depends on the data."""
     question, method = (str(subject.request.get(key, "")) for key in ("question", "method"))
-    said = [f"{subject.method[:1].upper()}{subject.method[1:]}."]
+    sentences = [f"{subject.method[:1].upper()}{subject.method[1:]}."]
     entry = METHODS.get(question, {}).get(method)
     if entry is not None:
-        about = f" It looks at: {entry.about}." if entry.about else ""
-        why = "It is what the command takes where none is named." * (usual(question) == method)
-        why = why or f"It was chosen by its name, {method}, before the data was read."
-        said.append(f"{why}{about}")
+        about = f" Scope: {entry.about}." if entry.about else ""
+        why = "It is the default of the command." * (usual(question) == method)
+        why = why or f"It was requested by name, {method}, before the data was read."
+        sentences.append(f"{why}{about}")
     one = subject.one
     note = one.noise_note if isinstance(one, Decision) else ""
-    return [*said, note] if note else said
+    return [*sentences, note] if note else sentences
 
 
 def guarantee(subject: Subject) -> list[Markup]:
@@ -369,14 +365,14 @@ def guarantee(subject: Subject) -> list[Markup]:
     factor = f"{math.exp(min(epsilon, 700)):.3g}"
     fails = f", plus {amount(delta)}" if delta else ""
     words = (
-        f"Let D and D′ be two data sets that are neighbours: {_neighbours(subject)}. For every set "
+        f"Let D and D′ be two data sets that are neighbours: {subject.neighbours}. For every set "
         "E of possible results"
     )
     meaning = (
-        f"Whoever sees this result, and even knows all other rows, can hardly tell which of the "
-        f"two it came from: nothing is more than e^{amount(epsilon)} = {factor} times as likely "
-        f"under one of them as under the other{fails}. What can be computed from the result, such "
-        "as this page, has the same guarantee."
+        f"Even a reader who knows all other rows can hardly tell which of the two the result came "
+        f"from: no result is more than e^{amount(epsilon)} = {factor} times as likely under one "
+        f"of them as under the other{fails}. Anything computed from the result, such as this page, "
+        "has the same guarantee."
     )
     more = f" + {amount(delta)}" if delta else ""
     formula = tag(
@@ -389,15 +385,11 @@ def guarantee(subject: Subject) -> list[Markup]:
     return [tag("p", result.guarantee), tag("p", words), formula, tag("p", meaning)]
 
 
-def _neighbours(subject: Subject) -> str:
-    sentence = str(subject.result.guarantee)
-    return sentence[sentence.find("(") + 1 : sentence.rfind(")")]
-
-
 def methods_paragraph(subject: Subject) -> list[Markup]:
     """Return a paragraph for a paper, and its references."""
-    found = cited(subject.method_id)
-    keys = [] if found is None else [*found.keys]
+    citation = cited(subject.method_id)
+    keys = [] if citation is None else [*citation.keys]
+    method = "" if citation is None else f"{citation.sentence} ({citation.short})."
     spent: Budget = subject.result.spent
     delta = f" and δ = {amount(spent.delta)}" if spent.delta else ""
     private = (
@@ -405,47 +397,40 @@ def methods_paragraph(subject: Subject) -> list[Markup]:
         if subject.result.simulated
         else f"The result is differentially private ({REFERENCES['dwork2006'].short}) with "
         f"ε = {amount(spent.epsilon)}{delta}; neighbouring data sets differ by "
-        f"{_neighbours(subject)}."
+        f"{subject.neighbours}."
     )
-    text = " ".join([_done(found), *_found(subject), private, f"We used {software()}."])
-    references = [REFERENCES[key].full for key in (*keys, "dwork2006")]
-    return [tag("p", text), tag("p", "References", class_="soft"), listed(sorted(references))]
+    sentences = [method, _answer_for_a_paper(subject), private, f"We used {software()}."]
+    return paragraph(" ".join(filter(None, sentences)), [*keys, "dwork2006"])
 
 
-def _done(found: Cited | None) -> str:
-    if found is None:
-        return ""
-    return f"{found.sentence} ({'; '.join(each.short for each in found.references)})."
-
-
-def _found(subject: Subject) -> list[str]:
+def _answer_for_a_paper(subject: Subject) -> str:
     result: Any = subject.result
     if isinstance(result, ColumnResults):
         rejected = [name for name, each in result.columns.items() if each.reject]
         which = f": {', '.join(rejected)}" if rejected else ""
-        return [
+        return (
             f"Each of {len(result.columns)} columns was tested at level {subject.one.alpha:g}, "
             f"with p-values adjusted for their number ({result.adjustment}); the hypothesis was "
             f"rejected for {len(rejected)}{which}."
-        ]
+        )
     if isinstance(result, SyntheticData):
         rows, n = f"{len(result):,}", f"{result.facts.n:,}"
-        return [f"The release has {rows} synthetic rows for {n} private ones."]
+        return f"The release has {rows} synthetic rows for {n} private ones."
     sizes = ", ".join(f"{name} = {size:,}" for name, size in subject.sizes.items())
     if isinstance(result, Decision):
         value = f", p = {result.pvalue:.4g}" if isinstance(result, Outcome) else ""
         if result.parameters.get("adjusted"):
             value += f" (adjusted: {result.parameters['adjusted']})"
         word = "rejected" if result.reject else "not rejected"
-        return [
+        return (
             f"The hypothesis that {result.null_hypothesis} was {word} at level "
             f"{result.alpha:g} ({sizes}{value})."
-        ]
+        )
     estimates = (" ".join(row) for row in result.estimate_table().rows)
-    return [f"The estimates are {'; '.join(estimates)} ({sizes})."]
+    return f"The estimates are {'; '.join(estimates)} ({sizes})."
 
 
-# The command, and the Python code, that ask the same again.
+# The command and the Python code that repeat a request.
 
 
 SCHEMA_FILE = "schema.toml"
@@ -598,7 +583,7 @@ def program(subject: Subject) -> str:
     return _PROGRAM.format(request=written, schema=described, samples=len(files), files=files)
 
 
-# The parts of a release's report: its columns and pairs of columns, measured against fitted.
+# Reports of releases.
 
 
 _FITTED = (
@@ -656,7 +641,7 @@ def _fit(release: SyntheticData, source: TableMeans) -> list[tuple[str, ...]]:
     return rows
 
 
-# Reports of plans and rankings: public assumptions only, and nothing spent.
+# Reports of plans and rankings, which follow from public assumptions alone.
 
 
 _TITLES = {
@@ -665,7 +650,6 @@ _TITLES = {
     "effect": "How large an effect can be seen?",
     "epsilon": "Which epsilon is needed?",
 }
-_RANKED = "Which test should be used?"
 _NOTHING = (
     "No data was read and nothing was spent: this follows from public assumptions. The test itself "
     "will cost epsilon {epsilon:g}{delta} for everybody in the data. With that, no result is more "
@@ -712,8 +696,6 @@ def _ranking(document: Mapping[str, Any]) -> Recommendation:
 
 
 def _plan_page(plan: Plan) -> str:
-    title = _TITLES[plan.wanted]
-    lines = [line.strip() for line in str(plan).splitlines()[1:]]
     assumed = [
         ("question", plan.question),
         ("test", plan.test),
@@ -724,21 +706,43 @@ def _plan_page(plan: Plan) -> str:
         ("groups", plan.membership),
         ("power", f"{plan.power:.3g}"),
     ]
-    words = f"Power against what was asked for. {plan.sentence}"
+    words = f"Power against {plan.wanted}. {plan.sentence}"
+    answer = [
+        *(tag("p", line.strip()) for line in str(plan).splitlines()[1:]),
+        picture(partial(draw, plan), words, "Power, and the answer."),
+        *_prices(plan),
+    ]
+    code = code_blocks(_plan_command(plan), _plan_program(plan))
+    return _planning_page(plan, _TITLES[plan.wanted], plan.sentence, assumed, answer, code)
+
+
+def _planning_page(
+    plan: Plan | Recommendation,
+    title: str,
+    sentence: str,
+    assumed: list[tuple[str, str]],
+    answer: list[Markup],
+    code: list[Markup],
+) -> str:
+    delta = f", delta {plan.delta:g}" if plan.delta else ""
+    test = plan.test if isinstance(plan, Plan) else plan.best.method
+    how = plan.sentence if isinstance(plan, Plan) else f"{test} was recommended."
+    citation = cited(METHODS[plan.question][test].method_id)
+    keys = ["dwork2006", *(() if citation is None else citation.keys)]
+    text = (
+        f"The study was planned with {software()} for a differentially private test, {test}, at "
+        f"ε = {plan.epsilon:g} and level {plan.alpha:g} ({shorts(keys)}). "
+        f"{how[:1].upper()}{how[1:]} This is from {plan.source}."
+    )
+    cost = _NOTHING.format(epsilon=plan.epsilon, delta=delta)
     return page(
         title,
-        tag("header", tag("h1", title), _answer(plan.sentence)),
+        tag("header", tag("h1", title), tag("p", tag("strong", sentence), class_="answer")),
         section("assumed", "What was assumed", table("Public assumptions", assumed)),
-        section(
-            "answer",
-            "Answer",
-            *(tag("p", line) for line in lines),
-            picture(partial(draw, plan), words, "Power, and the answer."),
-            *_prices(plan),
-        ),
-        section("cost", "What it costs", tag("p", _cost(plan))),
-        section("methods", "For a paper", *_paragraph(plan.question, plan.test, plan)),
-        section("again", "How to reproduce it", *_again(_command(plan), _program(plan))),
+        section("answer", "Answer", *answer),
+        section("cost", "What it costs", tag("p", cost)),
+        section("methods", "For a paper", *paragraph(text, keys)),
+        section("again", "How to reproduce it", *code),
     )
 
 
@@ -781,50 +785,13 @@ def _ranking_page(ranking: Recommendation) -> str:
         ("from", ranking.source),
     ]
     words = f"Expected power of each test. {sentence}"
-    return page(
-        _RANKED,
-        tag("header", tag("h1", _RANKED), _answer(sentence)),
-        section("assumed", "What was assumed", table("Public assumptions", assumed)),
-        section(
-            "answer",
-            "Answer",
-            picture(partial(draw, ranking), words, "Expected power of each test."),
-            table("The tests that fit", rows, ("test", "power", "why")),
-            *([table("Those that do not", excluded, ("test", "why"))] if excluded else []),
-        ),
-        section("cost", "What it costs", tag("p", _cost(ranking))),
-        section("methods", "For a paper", *_paragraph(ranking.question, best.method, ranking)),
-        section("again", "How to reproduce it", *_again(_asked(ranking), _recommend(ranking))),
-    )
-
-
-def _answer(sentence: str) -> Markup:
-    return tag("p", tag("strong", sentence), class_="answer")
-
-
-def _cost(planned: Plan | Recommendation) -> str:
-    delta = f", delta {planned.delta:g}" if planned.delta else ""
-    return _NOTHING.format(epsilon=planned.epsilon, delta=delta)
-
-
-def _paragraph(question: str, test: str, planned: Plan | Recommendation) -> list[Markup]:
-    found = cited(METHODS[question][test].method_id)
-    keys = ["dwork2006", *(found.keys if found is not None else ())]
-    shorts = "; ".join(REFERENCES[key].short for key in keys)
-    how = planned.sentence if isinstance(planned, Plan) else f"{test} was recommended."
-    said = how[:1].upper() + how[1:]
-    text = (
-        f"The study was planned with {software()} for a differentially private test, {test}, at "
-        f"ε = {planned.epsilon:g} and level {planned.alpha:g} ({shorts}). {said} This is from "
-        f"{planned.source}."
-    )
-    references = sorted(REFERENCES[key].full for key in keys)
-    return [tag("p", text), tag("p", "References", class_="soft"), listed(references)]
-
-
-def _again(command: str, program: str) -> list[Markup]:
-    first = [tag("h3", "On the command line"), code(command, "Command")] if command else []
-    return [*first, tag("h3", "In Python"), code(program, "Python")]
+    answer = [
+        picture(partial(draw, ranking), words, "Expected power of each test."),
+        table("The tests that fit", rows, ("test", "power", "why")),
+        *([table("Those that do not", excluded, ("test", "why"))] if excluded else []),
+    ]
+    code = code_blocks(_ranking_command(ranking), _ranking_program(ranking))
+    return _planning_page(ranking, "Which test should be used?", sentence, assumed, answer, code)
 
 
 def _shared(planned: Plan | Recommendation) -> str:
@@ -833,7 +800,7 @@ def _shared(planned: Plan | Recommendation) -> str:
     return words + (f" --alpha {planned.alpha:g}" if planned.alpha != 0.05 else "")
 
 
-def _command(plan: Plan) -> str:
+def _plan_command(plan: Plan) -> str:
     if plan.wanted == "effect":
         return ""  # there is no such command
     people = ",".join(map(str, dict.fromkeys(plan.n)))
@@ -847,7 +814,7 @@ def _command(plan: Plan) -> str:
     return f"{words} \\\n  {_shared(plan)}"
 
 
-def _program(plan: Plan) -> str:
+def _plan_program(plan: Plan) -> str:
     rest = f"delta={plan.delta!r}, alpha={plan.alpha!r}, membership={plan.membership!r}"
     same = len(set(plan.n)) == 1
     call = _CALLS[plan.wanted].format(
@@ -865,7 +832,7 @@ def _program(plan: Plan) -> str:
     )
 
 
-def _asked(ranking: Recommendation) -> str:
+def _ranking_command(ranking: Recommendation) -> str:
     people = ",".join(map(str, dict.fromkeys(ranking.sizes)))
     words = f"privatest plan recommend --n {people} --epsilon {ranking.epsilon:g}"
     words += f" --kind {ranking.looking_for}"
@@ -873,7 +840,7 @@ def _asked(ranking: Recommendation) -> str:
     return f"{words} \\\n  {_shared(ranking)}"
 
 
-def _recommend(ranking: Recommendation) -> str:
+def _ranking_program(ranking: Recommendation) -> str:
     sizes = ranking.sizes[0] if len(set(ranking.sizes)) == 1 else ranking.sizes
     return (
         "from privatest import planning\n\n"
@@ -884,7 +851,7 @@ def _recommend(ranking: Recommendation) -> str:
     )
 
 
-# The parts of a report, in the order in which they are read.
+# The parts of a report, in their order on the page.
 
 
 _LONGEST_RECORD = 20_000  # characters
@@ -955,22 +922,22 @@ def _pictures(subject: Subject) -> list[Markup]:
 
 def _budget(subject: Subject) -> list[Markup]:
     document, spent = subject.document, subject.result.spent
-    found = [tag("p", f"This answer cost {spent}.")]
+    cost = [tag("p", f"This answer cost {spent}.")]
     if document.get("recorded"):
-        found = [tag("p", "It was answered from the record, and cost nothing now.")]
+        cost = [tag("p", "It was answered from the record, and cost nothing now.")]
     if "shares" in document:
         return [tag("p", "Comparing shares costs nothing: what they cost was paid by each owner.")]
     lines = document.get("ledger")
     if lines:
         rows = [_line(each) for each in lines]
         head = ("data set", "budget", "left", "spent in all")
-        return [*found, table("Ledger, with this answer", rows, head)]
-    unknown = "Whoever asked keeps count of what these people have spent."
+        return [*cost, table("Ledger, with this answer", rows, head)]
+    unknown = "No ledger was charged: add up yourself what these people have spent."
     if document.get("id"):
         unknown = f"It is entry {document['id']} of the ledger."
     elif document.get("dataset"):
         unknown = "It is in the ledger of the data's custodian."
-    return [*found, tag("p", unknown)]
+    return [*cost, tag("p", unknown)]
 
 
 def _line(entry: Mapping[str, Any]) -> tuple[str, ...]:
@@ -996,22 +963,17 @@ def _reproduced(subject: Subject) -> list[Markup]:
     schema = schema_file(subject)
     if schema:
         parts += [tag("h3", f"{SCHEMA_FILE}: the columns"), code(schema, "Schema")]
-    if line:
-        parts += [tag("h3", "On the command line"), code(line, "Command")]
-    parts += [tag("h3", "In Python"), code(text, "Python")]
+    parts += code_blocks(line, text)
     return [section("again", "How to reproduce it", *parts)]
 
 
 def _record(subject: Subject) -> Markup:
-    """Return the document itself: whoever has it can write this page again."""
+    """Return the document itself, from which the page can be written again."""
     kept = {name: value for name, value in subject.document.items() if name != "parquet"}
     text = json.dumps(kept, indent=1, ensure_ascii=False)
     if len(text) > _LONGEST_RECORD:
         return Markup("")
     return tag("details", tag("summary", "The whole record, as JSON"), code(text, "JSON"))
-
-
-# From a result to a page: everything on it is in the result's JSON document, or public words.
 
 
 def report(
@@ -1065,7 +1027,7 @@ def _document(result: Any) -> dict[str, Any]:
     return {"format": JSON_FORMAT} | {k: v for k, v in told.items() if v != "" or k != "compared"}
 
 
-# The report of many shares: each pair that was compared.
+# The report of several shares: each pair.
 
 
 _TITLE = "Which owners' data differ?"
@@ -1099,10 +1061,6 @@ def pairs_page(document: Mapping[str, Any]) -> str:
     about = {"shares": names, "alpha": first.alpha}
     subject = Subject(about, first)
     draw = partial(plot_pvalues, outcomes)
-    again = [
-        tag("h3", "On the command line"),
-        code(command(subject), "Command"),
-    ]
     return page(
         _TITLE,
         tag("header", tag("h1", _TITLE), tag("p", tag("strong", sentence), class_="answer")),
@@ -1120,5 +1078,5 @@ def pairs_page(document: Mapping[str, Any]) -> str:
             *guarantee(subject),
         ),
         section("methods", "For a paper, of the first pair", *methods_paragraph(subject)),
-        section("again", "How to reproduce it", *again),
+        section("again", "How to reproduce it", *code_blocks(command(subject), "")),
     )
