@@ -379,7 +379,7 @@ def test_weights_that_cancel(cli):
     weights = np.where(np.arange(20) % 2, 1.0, -1.0)
     SyntheticData(found.columns, weights, weights[:, None], found.facts).save("s.parquet")
     asked = ["query", "s.parquet", "mean", "x"]
-    refused(cli(*asked, "--weights", "released"), "nearly cancel", "try --weights nonnegative")
+    refused(cli(*asked, "--weights", "released"), "nearly cancel", "Pass --weights nonnegative")
     answer = document(cli(*asked, "--json"))
     assert answer["weights"] == "nonnegative"
     assert 0 <= answer["value"] <= 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, print_json, telling
+from privatest.cli.output import Page, print_json, working
 
 if TYPE_CHECKING:
     from privatest.audit import AuditReport
@@ -72,9 +73,12 @@ def audit(
     names = matching_names(test) if test else NAMES
     for number, name in enumerate(names, 1):
         place = f"{number} of {len(names)}: "
-        with telling(f"{place}{name} ...") as told:
-            now = None if told is None else lambda what, to=told, at=place: to(f"{at}{what} ...")
-            results = attack(name, epsilon=epsilon, plan=plan, progress=now)
+        with working(f"{place}{name} ...") as update:
+
+            def told(what: str, update: Callable[[str], None] = update, place: str = place) -> None:
+                update(f"{place}{what} ...")
+
+            results = attack(name, epsilon=epsilon, plan=plan, progress=told)
         found += results
         for each in results if not as_json else ():
             _show(page, each)

@@ -29,6 +29,7 @@ from privatest.cli.output import (
     print_result,
     progress,
     working,
+    write_file,
     write_report,
 )
 from privatest.core.errors import LedgerMissing, ParameterError
@@ -167,10 +168,7 @@ def init(
     from privatest.curator.config import EXAMPLE  # noqa: PLC0415
 
     check_new(config, "FILE", force)
-    try:
-        config.write_text(EXAMPLE, encoding="utf-8")
-    except OSError as error:
-        raise ParameterError(f"cannot write {str(config)!r}: {error.strerror}.") from None
+    write_file(config, EXAMPLE)
     Page().line(f"Wrote {config}. Change it, then run: privatest curator check")
 
 
@@ -263,17 +261,13 @@ def facts(
     Example:
       privatest curator facts visits -o visits-facts.html
     """
-    from privatest.core.documents import write_text  # noqa: PLC0415
     from privatest.curator import Curator  # noqa: PLC0415
     from privatest.curator.facts import facts_page  # noqa: PLC0415
 
     with Curator.open(config) as opened:
         document = opened.facts(name)
     if output is not None:
-        try:
-            write_text(output, facts_page(document))
-        except OSError as error:
-            raise ParameterError(f"{output} cannot be written: {error.strerror}.") from None
+        write_file(output, facts_page(document))
     lines = [
         f"{name.replace('_', ' ')}: {', '.join(v) if isinstance(v, (list, dict)) else v}"
         for name, v in document.items()

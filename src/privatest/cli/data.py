@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privatest.cli import options
-from privatest.cli.output import Page, check_new, print_json, print_text, working
+from privatest.cli.output import Page, check_new, print_json, print_text, working, write_file
 from privatest.cli.questions import describe
-from privatest.core.errors import DataError, ParameterError
+from privatest.core.errors import DataError
 from privatest.data.sources import Source
 
 if TYPE_CHECKING:
@@ -53,10 +53,7 @@ def schema(
     if output is None:
         print_text(template.removesuffix("\n"))
         return
-    try:
-        output.write_text(template, encoding="utf-8")
-    except OSError as error:
-        raise ParameterError(f"cannot write {str(output)!r}: {error.strerror}.") from error
+    write_file(output, template)
     Page().line(f"Wrote {output}. Fill in bounds and categories, then pass it as --schema.")
 
 

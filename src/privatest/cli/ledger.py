@@ -22,9 +22,10 @@ from privatest.cli.output import (
     print_note,
     print_result,
     save_picture,
+    write_file,
 )
 from privatest.cli.spending import LedgerOption, existing_ledger, open_ledger
-from privatest.core.documents import JSON_FORMAT, default_ledger, write_text
+from privatest.core.documents import JSON_FORMAT, default_ledger
 from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.core.results import Decision
@@ -361,20 +362,17 @@ def verify(
         found = [book.verify(each) for each in known or [{}]][-1]
     rows = _heads(found)
     if save is not None:
-        _write(save, {"format": JSON_FORMAT, "heads": rows})
+        document = {"format": JSON_FORMAT, "heads": rows}
+        write_file(save, json.dumps(document, indent=2) + "\n")
     compared = sorted({name for each in known for name in each})
-    if as_json:
-        print_json({"verified": True, "heads": rows, "compared": compared, "log": log})
-        return
-    page = Page()
-    page.line("The ledger is as it was written.", style="bold")
-    for name, end in found.items():
-        page.line(f"  {name}: {end.sequence:,} entries, last hash {end.hash}")
+    lines = [f"  {n}: {end.sequence:,} entries, last hash {end.hash}" for n, end in found.items()]
     if compared:
-        page.line(f"Compared with earlier hashes: {', '.join(compared)}.")
+        lines.append(f"Compared with earlier hashes: {', '.join(compared)}.")
     elif save is None:
-        page.line(_UNCOMPARED)
-    if log:
+        lines.append(_UNCOMPARED)
+    document = {"verified": True, "heads": rows, "compared": compared, "log": log}
+    print_either(as_json, document, "The ledger is as it was written.", *lines)
+    if log and not as_json:
         print_note(_LOG)
 
 
@@ -482,10 +480,10 @@ def restore(
     place = ledger or default_ledger()
     done = restored(file, place, back_in_time=back_in_time, reason=reason, by=user())
     if as_json:
-        heads = _heads(done.heads)
         lost = {name: each.to_dict() for name, each in done.lost.items()}
         kept = None if done.kept is None else str(done.kept)
-        print_json({"heads": heads, "lost": lost, "unknown": done.unknown, "kept": kept})
+        document = {"heads": _heads(done.heads), "lost": lost, "unknown": done.unknown}
+        print_json(document | {"kept": kept})
         return
     page = Page()
     page.line(f"Restored {len(done.heads):,} data sets from {file}.", style="bold")
@@ -709,11 +707,3 @@ def _has_lines(file: Path) -> bool:
             return '"body":' in stream.readline()
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def _write(file: Path, document: dict[str, Any]) -> None:
-    """Replace the file in one step: a crash must not lose the hashes that were kept."""
-    try:
-        write_text(file, json.dumps(document, indent=2) + "\n")
-    except OSError as error:
-        raise ParameterError(f"cannot write {file.name!r}: {error.strerror}.") from None

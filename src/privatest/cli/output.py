@@ -9,13 +9,13 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from privatest.core.documents import JSON_FORMAT, check_writable
+from privatest.core.documents import JSON_FORMAT, check_writable, write_text
 from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.validation import printable
 
@@ -97,19 +97,14 @@ def print_text(text: str) -> None:
         print(text)
 
 
-def working(what: str) -> AbstractContextManager[object]:
-    """Show a message during work, on a terminal."""
-    return _console(stderr=True).status(what) if watched() else nullcontext()
-
-
 @contextmanager
-def telling(what: str) -> Iterator[Callable[[str], None] | None]:
-    """Show a message during work, and give a function that replaces it; None without a terminal."""
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """Show a message during work, on a terminal; gives a function that replaces it."""
     if not watched():
-        yield None
+        yield lambda _: None
         return
-    with _console(stderr=True).status(what) as line:
-        yield line.update
+    with _console(stderr=True).status(what) as status:
+        yield status.update
 
 
 def watched() -> bool:
@@ -308,6 +303,27 @@ def check_new(path: Path, option: str, force: bool) -> None:
         raise ParameterError(f"{option} cannot be written: {error.strerror}.") from None
     if exists and not force:
         raise ParameterError(f"{option} must be a new file: {str(path)!r} exists; pass --force.")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a text file in one step, or say why it cannot be written."""
+    try:
+        write_text(path, text)
+    except OSError as error:
+        raise ParameterError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def read_json(path: Path, expected: str) -> dict[str, Any]:
+    """Read a JSON object, or say that it is not what was ``expected``."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParameterError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise ParameterError(f"{path} is not a JSON document.") from None
+    if not isinstance(document, dict):
+        raise ParameterError(f"{path} is not {expected}.")
+    return document
 
 
 def save_paid(save: Callable[[Path], None], output: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -21,8 +20,10 @@ from privatest.cli.output import (
     check_picture,
     check_report,
     misplaced,
+    print_either,
     print_json,
     progress,
+    read_json,
     save_paid,
     save_picture,
     working,
@@ -352,7 +353,6 @@ def _check_options(
         weights,
         conditional=question not in _NO_WHERE,
         weighted=question not in ("about", *_ENDINGS),
-        mark="--",
     )
     if number is not None and question != "rows":
         raise ParameterError("--number is for rows only.")
@@ -392,7 +392,7 @@ def _estimates(made: SyntheticData, query: Query, weights: str | None) -> QueryA
         fitted = made.nonnegative() if weights == "nonnegative" else made
         return QueryAnswer({"": _compare(fitted, query.words[0])}, weights or "released")
     query.check(made)
-    return answer_query(made, query, weights, mark="--", working=working)
+    return answer_query(made, query, weights, working=working)
 
 
 def _compare(made: SyntheticData, path: str) -> Estimate:
@@ -485,24 +485,18 @@ def print_answer_json(query: Query, result: QueryAnswer, made: SyntheticData) ->
 
 def print_about(made: SyntheticData, *, as_json: bool) -> None:
     """Print what is public about a release."""
-    if as_json:
-        print_json({"question": "about", "release": _facts(made)})
-        return
-    Page().text(made)
+    from privatest.synthetic.storage import summary  # noqa: PLC0415
+
+    document = {"question": "about", "release": summary(made)}
+    print_either(as_json, document, *str(made).splitlines())
 
 
 def print_written(question: str, output: Path, made: SyntheticData, *, as_json: bool) -> None:
     """Say which file was written."""
-    if as_json:
-        print_json({"question": question, "file": str(output), "release": _facts(made)})
-    else:
-        Page().line(f"Wrote {output}.")
-
-
-def _facts(made: SyntheticData) -> dict[str, Any]:
     from privatest.synthetic.storage import summary  # noqa: PLC0415
 
-    return summary(made)
+    document = {"question": question, "file": str(output), "release": summary(made)}
+    print_either(as_json, document, f"Wrote {output}.")
 
 
 # --- report --------------------------------------------------------------------------------------
@@ -530,17 +524,5 @@ def report(document: Document, *, output: PageOutput, force: options.Force = Fal
     """
     check_new(output, "--output", force)
     check_report(output, option="--output")
-    write_report(_read(document), output)
+    write_report(read_json(document, "what a command printed with --json"), output)
     Page().line(f"Wrote {output}.")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ParameterError(f"{file} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        raise ParameterError(f"{file} is not a JSON document.") from None
-    if not isinstance(document, dict):
-        raise ParameterError(f"{file} is not what a command printed with --json.")
-    return document

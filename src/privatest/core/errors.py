@@ -19,6 +19,7 @@ writes its own from the fields (the command line names options, the curator keys
 
 from collections.abc import Mapping
 from decimal import Decimal
+from types import MappingProxyType
 
 
 class PrivatestError(Exception):
@@ -31,9 +32,12 @@ class PrivatestError(Exception):
         value would do. Public words only.
     """
 
+    remedy: Mapping[str, str] = MappingProxyType({})
+
     def __init__(self, message: str = "", *, remedy: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
-        self.remedy = dict(remedy or {})
+        if remedy:
+            self.remedy = dict(remedy)
 
 
 class ParameterError(PrivatestError, ValueError):

@@ -1,7 +1,7 @@
-"""Run a function that a user has passed on private rows, and say nothing of what went wrong.
+"""Run a user's function on private rows without revealing why it failed.
 
-Errors, warnings and their texts are outputs that nobody has paid for. They become one exception
-with fixed words, and the caller decides what it counts as.
+Errors and warnings are outputs that were not paid for. They become one exception with a fixed
+message, and the caller decides what a failure counts as.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ import numpy as np
 
 from privatest.core.errors import PrivatestError
 
-__all__ = ["UserCodeError", "run_user_code"]
-
 T = TypeVar("T")
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGBREAK")  # not all systems have all
 
 
 class UserCodeError(PrivatestError):
-    """A user's function failed on private rows; what it said is withheld."""
+    """A user's function failed on private rows; the reason is withheld."""
 
 
 def run_user_code(call: Callable[[], T], *, refuse_warnings: bool = False, message: str = "") -> T:
@@ -38,17 +36,17 @@ def run_user_code(call: Callable[[], T], *, refuse_warnings: bool = False, messa
     call : callable
         Without arguments.
     refuse_warnings : bool
-        Whether a warning is a failure. Warnings are never shown, also if the function changes
-        their filters; NumPy's floating-point errors are not reported at all.
+        Whether a warning is a failure. Warnings are never shown, even if the function changes
+        their filters; NumPy's floating-point errors are never reported.
     message : str
-        Of the error: fixed words, the same whatever went wrong.
+        The message of the error, the same whatever went wrong.
 
     Notes
     -----
     **Privacy**: SystemExit, KeyboardInterrupt and the like are failures too if the function raises
-    them. What the handler of a signal raises meanwhile (Ctrl-C raises KeyboardInterrupt) stops the
+    them. An exception from the handler of a signal (Ctrl-C raises KeyboardInterrupt) stops the
     program: it is raised again, without the function's frames and errors. A function that sends
-    itself a signal stops the program too, and tells that it did.
+    itself a signal stops the program too, and that is visible.
     """
     stopped: BaseException | None = None
     shown: list[warnings.WarningMessage] = []
@@ -72,7 +70,7 @@ def run_user_code(call: Callable[[], T], *, refuse_warnings: bool = False, messa
 
 @contextmanager
 def _raised_by_signals() -> Iterator[list[BaseException]]:
-    """Collect what handlers of signals raise in a block; only the main thread runs them."""
+    """Collect the exceptions of signal handlers in a block; only the main thread runs them."""
     raised: list[BaseException] = []
     usual: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():

@@ -352,7 +352,6 @@ def check_options(
     *,
     conditional: bool = True,
     weighted: bool = True,
-    mark: str = "",
 ) -> None:
     """Refuse options that do not go with the question.
 
@@ -362,16 +361,14 @@ def check_options(
         The question and its options.
     conditional, weighted : bool
         Whether the question takes ``where``, and ``weights``.
-    mark : str
-        What a user writes before an option's name: ``--`` on a command line.
     """
     if weights is not None and (not weighted or where or by):
-        other = f"{mark}where and {mark}by" if weighted else question
-        raise ParameterError(f"{mark}weights does not go with {other}.")
+        other = "where and by" if weighted else question
+        raise ParameterError("weights", f"does not go with {other}")
     if where is not None and not conditional:
-        raise ParameterError(f"{mark}where does not go with {question}.")
+        raise ParameterError("where", f"does not go with {question}")
     if by is not None and question not in _GROUPED:
-        raise ParameterError(f"{mark}by is for {' and '.join(_GROUPED)} only.")
+        raise ParameterError("by", f"is for {' and '.join(_GROUPED)} only")
 
 
 def answer_query(
@@ -379,7 +376,6 @@ def answer_query(
     query: Query,
     weights: str | None = None,
     *,
-    mark: str = "",
     working: Callable[[str], AbstractContextManager[Any]] = nullcontext,
 ) -> QueryAnswer:
     """Return the estimates, and what they were made from.
@@ -392,8 +388,6 @@ def answer_query(
         The question, checked.
     weights : {"released", "nonnegative"}, optional
         Which weights answer; by default those that serve the question.
-    mark : str
-        As in :func:`check_options`.
     working : callable
         Shows a message while something takes long.
     """
@@ -410,8 +404,9 @@ def answer_query(
     except DataError:  # the weights nearly cancel; the message speaks of functions
         if weights is not None:
             raise DataError(
-                f"the weights nearly cancel: there is more noise than signal; try {mark}weights "
-                "nonnegative."
+                "the weights nearly cancel: there is more noise than signal. Nonnegative weights "
+                "can answer.",
+                remedy={"weights": "nonnegative"},
             ) from None
     return answer_query(release, query, "nonnegative", working=working)
 
