@@ -53,7 +53,7 @@ def release(**values: Any) -> None:
     points = _points(public_points, described, values["columns"])
     request = read_request("release", values | {"public_points": points}, described)
     if values["dry_run"]:
-        _foretell(request, data, described, as_json=values["as_json"])
+        _print_plan(request, data, described, as_json=values["as_json"])
         return
     written = _Written(output)
 
@@ -76,7 +76,7 @@ def release(**values: Any) -> None:
     misplaced(written.place, output)
 
 
-def _foretell(request: Request, data: Place, described: Schema | None, *, as_json: bool) -> None:
+def _print_plan(request: Request, data: Place, described: Schema | None, *, as_json: bool) -> None:
     """Say what would be measured; only the number of rows is taken from the data."""
     from privatest.requests.prepare import prepare  # noqa: PLC0415
 
@@ -85,7 +85,7 @@ def _foretell(request: Request, data: Place, described: Schema | None, *, as_jso
     assert prepared.schema is not None
     rows = data.count(prepared.names)
     given = {name: value for name, value in request.options.items() if value is not None}
-    rounds = request.entry.foretell(prepared.schema, rows, request.budget, given)
+    rounds = request.entry.planned_rounds(prepared.schema, rows, request.budget, given)
     if as_json:
         print_json(
             {"rows": rows, "columns": list(prepared.names), "rounds": [*map(asdict, rounds)]}

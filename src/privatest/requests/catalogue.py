@@ -65,7 +65,7 @@ class Method:
         Whether it takes one categorical column, on each side if there are two.
     caution : str
         Why its running time may depend on values, so that a curator offers it on request only.
-    foretold : str
+    plan : str
         Module and name of the function that plans its measurements, from the request and public
         sizes, or "".
     work : str
@@ -88,7 +88,7 @@ class Method:
     outcomes: bool = False
     categorical: bool = False
     caution: str = ""
-    foretold: str = ""
+    plan: str = ""
     work: str = ""
     sized: bool = False
 
@@ -158,9 +158,9 @@ class Method:
         self, schema: Schema, rows: int, budget: Budget, options: Mapping[str, Any]
     ) -> Any:
         """Return the measurements it would make, if they can be planned."""
-        if not self.foretold:
+        if not self.plan:
             return []
-        return _load(self.foretold)(schema, rows, budget, self.preset["method"], options)
+        return _load(self.plan)(schema, rows, budget, self.preset["method"], options)
 
     def count_work(self, schema: Schema, rows: int) -> int:
         """Return about how many numbers it looks at; 0 if unknown."""
@@ -303,7 +303,7 @@ def _synthetic(
         preset={"method": method},
         gaussian=True,
         caution=caution,
-        foretold="synthetic.tables.planned_rounds" if tables else "",
+        plan="synthetic.tables.planned_rounds" if tables else "",
         work="synthetic.tables.count_steps" if tables else "",
         sized=tables,
         about=about,
