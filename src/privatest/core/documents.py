@@ -44,7 +44,7 @@ def fingerprint(value: Any) -> str:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
-    """Give an empty draft to write; it takes the place of ``path`` if the block succeeds.
+    """Give an empty draft to write, which replaces ``path`` if the block succeeds.
 
     A crash, or a full disk, leaves the old file. With ``private`` only its owner may read it.
     """
@@ -79,24 +79,23 @@ def _draft(file: Path, private: bool) -> Path:
     return draft
 
 
-# Where things are kept if nobody says.
+# Default file locations.
 
 
 def default_ledger() -> str:
-    """Return where the ledger is if nobody says: PRIVATEST_LEDGER, or the state folder."""
-    given = os.environ.get("PRIVATEST_LEDGER")
-    return given or str(
+    """Return the default path of the ledger: PRIVATEST_LEDGER, or the state folder."""
+    return os.environ.get("PRIVATEST_LEDGER") or str(
         _folder("XDG_STATE_HOME", ".local/state", "Application Support") / "ledger.db"
     )
 
 
 def cache_folder() -> Path:
-    """Return where the platform keeps what can be made again."""
+    """Return the folder of caches on this platform."""
     return _folder("XDG_CACHE_HOME", ".cache", "Caches")
 
 
 def _folder(variable: str, usual: str, library: str) -> Path:
-    """Return a folder of privatest, by the platform's custom."""
+    """Return a folder of privatest on this platform."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))

@@ -1,7 +1,7 @@
-"""Equality of results: by value, with NaN equal to NaN and arrays compared element by element.
+"""Results: released facts, what they cost, and how their levels and intervals are known.
 
-The ``__eq__`` that ``dataclass`` writes cannot compare arrays. It compares fields as a tuple up to
-Python 3.12 and one by one from 3.13 on, so whether a NaN equals itself depends on the interpreter.
+A result never holds a raw statistic, a noise draw, a timing, or anything computed from data that
+was not paid for.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ if TYPE_CHECKING:
 
 
 class EqualByValue:
-    """Base of dataclasses, declared with ``eq=False``, that are equal if all their fields are."""
+    """Base of dataclasses, declared with ``eq=False``, that are equal if all their fields are.
+
+    NaN equals NaN, and arrays are compared element by element. The ``__eq__`` of ``dataclass``
+    cannot do that, and compares NaN differently before Python 3.13.
+    """
 
     __slots__ = ()
 
@@ -77,10 +81,8 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other or (one != one and other != other))  # noqa: PLR0124
 
 
-# How the level of a test is known: by proof for every sample size, or by measurement.
-#
-# A public test declares it beside its definition. Its results, the table of docs/guarantees.md and
-# the tests of both read the declaration.
+# Levels. A public test declares how its level is known, by proof for every sample size or by
+# measurement; its results and docs/guarantees.md read the declaration.
 
 
 Level = Literal["valid", "measured", "experimental"]
@@ -150,7 +152,7 @@ def declare_level(usual: Level, **exceptions: str) -> Callable[[Function], Funct
 
 
 def declared_level(function: Callable[..., Any]) -> DeclaredLevel | None:
-    """Return what a function declares about its level; None if it tests nothing."""
+    """Return the level that a function declares; None if it is not a test."""
     return getattr(function, "declared_level", None)
 
 
@@ -165,9 +167,6 @@ def _marked(result: Any, declared: DeclaredLevel, function: str) -> Any:
     return replace(
         result, level=result.level or declared.usual, method_id=result.method_id or function
     )
-
-
-# A confidence interval, and how much of its width is noise.
 
 
 Ends = float | NDArray[np.float64]
@@ -231,17 +230,11 @@ def confidence(level: object) -> float:
 
 
 def side_alpha(level: float, alternative: str) -> float:
-    """Return what each open end of an interval may miss: all of it if there is one end only."""
+    """Return the error probability of each open end: a one-sided interval has one."""
     return (1 - level) / (2 if alternative == "two-sided" else 1)
 
 
-# Pictures and reports of a result: what draws and writes them is found when somebody asks.
-#
-# Both are above this row of layers, so their modules are named here and loaded at the first use.
-
-
-_PLOT = "display.plots"
-_REPORT = "display.reports"
+# Pictures and reports are made by packages in rows above, which are loaded at the first use.
 
 
 class Shown:
@@ -266,7 +259,7 @@ class Shown:
         -----
         **Privacy** Post-processing: only released and public numbers are drawn.
         """
-        drawn: Axes | Figure = _found(_PLOT).draw(self, axes=axes)
+        drawn: Axes | Figure = _display("plots").draw(self, axes=axes)
         return drawn
 
     def report(self, path: str | PathLike[str], **about: Any) -> None:
@@ -283,17 +276,11 @@ class Shown:
         -----
         **Privacy** Post-processing: the page holds what was released, and public words.
         """
-        _found(_REPORT).report(self, path, **about)
+        _display("reports").report(self, path, **about)
 
 
-def _found(place: str) -> Any:
-    return import_module(f"privatest.{place}")
-
-
-# What a private test returns: released facts only, and what they cost.
-#
-# A result never holds a raw statistic, a noise draw, a timing, or anything computed from data
-# that was not paid for.
+def _display(name: str) -> Any:
+    return import_module(f"privatest.display.{name}")
 
 
 _ONE_SAMPLE = "one {unit} replaced; the number of rows is public"
@@ -305,7 +292,7 @@ _ADJACENCY_WORDS: Mapping[str, str] = {
 
 
 class Released(EqualByValue, Shown):
-    """Base of frozen dataclasses of released facts: read-only, and written as JSON."""
+    """Base of frozen dataclasses of released facts: read-only, with a JSON document."""
 
     __slots__ = ()
 

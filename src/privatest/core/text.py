@@ -1,7 +1,7 @@
-"""Privacy noise compared with sampling error: in the p-value, and in the interval.
+"""Results in words: tables of estimates, and what privacy noise does to p-values and intervals.
 
-What is said of the p-value uses the method, the public sizes and the budget alone, and is the same
-whatever the data was. What is said of the interval is read off the released interval.
+Sentences on the p-value depend on the method, the public sizes and the budget alone; those on the
+interval on the released interval.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _HARDLY, _ALL, _MOST = 1.1, 100, 1000.0  # times as wide; where noise hides the 
 
 
 def quiet() -> bool:
-    """Return whether PRIVATEST_QUIET asks for no lines beside the result."""
+    """Return whether PRIVATEST_QUIET switches notes off."""
     return os.environ.get("PRIVATEST_QUIET", "") not in ("", "0")
 
 
@@ -77,9 +77,9 @@ def noise_ratio(
     private_groups: bool = False,
     rows_per_person: int = 1,
 ) -> float | None:
-    """Return noise over sampling error; None for a method that nobody measured.
+    """Return noise over sampling error; None for a method that was not measured.
 
-    Private groups have no public sizes: halves of the total stand for them.
+    Private groups have no public sizes: half of the total is taken for each.
     """
     known = NOISE.get(method_id)
     constant = None if known is None else known[private_groups]
@@ -109,17 +109,7 @@ def noise_line(ratio: float, method_id: str = "") -> str:
 
 
 def interval_line(widening: float, ends: tuple[Ends, Ends], limits: tuple[float, float]) -> str:
-    """Say what noise does to the interval that is shown, in one sentence.
-
-    Parameters
-    ----------
-    widening : float
-        How many times as wide noise makes it, as of :func:`widening_of`.
-    ends : pair of float or ndarray
-        Its ends.
-    limits : pair of float
-        The least and the largest value that there is.
-    """
+    """Say what noise does to the interval: ``widening`` as of :func:`widening_of`."""
     covered = (np.asarray(ends[0]) <= limits[0]) & (np.asarray(ends[1]) >= limits[1])
     if np.any(covered) or math.isinf(widening):
         return "Noise hides the estimate: the interval holds every possible value."

@@ -1,4 +1,7 @@
-"""Released estimates of a test with their intervals, whatever they are estimates of."""
+"""Pictures of results, plans and budgets, drawn with matplotlib (extra "plot").
+
+Only released and public numbers are drawn: post-processing.
+"""
 
 from __future__ import annotations
 
@@ -59,6 +62,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def new_axes(width: float, height: float) -> Axes:
+    """Return axes on a new figure, in inches."""
+    axes: Axes = figure(width, height).subplots()
+    return axes
+
+
 def plot_intervals(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     """Draw each private estimate of a test with its interval.
 
@@ -74,8 +83,8 @@ def plot_intervals(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
         raise ParameterError("outcome must have estimates with intervals.")
     kind = ESTIMATES[outcome.estimated]
     names = [row.name or outcome.estimated.replace("_", " ") for row in rows]
-    axes = figure(6.4, 1.5 + 0.36 * len(rows)).subplots() if axes is None else axes
-    null = outcome.parameters["p"] if outcome.estimated == "proportion" else kind.null
+    axes = axes or new_axes(6.4, 1.5 + 0.36 * len(rows))
+    null = outcome.parameters.get("p") if outcome.estimated == "proportion" else kind.null
     draw_intervals(axes, names, *estimate_columns(outcome), zero=null)
     several, plural = ("simultaneous ", "s") if len(rows) > 1 else ("", "")
     level = f"{100 * outcome.interval_level:.4g}%"
@@ -94,7 +103,7 @@ def estimate_columns(outcome: Outcome) -> tuple[Any, Any, Any]:
 
 def plot_quantile(estimate: QuantileEstimate, *, axes: Axes | None = None) -> Axes:
     """Draw a private quantile with its interval."""
-    axes = figure(6.4, 1.7).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 1.7)
     name = estimate.column or "quantile"
     values = (np.array([each]) for each in (estimate.quantile, estimate.lower, estimate.upper))
     draw_intervals(axes, [name], *values)
@@ -130,9 +139,6 @@ def draw_intervals(
     axes.set_xlim(left, right)
 
 
-# Private means and differences of means, with their intervals and regions.
-
-
 def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     """Draw the private difference of each column with its simultaneous interval.
 
@@ -158,8 +164,7 @@ def plot_differences(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     # a column whose private variance is 0 is drawn in its own units
     units = np.sqrt(np.where(variances > 0, variances, 1.0))
     names = [row.name or "difference" for row in outcome.estimate_rows]
-    if axes is None:
-        axes = figure(6.8, 1.5 + 0.36 * len(middle)).subplots()
+    axes = axes or new_axes(6.8, 1.5 + 0.36 * len(middle))
     labels = [f"{name}: {value:.3g}" for name, value in zip(names, middle, strict=True)]
     draw_intervals(axes, labels, middle / units, lower / units, upper / units, zero=0.0)
     confidence = f"{100 * outcome.interval_level:.4g}%"
@@ -198,7 +203,7 @@ def plot_region(result: Outcome | MeanEstimate, *, axes: Axes | None = None) -> 
         raise ParameterError("result must be about two columns: only their region is a picture.")
     if isinstance(result, Outcome):
         middle, lower, upper = estimate_columns(result)
-    axes = figure(5.2, 4.4).subplots() if axes is None else axes
+    axes = axes or new_axes(5.2, 4.4)
     _ellipse(
         axes, middle if centre is None else centre, shape, radius, f"{100 * level:.4g}% region"
     )
@@ -249,9 +254,6 @@ def plot_means(estimate: MeanEstimate) -> Figure:
     return drawn
 
 
-# The locations of an embedding test with the private difference and its noise bars.
-
-
 _LONGEST_LABEL = 3  # coordinates that are written out
 
 
@@ -274,8 +276,7 @@ def plot_features(outcome: Outcome, *, most: int = 20, axes: Axes | None = None)
         noise each way, the thin one of noise and sampling.
     """
     features = distinguishing_features(outcome)[: integer_at_least("most", most, 1)]
-    if axes is None:
-        axes = figure(6.8, 1.2 + 0.3 * len(features)).subplots()
+    axes = axes or new_axes(6.8, 1.2 + 0.3 * len(features))
     theme = colours()
     bar: dict[str, Any] = {"ecolor": theme.soft}
     places = range(len(features))
@@ -300,10 +301,8 @@ def _label(place: tuple[Any, ...]) -> str:
     return f"({', '.join(shown[:_LONGEST_LABEL])}{more})"
 
 
-# A noisy statistic against its law under the null hypothesis; the p-value is an area.
-#
-# The law is that of the statistic and of its noise, and follows from public sizes and the budget.
-# What is drawn is checked: the area has to be the p-value that was released.
+# Null distributions of noisy statistics. They follow from public sizes and the budget. The picture
+# is checked: the area beyond the statistic must be the p-value that was released.
 
 
 _BINS = 70
@@ -341,61 +340,46 @@ class Null:
     noise: LatticeTulap | None = None
 
 
-def _two(outcome: Outcome) -> tuple[int, int]:
-    return outcome.sizes["n"], outcome.sizes["m"]
+def _null_law(outcome: Outcome) -> Null:
+    """Return the law of a test's statistic under the null hypothesis, from public numbers."""
+    n, m = outcome.sizes["n"], outcome.sizes.get("m", 0)
+    parameters, estimates, adjacency = outcome.parameters, outcome.estimates, outcome.adjacency
+    counted = int(estimates.get("counted", n))
+    one_sided = parameters.get("alternative", "two-sided") != "two-sided"
+    match outcome.function:
+        case "mannwhitneyu":
+            width = mann_whitney_width(n, m, adjacency)
+            return Null(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
+        case "median_test":
+            width, total = median_width(n, m, adjacency), n + m
+            offset = n * (total - total // 2)
+            return Null(hypergeometric_law(n, m), width, total, total, offset)
+        case "ks_2samp":
+            law = two_sample_law(parameters["statistic"], n, m, one_sided=one_sided)
+            width = two_sample_width(n, m, adjacency)
+            return Null(law, width, math.gcd(n, m), n * m, sided=False)
+        case "ks_1samp":
+            law = one_sample_law(parameters["statistic"], n, one_sided=one_sided)
+            return Null(law.scaled(LATTICE), one_sample_width(n), unit=n * LATTICE, sided=False)
+        case "symmetry_test":
+            law = symmetry_law(n, parameters["statistic"])
+            return Null(law, symmetry_width(), unit=n, sided=False)
+        case "sign_test":
+            width, step, total = sign_width(), 2, int(estimates.get("nonzero", counted))
+            law = sign_law(counted)
+        case _:
+            width, step, total = signed_rank_width(max(counted, 1)), 4, counted * (counted + 1)
+            law = wilcoxon_law(counted)
+    shares = _paired_shares(outcome)
+    noise = None if shares is None else shares.noise(width, step)
+    return Null(law, width, step, step, total, smaller=True, noise=noise)
 
 
-def _mann_whitney(outcome: Outcome) -> Null:
-    n, m = _two(outcome)
-    width = mann_whitney_width(n, m, outcome.adjacency)
-    return Null(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
-
-
-def _median(outcome: Outcome) -> Null:
-    n, m = _two(outcome)
-    width, total = median_width(n, m, outcome.adjacency), n + m
-    return Null(hypergeometric_law(n, m), width, total, total, n * (total - total // 2))
-
-
-def _ks_two(outcome: Outcome) -> Null:
-    n, m = _two(outcome)
-    one_sided = outcome.parameters["alternative"] != "two-sided"
-    law = two_sample_law(outcome.parameters["statistic"], n, m, one_sided=one_sided)
-    width = two_sample_width(n, m, outcome.adjacency)
-    return Null(law, width, math.gcd(n, m), n * m, sided=False)
-
-
-def _ks_one(outcome: Outcome) -> Null:
-    n = outcome.sizes["n"]
-    one_sided = outcome.parameters["alternative"] != "two-sided"
-    law = one_sample_law(outcome.parameters["statistic"], n, one_sided=one_sided)
-    return Null(law.scaled(LATTICE), one_sample_width(n), unit=n * LATTICE, sided=False)
-
-
-def _sign(outcome: Outcome) -> Null:
-    n, noise = _counted(outcome), _paired_noise(outcome, sign_width(), 2, ranks=False)
-    total = int(outcome.estimates.get("nonzero", n))
-    return Null(sign_law(n), sign_width(), 2, 2, total, smaller=True, noise=noise)
-
-
-def _wilcoxon(outcome: Outcome) -> Null:
-    n = _counted(outcome)
-    width = signed_rank_width(max(n, 1))
-    noise = _paired_noise(outcome, width, 4, ranks=True)
-    return Null(wilcoxon_law(n), width, 4, 4, n * (n + 1), smaller=True, noise=noise)
-
-
-def _counted(outcome: Outcome) -> int:
-    return int(outcome.estimates.get("counted", outcome.sizes["n"]))
-
-
-def _paired_noise(outcome: Outcome, width: int, step: int, *, ranks: bool) -> LatticeTulap | None:
+def _paired_shares(outcome: Outcome) -> PairedShares | None:
+    """Return how the budget of a test of pairs was shared, where it counted them first."""
     if "counted" not in outcome.estimates:
         return None
-    return _paired_shares(outcome, ranks=ranks).noise(width, step)
-
-
-def _paired_shares(outcome: Outcome, *, ranks: bool) -> PairedShares:
+    ranks = outcome.function == "wilcoxon"
     return PairedShares.of(outcome.sizes["n"], _rows(outcome), outcome.spent, ranks=ranks)
 
 
@@ -403,20 +387,9 @@ def _rows(outcome: Outcome) -> int:
     return min(outcome.rows_per_person, max(1, sum(outcome.sizes.values())))
 
 
-def _symmetry(outcome: Outcome) -> Null:
-    n = outcome.sizes["n"]
-    law = symmetry_law(n, outcome.parameters["statistic"])
-    return Null(law, symmetry_width(), unit=n, sided=False)
-
-
-_NULLS: Mapping[str, Callable[[Outcome], Null]] = {
-    "mannwhitneyu": _mann_whitney,
-    "median_test": _median,
-    "ks_2samp": _ks_two,
-    "ks_1samp": _ks_one,
-    "sign_test": _sign,
-    "wilcoxon": _wilcoxon,
-    "symmetry_test": _symmetry,
+_WITH_NULL_LAW = {
+    *("mannwhitneyu", "median_test", "ks_2samp", "ks_1samp"),
+    *("symmetry_test", "sign_test", "wilcoxon"),
 }
 
 
@@ -446,11 +419,13 @@ class NoisyNull:
 
 
 def has_null_law(outcome: Outcome) -> bool:
-    """Whether the statistic was released, and its law under the null hypothesis is public."""
-    known = outcome.function in _NULLS
-    if outcome.function == "wilcoxon" and "counted" in outcome.estimates:
-        known = not _paired_shares(outcome, ranks=True).ties  # its variance depends on ties
-    return known and outcome.statistic is not None and "n_permutations" not in outcome.parameters
+    """Return whether the statistic was released and its null distribution is public."""
+    if outcome.function not in _WITH_NULL_LAW or outcome.statistic is None:
+        return False
+    shares = _paired_shares(outcome)
+    if outcome.function == "wilcoxon" and shares is not None and shares.ties:
+        return False  # its variance depends on the ties
+    return "n_permutations" not in outcome.parameters
 
 
 def null_of(outcome: Outcome) -> NoisyNull:
@@ -460,7 +435,7 @@ def null_of(outcome: Outcome) -> NoisyNull:
             "outcome must be that of a test that releases a statistic whose law under the null "
             "hypothesis is public: by ranks, by signs, or of Kolmogorov–Smirnov type."
         )
-    null = _NULLS[outcome.function](outcome)
+    null = _null_law(outcome)
     width = null.width * _rows(outcome)
     given = str(outcome.parameters.get("alternative", "two-sided")) if null.sided else "greater"
     alternative = cast(Alternative, given)
@@ -502,9 +477,9 @@ def plot_null_law(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
     edges = _edges(found)
     masses = np.clip(-np.diff(found.survival(edges)), 0, None)
     heights, places = masses / np.diff(edges), found.shown(edges)
-    if places[0] > places[-1]:  # "less": what counts is on the left
+    if places[0] > places[-1]:  # "less": the p-value is the area on the left
         heights, places, edges = heights[::-1], places[::-1], edges[::-1]
-    axes = figure(6.4, 3.4).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 3.4)
     theme = colours()
     beyond = np.minimum(edges[:-1], edges[1:]) >= found.noisy
     axes.stairs(heights, places, color=theme.main, lw=1.6, label="if the hypothesis is true")
@@ -519,9 +494,8 @@ def plot_null_law(outcome: Outcome, *, axes: Axes | None = None) -> Axes:
         label=f"p-value {outcome.pvalue:.3g}",
     )
     released = cast(float, outcome.statistic)
-    word = "rejected" if outcome.reject else "not rejected"
-    said = f"released: {word}"
-    axes.axvline(released, color=theme.answer, linewidth=2, linestyle="--", label=said)
+    label = f"released: {'rejected' if outcome.reject else 'not rejected'}"
+    axes.axvline(released, color=theme.answer, linewidth=2, linestyle="--", label=label)
     axes.set_ylim(bottom=0)
     axes.set_yticks([])
     axes.set(xlabel="private statistic", ylabel="probability", title=outcome.method)
@@ -550,7 +524,7 @@ def _edges(found: NoisyNull) -> NDArray[np.float64]:
     return np.asarray(found.noisy + step * np.arange(-below_it, above_it + 1.0))
 
 
-# Pictures of plans: power against what was asked for, a ranking of tests, what privacy costs.
+# Plans: power curves, a ranking of tests, the price of privacy.
 
 
 _PEOPLE = "people (in each group, or in all)"
@@ -574,7 +548,7 @@ def plot_plan(plan: Plan, *, axes: Axes | None = None) -> Axes:
     """
     if not plan.curve:
         raise ParameterError("plan has no curve to draw: a single power was simulated.")
-    axes = figure(6.4, 3.6).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 3.6)
     theme = colours()
     values, powers = zip(*plan.curve, strict=True)
     simulated = not plan.source.startswith("tables")
@@ -628,7 +602,7 @@ def plot_power(
         raise ParameterError("powers must not be empty.")
     if (against == "effect") != (effects is not None) or len(effects or powers) != len(powers):
         raise ParameterError("effects must be given with against='effect', one for each power.")
-    axes = figure(6.4, 3.6).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 3.6)
     theme = colours()
     places = effects or [p.sizes[0] if against == "n" else p.epsilon for p in powers]
     tests = list(dict.fromkeys(power.test for power in powers))
@@ -665,7 +639,7 @@ def plot_prices(prices: Prices, *, axes: Axes | None = None) -> Axes:
     axes : matplotlib Axes, optional
         Where to draw; a new figure by default.
     """
-    axes = figure(6.4, 3.6).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 3.6)
     theme = colours()
     epsilons, people = zip(*prices.points, strict=True)
     axes.plot(epsilons, people, "o-", color=theme.main, linewidth=2, label=prices.test)
@@ -687,7 +661,7 @@ def plot_recommendation(ranking: Recommendation, *, axes: Axes | None = None) ->
     known = [(c.method, c.power) for c in ranking.choices if c.power is not None]
     if not known:
         raise ParameterError("ranking has no powers to draw: the tables do not have these tests.")
-    axes = figure(6.4, 1.2 + 0.3 * len(known)).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 1.2 + 0.3 * len(known))
     theme = colours()
     names, powers = zip(*known, strict=True)
     bars = axes.barh(range(len(known)), powers, color=theme.fill, edgecolor=theme.main)
@@ -701,9 +675,6 @@ def plot_recommendation(ranking: Recommendation, *, axes: Axes | None = None) ->
     title = f"{what}{much}, n = {ranking.sizes[0]:,}, epsilon {ranking.epsilon:g}"
     axes.set(xlim=(0, 1.1), xlabel="expected power", title=title)
     return finish(axes)
-
-
-# A p-value beside its level, where a test releases nothing else that could be drawn.
 
 
 _LEAST = 1e-4  # smaller ones are drawn at the end of the scale
@@ -726,8 +697,7 @@ def plot_pvalues(outcomes: Mapping[str, Outcome], *, axes: Axes | None = None) -
     """
     alpha = next(iter(outcomes.values())).alpha
     least = min(_LEAST, alpha / 10)
-    if axes is None:
-        axes = figure(6.4, 1.1 + 0.36 * len(outcomes)).subplots()
+    axes = axes or new_axes(6.4, 1.1 + 0.36 * len(outcomes))
     theme = colours()
     places = np.arange(len(outcomes))
     values = np.array([max(each.pvalue, least) for each in outcomes.values()])
@@ -748,9 +718,6 @@ def plot_pvalues(outcomes: Mapping[str, Outcome], *, axes: Axes | None = None) -
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
     return finish(axes)
-
-
-# What was spent of a budget over time, from a ledger's history.
 
 
 def plot_budget(
@@ -781,7 +748,7 @@ def plot_budget(
     for each in charges:
         sums.append((sums[-1] if sums else 0.0) + float(each.body.get("epsilon") or 0))
     answered = [ends.get(each.body.get("opens")) == "committed" for each in charges]
-    axes = figure(6.4, 3.2).subplots() if axes is None else axes
+    axes = axes or new_axes(6.4, 3.2)
     theme = colours()
     axes.step([times[0], *times], [0.0, *sums], where="post", color=theme.main, linewidth=2)
     for wanted, marker, colour, words in (
@@ -813,11 +780,11 @@ def _dates(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
-# Which picture a result has: the one place that knows.
+# The plot of each kind of result.
 
 
 def draw(result: Any, *, axes: Axes | None = None) -> Axes | Figure:
-    """Draw a result as it is best seen, or say why it cannot be drawn.
+    """Draw a result by the plot of its kind, or say why it has none.
 
     Parameters
     ----------
@@ -827,7 +794,12 @@ def draw(result: Any, *, axes: Axes | None = None) -> Axes | Figure:
         Where to draw; a new figure by default.
     """
     need_matplotlib()
-    one_part = _of_one_part(result)
+    if isinstance(result, Decision) and not isinstance(result, Outcome):
+        raise ParameterError(
+            'There is nothing to draw: only a decision was released. release="pvalue" gives a '
+            "p-value too, for a little more noise."
+        )
+    one_part = _picture_of(result) if isinstance(result, Outcome) else _ONE_PART.get(type(result))
     if one_part is not None:
         return one_part(result, axes=axes)
     several: Callable[..., Figure] | None = _SEVERAL_PARTS.get(type(result))
@@ -836,17 +808,6 @@ def draw(result: Any, *, axes: Axes | None = None) -> Axes | Figure:
     if axes is not None:
         raise ParameterError("axes must be left out: this picture has several parts.")
     return several(result)
-
-
-def _of_one_part(result: Any) -> Callable[..., Axes] | None:
-    if isinstance(result, Outcome):
-        return _picture_of(result)
-    if isinstance(result, Decision):
-        raise ParameterError(
-            'There is nothing to draw: only a decision was released. release="pvalue" gives a '
-            "p-value too, for a little more noise."
-        )
-    return _ONE_PART.get(type(result))
 
 
 def _picture_of(outcome: Outcome) -> Callable[..., Axes]:
