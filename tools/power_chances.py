@@ -35,7 +35,7 @@ def chances_of(
         return {epsilon: _independence(call, data, epsilon, settings)}
     found = None
     try:
-        with capturing("two_sample.mmd"):
+        with capturing("methods.mmd"):
             call(*data, epsilon=epsilon, **settings)
     except Captured as caught:
         found = caught.args[0]

@@ -32,7 +32,7 @@ from scipy.special import log_ndtr, ndtr
 
 from privatest.noise import SimulatedNoise
 from privatest.planning.simulation import ready, takes
-from privatest.planning.tables import FEATURES, Curve, features
+from privatest.planning.tables import FEATURES, PowerCurve, features
 from privatest.simulation import (
     Sampler,
     atoms,
@@ -133,7 +133,7 @@ def entries() -> Iterator[tuple[str, str, int, str, str]]:
             yield "paired", kind, 1, "public", method
 
 
-def fit(nodes: Floats, like: Curve | None = None) -> Curve:
+def fit(nodes: Floats, like: PowerCurve | None = None) -> PowerCurve:
     """Fit a curve to studies: strength, n, budget (noise scale in it), chance to be rejected.
 
     ``like`` is the curve of the same test for a kind of effect with many studies: noise and shape
@@ -171,10 +171,10 @@ def fit(nodes: Floats, like: Curve | None = None) -> Curve:
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits).x
     weights = tuple(round(float(weight), 5) for weight in found[:-1])
     studies = len(np.unique(nodes[:, :2], axis=0))  # of one data set at several epsilons: one
-    return Curve(unit, math.exp(float(found[-1])), weights, studies)
+    return PowerCurve(unit, math.exp(float(found[-1])), weights, studies)
 
 
-def strength_for(curve: Curve, power: float, n: int, budget: float, most: float) -> float:
+def strength_for(curve: PowerCurve, power: float, n: int, budget: float, most: float) -> float:
     """Return the strength that has this power by the curve; nan if none has."""
     grid = np.geomspace(most / 300, most, 60)
     chance = np.full(60, math.sqrt(n))
@@ -257,7 +257,7 @@ def write(kept: dict[str, list[tuple[float, ...]]]) -> None:
     found = []
     places = {key: json.loads(key) for key in kept}
     likes = {
-        (each["question"], each["membership"], each["method"]): Curve.read(each)
+        (each["question"], each["membership"], each["method"]): PowerCurve.read(each)
         for each in shipped(places.values())
         if each["kind"] in USUAL and each["columns"] == 1 and each["weights"]
     }
@@ -267,7 +267,7 @@ def write(kept: dict[str, list[tuple[float, ...]]]) -> None:
         question, kind, columns, membership, method = places[key]
         nodes, test = np.array(kept[key]), (question, membership, method)
         if blind(nodes):
-            curve = Curve(1.0, 1.0, (), len(nodes))
+            curve = PowerCurve(1.0, 1.0, (), len(nodes))
         else:
             curve = fit(nodes, likes.get(test) if columns == 1 else None)
             likes.setdefault(test, curve)

@@ -98,7 +98,7 @@ LAWS = ALTERNATIVES | NULLS
 def statistics(x: NDArray[Any], y: NDArray[Any], seed: int, many: int) -> dict[str, Any]:
     """Return what a test hands to where statistics are weighed."""
     noise = SimulatedNoise(seed)
-    with patch("privatest.methods.mmd._MANY_ROWS", many), capturing("two_sample.mmd"):
+    with patch("privatest.methods.mmd._MANY_ROWS", many), capturing("methods.mmd"):
         try:
             pt.mmd_test(x, y, bounds=(0, 1), epsilon=1, release="decision", rng=seed, noise=noise)
         except Captured as found:

@@ -122,7 +122,7 @@ def statistics(name: str, seed: int, epsilon: float, **options: Any) -> dict[str
     bounds = MIXED if scenario.bounds == "mixed" else scenario.bounds
 
     try:
-        with capturing("two_sample.mmd"):
+        with capturing("methods.mmd"):
             pt.mmd_test(
                 x,
                 y,

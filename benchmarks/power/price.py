@@ -69,7 +69,7 @@ def chances(job: tuple[str, int, int]) -> list[float]:
     shared: dict[str, Any] = {"epsilon": 1, "release": "decision", "rng": seed}
     shared["noise"] = SimulatedNoise(seed)
     try:
-        with capturing("two_sample.mmd"):
+        with capturing("methods.mmd"):
             pt.mmd_test(x, y, bounds=(0, 1), **shared)
     except Captured as caught:
         found = caught.args[0]

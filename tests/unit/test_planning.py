@@ -13,7 +13,7 @@ from privatest import planning, simulation
 from privatest.core.errors import ParameterError
 from privatest.core.text import reach
 from privatest.planning.simulation import Power, power
-from privatest.planning.studies import find, solve
+from privatest.planning.studies import search, solve
 from privatest.planning.tables import tabulated
 from privatest.requests.catalogue import METHODS
 
@@ -145,7 +145,7 @@ def test_search_finds_a_known_crossing():
         hits = round(rate * runs)
         return Power(hits / runs, 0, 1, hits, runs, "", "", (1,), 1, 0, 0.05, "public", 0, ())
 
-    found = find(measure, 0.8, 5.0, 2.0, 1e4, 400)
+    found = search(measure, 0.8, 5.0, 2.0, 1e4, 400)
     assert found.value == pytest.approx(100, rel=0.05)
-    assert find(measure, 0.8, 5.0, 2.0, 50.0, 400).value is None
+    assert search(measure, 0.8, 5.0, 2.0, 50.0, 400).value is None
     assert solve(lambda x: x / 10, 0.5, 0.1, 100) == pytest.approx(5, rel=1e-4)

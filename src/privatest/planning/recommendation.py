@@ -1,9 +1,11 @@
-"""Which tests of the catalogue fit some columns, and which effects the tables have for them."""
+"""Which test to use: those that fit the columns, ranked by the power to expect."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from privatest.core.errors import ParameterError, PrivatestError
@@ -12,15 +14,33 @@ from privatest.core.text import quiet
 from privatest.core.validation import integer_at_least, number, one_of
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.planning import samplers
-from privatest.planning import samplers as samplers_tables
 from privatest.planning.plans import Choice, Recommendation
 from privatest.planning.samplers import QUESTIONS, Sampler, sizes_of
 from privatest.planning.simulation import MEMBERSHIPS
 from privatest.planning.simulation import power as simulated_power
 from privatest.planning.studies import solve
-from privatest.planning.tables import LEVEL, Curve, kinds_of, tables_source, tabulated
+from privatest.planning.tables import LEVEL, PowerCurve, kinds_of, tables_source, tabulated
 from privatest.requests.catalogue import METHODS, Method
 
+ANYTHING = "anything"
+_TARGET = 0.8
+_MOST = 10**9
+_MOST_STRENGTH = {  # within bounds, and between shares of 0 and 1
+    "shift": 1.8,
+    "heavy_tails": 2.5,
+    "scale": 0.5,
+    "atoms": 0.5,
+    "tables": 0.5,
+    "proportions": 0.57,
+}
+_SIMULATED = 4  # tests that are simulated for a refined ranking
+_MUCH_BETTER = 0.25  # by so much more often a test must reject before a hint names it
+_EFFECT_WORDS = {
+    "proportions": "a difference of shares",
+    "tables": "other shares of categories",
+    "dependence": "a trend",
+    "curve": "a curve",
+}
 _TYPES = ("numeric", "binary", "categorical")
 
 
@@ -67,10 +87,10 @@ def _plain(name: str) -> Callable[[float, str, int], Sampler]:
 _MAKERS: Mapping[str, Callable[[float, str, int], Sampler]] = {
     **{name: _plain(name) for name in ("shift", "scale", "shape", "mixture", "heavy_tails")},
     "atoms": lambda effect, *_: samplers.atoms(effect),
-    "proportions": lambda effect, *_: samplers_tables.proportions(effect),
-    "tables": lambda effect, question, _: samplers_tables.tables(effect, question=question),
-    "dependence": lambda effect, *_: samplers_tables.dependence(effect),
-    "curve": lambda effect, *_: samplers_tables.dependence(effect, form="curve"),
+    "proportions": lambda effect, *_: samplers.proportions(effect),
+    "tables": lambda effect, question, _: samplers.tables(effect, question=question),
+    "dependence": lambda effect, *_: samplers.dependence(effect),
+    "curve": lambda effect, *_: samplers.dependence(effect, form="curve"),
 }
 
 
@@ -82,25 +102,13 @@ def _type(column: object) -> str:
     return "numeric"
 
 
-def fitting_methods(
-    question: str, types: Sequence[str], membership: str, delta: float
-) -> tuple[dict[str, Method], dict[str, str]]:
-    """Part the methods of a question into those that fit and why the others do not."""
-    fitting, excluded = {}, {}
-    for name, entry in METHODS[question].items():
-        why = _why_not(question, entry, types, membership, delta)
-        if why:
-            excluded[name] = why
-        else:
-            fitting[name] = entry
-    return fitting, excluded
-
-
-def _why_not(
+def _misfit(
     question: str, entry: Method, types: Sequence[str], membership: str, delta: float
 ) -> str:
+    """Return why a method does not fit such columns and groups, or nothing."""
     sides = 2 if question in ("independence", "paired") else 1
     numeric = all(each == "numeric" for each in types)
+    distance = entry.preset.get("distance")
     if membership == "private" and entry.public_groups:
         return f"needs public membership: {entry.public_groups}"
     if entry.needed:
@@ -111,42 +119,16 @@ def _why_not(
         return "takes one numeric column"
     if entry.outcomes and [*types] != ["binary"]:
         return "takes one column of successes and failures"
-    if entry.categorical and "numeric" in types:
+    if (entry.categorical or distance == "total-variation") and "numeric" in types:
         return "takes categorical columns"
-    if entry.preset.get("distance") == "total-variation" and "numeric" in types:
-        return "takes categorical columns"
-    if (
-        entry.preset.get("distance")
-        and entry.preset["distance"] != "total-variation"
-        and not numeric
-    ):
+    needs_numbers = distance not in (None, "total-variation")
+    if (needs_numbers or entry.function.startswith("methods.means.")) and not numeric:
         return "takes numeric columns"
-    if entry.function.startswith("methods.means.") and not numeric:
-        return "takes numeric columns"
-    if entry.preset.get("distance") in ("wasserstein", "kolmogorov") and len(types) > 1:
+    if distance in ("wasserstein", "kolmogorov") and len(types) > 1:
         return "takes one numeric column"
     if question == "independence" and entry.part:
         return "needs columns that are given"
     return ""
-
-
-# Which test: those of the catalogue that fit, ranked by the power to expect.
-
-
-ANYTHING = "anything"
-_TARGET = 0.8
-_MOST = 10**9
-# what bounds and shares allow
-_MOST_STRENGTH = {"shift": 1.8, "heavy_tails": 2.5, "scale": 0.5, "atoms": 0.5, "tables": 0.5} | {
-    "proportions": 0.57
-}
-_TRIED = 4  # tests that are simulated for a refined ranking
-_WORDS = {
-    "proportions": "a difference of shares",
-    "tables": "other shares of categories",
-    "dependence": "a trend",
-    "curve": "a curve",
-}
 
 
 def recommend(
@@ -214,6 +196,7 @@ def recommend(
     one_of("question", question, QUESTIONS)
     one_of("membership", membership, MEMBERSHIPS)
     budget = Budget(epsilon, delta)
+    cost, delta = float(budget.epsilon), float(budget.delta)
     number("alpha", alpha, above=0, below=1)
     pair = tuple(sizes) if isinstance(sizes, Sequence) else sizes
     people = sizes_of(pair[0] if isinstance(pair, tuple) and len(pair) == 1 else pair, question)
@@ -222,54 +205,52 @@ def recommend(
     kind = one_of("looking_for", looking_for or (known or [ANYTHING])[0], [*known, ANYTHING])
     own = "public" if question != "two-sample" else membership
     width = len(types) if question == "two-sample" else 1
-    fitting, excluded = fitting_methods(question, types, own, float(budget.delta))
-    kinds = [each for each in known if each in ("shift", "scale", "shape", "dependence", "curve")]
-    asked = (kinds or known[:1]) if kind == ANYTHING else [kind]
-    cost = float(budget.epsilon)
-    rated = [_rated(question, each, width, own, fitting, people, cost, effect) for each in asked]
-    size = rated[0][1] if len(rated) == 1 else None
-    choices = [
-        _choice(
-            name, fitting[name], [found.get(name) for found, _ in rated], asked, people, cost, size
-        )
-        for name in fitting
-    ]
-    choices.sort(key=lambda choice: (choice.power is None, -(choice.power or 0.0)))
-    if not choices:
+    methods = METHODS[question]
+    reasons = {name: _misfit(question, methods[name], types, own, delta) for name in methods}
+    fitting = {name: entry for name, entry in methods.items() if not reasons[name]}
+    if not fitting:
         raise ParameterError("columns have no test in the catalogue for this question.")
+    kinds = [each for each in known if each in ("shift", "scale", "shape", "dependence", "curve")]
+    wanted = (kinds or known[:1]) if kind == ANYTHING else [kind]
+    if len(wanted) == 1:  # also where the tables have one kind only
+        kind = wanted[0]
+    rated = [_rate(question, each, width, own, fitting, people, cost, effect) for each in wanted]
+    sampler = rated[0].sampler if len(rated) == 1 else None
+    choices = [_choice(name, fitting[name], rated, people, cost) for name in fitting]
+    choices.sort(key=lambda choice: (choice.power is None, -(choice.power or 0.0)))
     source = tables_source(people, cost)
     if not math.isclose(alpha, LEVEL):
         source += f" for level {LEVEL:g} (at {alpha:g} power is another; simulate it with refine)"
-    if refine and size is not None:
-        sampler = sampler_of(question, kind, size, width)
-        settings: dict[str, Any] = {
-            "epsilon": cost,
-            "delta": float(budget.delta),
-            "alpha": alpha,
-            "runs": runs,
-        }
-        settings |= {"seed": seed, "workers": workers, "progress": progress}
-        choices = _refined(choices, sampler, people, own, settings)
+    if refine and sampler is not None:
+        n: Any = people if len(people) == 2 else people[0]
+        settings: dict[str, Any] = {"n": n, "epsilon": cost, "delta": delta, "alpha": alpha}
+        settings |= {"runs": runs, "seed": seed, "workers": workers, "progress": progress}
+        choices = _refined(choices, sampler, membership=own, **settings)
         source = f"simulation, {runs} runs a test; the rest from {source}"
     return Recommendation(
         question,
         own,
         people,
         cost,
-        float(budget.delta),
+        delta,
         alpha,
         kind,
-        None if size is None else sampler_of(question, kind, size, width).effect,
+        None if sampler is None else sampler.effect,
         tuple(choices),
-        excluded,
+        {name: reason for name, reason in reasons.items() if reason},
         source,
     )
 
 
-Rated = tuple[dict[str, tuple[Curve, float]], float]
+@dataclass(frozen=True, slots=True)
+class KindPower:
+    """One kind of effect, and the curve and power that the tables have for each method."""
+
+    sampler: Sampler
+    methods: Mapping[str, tuple[PowerCurve, float]]
 
 
-def _rated(
+def _rate(
     question: str,
     kind: str,
     columns: int,
@@ -278,76 +259,64 @@ def _rated(
     people: tuple[int, ...],
     epsilon: float,
     effect: float | None,
-) -> Rated:
-    """Return curve and power of each method that the tables have, and the effect."""
+) -> KindPower:
+    """Return the power against an effect, by default as large as the best test sees."""
     found = tabulated(question, kind, columns, membership)
     curves = {name: curve for name, curve in found.items() if name in fitting}
-    most = _MOST_STRENGTH.get(kind, 0.97)
     if effect is None:
-        seen = [_seen(curve, people, epsilon, most) for curve in curves.values()]
-        effect = _effect(kind, min(seen, default=most))
-    strength = sampler_of(question, kind, effect, columns).strength
-    return {
-        name: (curve, curve.power(strength, people, epsilon)) for name, curve in curves.items()
-    }, effect
-
-
-def _seen(curve: Curve, people: tuple[int, ...], epsilon: float, most: float) -> float:
-    """Return the strength that is seen with power .8, or the largest."""
-    found = solve(lambda own: curve.power(own, people, epsilon), _TARGET, most / 1e4, most)
-    return most if found is None else found
-
-
-def _effect(kind: str, strength: float) -> float:
-    if kind == "scale":
-        return math.exp(strength)
-    return strength / math.sqrt(1 + strength**2) if kind == "proportions" else strength
+        most = _MOST_STRENGTH.get(kind, 0.97)
+        strengths = [
+            solve(partial(curve.power, sizes=people, epsilon=epsilon), _TARGET, most / 1e4, most)
+            for curve in curves.values()
+        ]
+        effect = min((each for each in strengths if each is not None), default=most)
+        if kind == "scale":
+            effect = math.exp(effect)
+        elif kind == "proportions":
+            effect /= math.sqrt(1 + effect**2)
+    sampler = sampler_of(question, kind, effect, columns)
+    powers = {name: c.power(sampler.strength, people, epsilon) for name, c in curves.items()}
+    return KindPower(sampler, {name: (curves[name], power) for name, power in powers.items()})
 
 
 def _choice(
     name: str,
     entry: Method,
-    rated: Sequence[tuple[Curve, float] | None],
-    kinds: Sequence[str],
+    rated: Sequence[KindPower],
     people: tuple[int, ...],
     epsilon: float,
-    effect: float | None,
 ) -> Choice:
     function = entry.function.rpartition(".")[2]
-    known = [each for each in rated if each is not None]
-    if len(known) < len(rated) or not known:
+    known = [(each.sampler.kind, *each.methods[name]) for each in rated if name in each.methods]
+    if not known or len(known) < len(rated):
         return Choice(name, function, None, None, None, "fits, but the tables do not have it")
-    power = sum(own for _, own in known) / len(known)
-    unseen = [kind for kind, (curve, _) in zip(kinds, known, strict=True) if not curve.weights]
-    if len(unseen) == len(kinds):
-        words = _WORDS.get(kinds[0], f"a {kinds[0].replace('_', ' ')}")
-        return Choice(name, function, power, None, None, f"does not see {words}")
-    curve = next(curve for curve, _ in known if curve.weights)
-    ratio = curve.noise_ratio(people, epsilon)
-    reason = f"noise {ratio:.2g} times sampling error"
+    power = sum(own for *_, own in known) / len(known)
+    unseen = [kind for kind, curve, _ in known if not curve.weights]
+    if len(unseen) == len(known):
+        return Choice(name, function, power, None, None, f"does not see {_words(unseen[0])}")
+    curve = next(curve for _, curve, _ in known if curve.weights)
+    reason = f"noise {curve.noise_ratio(people, epsilon):.2g} times sampling error"
     needed = free = None
-    if effect is not None:
-        strength = _strength(kinds[0], effect)
+    if len(rated) == 1:
+        strength = rated[0].sampler.strength
         needed, free = (_people(curve, strength, len(people), own) for own in (epsilon, 1e3))
         if needed is not None and free is not None:
             each = "in each group" if len(people) == 2 else "in all"
             reason += f"; power .8 takes {needed:,} people {each}, {free:,} without noise"
     if unseen:
         reason += f"; does not see {', '.join(unseen)}"
-    return Choice(name, function, power, needed, free, f"{reason}{_about(entry)}")
+    if entry.about:
+        reason += f" ({entry.about})"
+    return Choice(name, function, power, needed, free, reason)
 
 
-def _about(entry: Method) -> str:
-    return f" ({entry.about})" if entry.about else ""
+def _words(kind: str) -> str:
+    return _EFFECT_WORDS.get(kind, f"a {kind.replace('_', ' ')}")
 
 
-def _strength(kind: str, effect: float) -> float:
-    if kind == "scale":
-        return abs(math.log(effect))
-    return abs(effect) / math.sqrt(1 - effect**2) if kind == "proportions" else abs(effect)
+def _people(curve: PowerCurve, strength: float, groups: int, epsilon: float) -> int | None:
+    """Return how many people the target power takes, in each group or in all."""
 
-
-def _people(curve: Curve, strength: float, groups: int, epsilon: float) -> int | None:
     def at(n: float) -> float:
         return curve.power(strength, (math.ceil(n),) * groups, epsilon)
 
@@ -355,34 +324,15 @@ def _people(curve: Curve, strength: float, groups: int, epsilon: float) -> int |
     return None if found is None else math.ceil(found)
 
 
-def _refined(
-    choices: list[Choice],
-    sampler: Sampler,
-    people: tuple[int, ...],
-    membership: str,
-    settings: dict[str, Any],
-) -> list[Choice]:
+def _refined(choices: list[Choice], sampler: Sampler, **settings: Any) -> list[Choice]:
     """Simulate the first few, and rank them by that."""
-    n: Any = people if len(people) == 2 else people[0]
     first = []
-    for choice in choices[:_TRIED]:
-        found = simulated_power(choice.method, sampler, n=n, membership=membership, **settings)
-        words = f"simulated {found.low:.2f} to {found.high:.2f}; {choice.reason}"
-        people_, free = choice.people, choice.without_noise
-        first.append(Choice(choice.method, choice.function, found.rate, people_, free, words))
+    for choice in choices[:_SIMULATED]:
+        found = simulated_power(choice.method, sampler, **settings)
+        reason = f"simulated {found.low:.2f} to {found.high:.2f}; {choice.reason}"
+        first.append(replace(choice, power=found.rate, reason=reason))
     first.sort(key=lambda choice: -(choice.power or 0.0))
-    return first + choices[_TRIED:]
-
-
-# One sentence before anything is spent: another test would see far more, at these public sizes.
-
-
-_FAR = 0.25  # by so much more often a test should reject before it is named
-_hints_WORDS = {
-    "proportions": "a difference of shares",
-    "tables": "other shares",
-    "dependence": "a trend",
-}
+    return first + choices[_SIMULATED:]
 
 
 def better_test(
@@ -428,10 +378,9 @@ def better_test(
         return ""  # nothing to say is no reason to stop
     own = next((c.power for c in ranking.choices if c.method == method), None)
     best = ranking.best
-    if own is None or best.power is None or best.power < own + _FAR:
+    if own is None or best.power is None or best.power < own + _MUCH_BETTER:
         return ""
-    kind = ranking.looking_for
-    words = _hints_WORDS.get(kind, f"a {kind.replace('_', ' ')}")
+    words = "other shares" if ranking.looking_for == "tables" else _words(ranking.looking_for)
     size = "" if ranking.effect is None else f" of {ranking.effect:.2g}"
     private = " --membership private" if membership == "private" else ""
     return (

@@ -82,6 +82,32 @@ class Sampler:
             )
         return self.remake(effect)
 
+    @property
+    def size(self) -> float:
+        """The effect as a positive number that grows with it."""
+        return abs(math.log(self.effect)) if self.kind == "scale" else abs(self.effect)
+
+    def with_size(self, size: float) -> Sampler:
+        """Return the same study with an effect of this size, in the same direction."""
+        if self.kind == "scale":
+            return self.with_effect(math.exp(-size if self.effect < 1 else size))
+        return self.with_effect(-size if self.effect < 0 else size)
+
+    def largest_size(self) -> float:
+        """Return the size of the largest effect within the bounds."""
+        low, high = 0.0, 64.0
+        for _ in range(30):
+            middle = (low + high) / 2
+            try:
+                self.with_size(middle)
+            except ParameterError:
+                high = middle
+            else:
+                low = middle
+        if low == 0:
+            raise ParameterError(f"effect cannot be changed for a sampler of kind {self.kind}.")
+        return low
+
     def arguments(self, membership: str = "public") -> dict[str, Any]:
         """Return what a test is told about the data."""
         if self.question == "independence":

@@ -1,4 +1,4 @@
-"""The size, effect or epsilon that has a wanted power, found by simulating few studies."""
+"""Power, sample size, detectable effect and epsilon of a study: by tables or by simulation."""
 
 from __future__ import annotations
 
@@ -18,35 +18,20 @@ from privatest.planning.plans import Plan, Prices
 from privatest.planning.samplers import Sampler, Sizes, sizes_of
 from privatest.planning.simulation import MEMBERSHIPS, Power, check, name_of
 from privatest.planning.simulation import power as simulated_power
-from privatest.planning.tables import Curve, curve_of, effective, tables_source
+from privatest.planning.tables import PowerCurve, curve_of, effective, tables_source
 
-Measure = Callable[[float, int, int], Power]  # from a value, runs and a round
-_ROUNDS = (0.5, 1.0)  # shares of the runs: the first to come near, the last to be sure
+NO_NOISE = 1e3  # epsilon at which noise no longer matters
 _EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
-_STEP = 1.5  # from one value to the next, until the target is between two
+_LARGEST_EPSILON = 50.0
+_MOST_PEOPLE = 10**9  # by tables
+_MOST_SIMULATED = 50_000
+_CURVE_STEPS = tuple(1.25**step for step in range(-8, 7))  # of a drawn curve, around the answer
+_ROUNDS = (0.5, 1.0)  # shares of the runs: the first to come near, the last to be sure
+_BRACKET_STEP = 1.5  # from one value to the next, until the target is between two
+Measure = Callable[[float, int, int], Power]  # from a value, runs and a round
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A value, what was measured there, and all points; ``value`` is None if none has the power."""
-
-    value: float | None
-    last: Power
-    seen: tuple[tuple[float, Power], ...]
-
-    @property
-    def points(self) -> tuple[tuple[float, float], ...]:
-        """Values and powers, in order."""
-        return tuple((value, found.rate) for value, found in self._ordered)
-
-    @property
-    def band(self) -> tuple[tuple[float, float], ...]:
-        """The interval of the power at each point."""
-        return tuple((found.low, found.high) for _, found in self._ordered)
-
-    @property
-    def _ordered(self) -> list[tuple[float, Power]]:
-        return sorted(self.seen, key=lambda each: (each[0], each[1].rate))
+# --- where a power curve reaches a target ---------------------------------------------------
 
 
 def solve(power: Callable[[float], float], target: float, low: float, high: float) -> float | None:
@@ -63,49 +48,71 @@ def solve(power: Callable[[float], float], target: float, low: float, high: floa
     return high
 
 
-def find(
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A value, the power there, and all measured points; no value if none has the power."""
+
+    value: float | None
+    last: Power
+    measured: tuple[tuple[float, Power], ...]
+
+    @property
+    def points(self) -> tuple[tuple[float, float], ...]:
+        """Values and powers, in order."""
+        return tuple((value, power.rate) for value, power in self._ordered)
+
+    @property
+    def band(self) -> tuple[tuple[float, float], ...]:
+        """The interval of the power at each point."""
+        return tuple((power.low, power.high) for _, power in self._ordered)
+
+    @property
+    def _ordered(self) -> list[tuple[float, Power]]:
+        return sorted(self.measured, key=lambda each: (each[0], each[1].rate))
+
+
+def search(
     measure: Measure, target: float, start: float, low: float, high: float, runs: int
-) -> Found:
+) -> SearchResult:
     """Return where a test has the wanted power: a bracket by few runs, then more near it.
 
-    Power is taken to be a probit curve in the logarithm of the value, which it is nearly where it
-    is not far from the target.
+    The power is taken to be a probit curve in the logarithm of the value, which it nearly is
+    close to the target.
     """
-    points: list[tuple[float, int, int]] = []
-    seen: list[tuple[float, Power]] = []
+    measured: list[tuple[float, Power]] = []
 
     def look(value: float, runs: int) -> Power:
-        found = measure(value, runs, len(points))
-        seen.append((float(value), found))
-        points.append((value, found.rejections, found.runs))
-        return found
+        power = measure(value, runs, len(measured))
+        measured.append((float(value), power))
+        return power
 
     value, few = min(max(start, low), high), max(runs // 8, 20)
     for _ in range(40):  # until the target is between two values
-        rates = [(at, hits / count) for at, hits, count in points]
+        rates = [(at, power.rejections / power.runs) for at, power in measured]
         below = max((at for at, rate in rates if rate < target), default=0.0)
         above = min((at for at, rate in rates if rate >= target), default=math.inf)
         if (below and math.isfinite(above)) or below >= high or above <= low:
             break
-        if points:
-            value = min(_STEP * below, high) if below else max(above / _STEP, low)
+        if measured:
+            value = min(_BRACKET_STEP * below, high) if below else max(above / _BRACKET_STEP, low)
         last = look(value, few)
     if below >= high:
-        best = look(high, runs)
-        if best.rate < target:
-            return Found(None, best, tuple(seen))
+        last = look(high, runs)
+        if last.rate < target:
+            return SearchResult(None, last, tuple(measured))
     for share in _ROUNDS:
-        value = min(max(_crossing(points, target), low), high)
+        value = min(max(_crossing(measured, target), low), high)
         last = look(value, max(math.ceil(share * runs), few))
-    value = min(max(_crossing(points, target), low), high)
-    return Found(value, last, tuple(seen))
+    value = min(max(_crossing(measured, target), low), high)
+    return SearchResult(value, last, tuple(measured))
 
 
-def _crossing(points: list[tuple[float, int, int]], target: float) -> float:
+def _crossing(measured: Sequence[tuple[float, Power]], target: float) -> float:
     """Return where a probit curve through the points crosses the target."""
     from scipy.optimize import minimize  # noqa: PLC0415
     from scipy.special import ndtr, ndtri  # noqa: PLC0415
 
+    points = [(value, power.rejections, power.runs) for value, power in measured]
     values, hits, counts = np.array(points, dtype=np.float64).T
     logs = np.log(values)
     # points near the target decide: the curve is no straight line far from it
@@ -124,18 +131,12 @@ def _crossing(points: list[tuple[float, int, int]], target: float) -> float:
     return math.exp(middle + min(max(step, -1.5), 1.5))
 
 
-# What is assumed of a study, and its power by the tables or by simulation.
-
-
-NO_NOISE = 1e3
-_MOST_PEOPLE = 10**9  # of tables
-_MOST_SIMULATED = 50_000
-_STEPS = tuple(1.25**step for step in range(-8, 7))  # of a drawn curve, around the answer
+# --- what is assumed of a study -------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """What is the same in all four directions."""
+class PlannedStudy:
+    """A test, an assumed effect, a budget, and how power is simulated."""
 
     test: str | Callable[..., Any]
     name: str
@@ -153,8 +154,8 @@ class Study:
     options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, test: Any, effect: Any, epsilon: float, **settings: Any) -> Study:
-        """Check what is assumed."""
+    def of(cls, test: Any, effect: Any, epsilon: float, **settings: Any) -> PlannedStudy:
+        """Check the assumptions; settings that are not of the study are options of the test."""
         if not isinstance(effect, Sampler):
             raise ParameterError(
                 "effect must be a sampler, such as privatest.simulation.shift(0.3)."
@@ -171,19 +172,17 @@ class Study:
         return cls(test, name, effect, *cost, **own, options=settings)
 
     @property
-    def curve(self) -> Curve | None:
-        """The table's curve, where it may be used."""
-        if self.refine or self.options:
-            return None
-        return self.tables
-
-    @property
-    def tables(self) -> Curve | None:
-        """The table's curve, as a beginning of a simulation too."""
+    def tables(self) -> PowerCurve | None:
+        """The table's curve; where it may not be used, a simulation begins with it."""
         return curve_of(self.name, self.effect, self.membership, alpha=self.alpha, delta=self.delta)
 
+    @property
+    def curve(self) -> PowerCurve | None:
+        """The table's curve, where it may be used."""
+        return None if self.refine or self.options else self.tables
+
     def target(self, power: object) -> float:
-        """Return the wanted power."""
+        """Return the wanted power, which must be above the level."""
         wanted = number("power", power, above=0, below=1)
         if wanted <= self.alpha:
             raise ParameterError(
@@ -192,6 +191,11 @@ class Study:
             )
         return wanted
 
+    def check_effect(self) -> None:
+        """Refuse an effect of 0, which no number of people can show."""
+        if self.effect.strength == 0:
+            raise ParameterError("effect must not be 0: nothing could be seen, with any n.")
+
     def tabulated(self, effect: Sampler, sizes: Sequence[int], epsilon: float) -> float:
         """Return the power by the tables."""
         curve = self.tables
@@ -199,34 +203,34 @@ class Study:
         own = effective(self.name, effect, epsilon)
         return curve.power(effect.strength, sizes, epsilon if own is None else own)
 
-    def simulated(self, runs: int) -> Callable[[Sampler, Sizes, float, int], Power]:
-        """Return a function that simulates studies; each round has another seed."""
+    def simulate(self, effect: Sampler, n: Sizes, epsilon: float, runs: int, step: int) -> Power:
+        """Simulate studies; each round has another seed."""
+        return simulated_power(
+            self.test,
+            effect,
+            n=n,
+            epsilon=epsilon,
+            delta=self.delta,
+            alpha=self.alpha,
+            membership=self.membership,
+            runs=runs,
+            seed=self.seed + step,
+            workers=self.workers,
+            progress=self.progress,
+            cache=self.cache,
+            **self.options,
+        )
 
-        def measure(effect: Sampler, n: Sizes, epsilon: float, step: int) -> Power:
-            return simulated_power(
-                self.test,
-                effect,
-                n=n,
-                epsilon=epsilon,
-                delta=self.delta,
-                alpha=self.alpha,
-                membership=self.membership,
-                runs=runs,
-                seed=self.seed + step,
-                workers=self.workers,
-                progress=self.progress,
-                cache=self.cache,
-                **self.options,
-            )
-
-        return measure
-
-    def people(self, target: float, epsilon: float) -> tuple[int | None, Found | None]:
+    def people(self, target: float, epsilon: float) -> tuple[int | None, SearchResult | None]:
         """Return how many people the target takes, and what was simulated for it."""
-        curve = self.tables
         start, words = 100.0, self.effect.kind.replace("_", " ")
-        if curve is not None:
-            table = partial(self._at, epsilon)
+        if self.tables is not None:
+
+            def table(n: float) -> float:
+                people = math.ceil(n)
+                two = self.effect.question == "two-sample"
+                return self.tabulated(self.effect, (people, people) if two else (people,), epsilon)
+
             solved = solve(table, target, 2.0, _MOST_PEOPLE)
             # without noise the tables will do, even where the rest is simulated
             if self.curve is not None or (epsilon == NO_NOISE and not self.options and solved):
@@ -245,46 +249,42 @@ class Study:
             start = solved or start
 
         def measure(value: float, runs: int, step: int) -> Power:
-            return self.simulated(runs)(self.effect, math.ceil(value), epsilon, step)
+            return self.simulate(self.effect, math.ceil(value), epsilon, runs, step)
 
-        found = find(measure, target, start, 4.0, _MOST_SIMULATED, self.runs)
-        if found.value is None:
-            if epsilon == NO_NOISE:
-                return None, found
-            raise ParameterError(
-                f"power {target:g} was not reached with {_MOST_SIMULATED:,} people: it is "
-                f"{found.last.rate:.2f} there. The test may not see a {words}, or epsilon is too "
-                "small: privatest.planning.recommend ranks the tests that fit."
-            )
-        return math.ceil(found.value), found
-
-    def _at(self, epsilon: float, n: float) -> float:
-        people = math.ceil(n)
-        sizes = (people, people) if self.effect.question == "two-sample" else (people,)
-        return self.tabulated(self.effect, sizes, epsilon)
+        found = search(measure, target, start, 4.0, _MOST_SIMULATED, self.runs)
+        if found.value is not None:
+            return math.ceil(found.value), found
+        if epsilon == NO_NOISE:
+            return None, found
+        raise ParameterError(
+            f"power {target:g} was not reached with {_MOST_SIMULATED:,} people: it is "
+            f"{found.last.rate:.2f} there. The test may not see a {words}, or epsilon is too "
+            "small: privatest.planning.recommend ranks the tests that fit."
+        )
 
     def plan(
         self,
         wanted: str,
         sizes: tuple[int, ...],
         *,
-        found: Found | None = None,
+        found: SearchResult | None = None,
         power: float | None = None,
         **more: Any,
     ) -> Plan:
-        """Put an answer together."""
-        curve = self.tables
+        """Return the answer with its curve, its source and the noise."""
+        curve, tables = self.curve, self.tables
         ratio = None
-        if curve is not None and curve.weights:
+        if tables is not None and tables.weights:
             own = effective(self.name, self.effect, self.epsilon)
-            ratio = None if own is None else curve.noise_ratio(sizes, own)
-        source = tables_source(sizes, self.epsilon) if self.curve is not None else "simulation"
+            ratio = None if own is None else tables.noise_ratio(sizes, own)
+        source = "simulation"
         points: tuple[tuple[float, float], ...] = ()
-        if self.curve is not None:
-            points = self._drawn(wanted, sizes)
+        if curve is not None:
+            source = tables_source(sizes, self.epsilon)
+            points = self._drawn_curve(wanted, sizes)
             if wanted != "epsilon":
-                bare = replace(self, epsilon=NO_NOISE)._drawn(wanted, sizes)
-                more |= {"curve_without_noise": bare}
+                quiet = replace(self, epsilon=NO_NOISE)
+                more |= {"curve_without_noise": quiet._drawn_curve(wanted, sizes)}
             power = self.tabulated(self.effect, sizes, self.epsilon) if power is None else power
         elif found is not None:
             source = f"simulation, {self.runs} runs in the last round"
@@ -309,10 +309,10 @@ class Study:
             **more,
         )
 
-    def _drawn(self, wanted: str, sizes: tuple[int, ...]) -> tuple[tuple[float, float], ...]:
-        """Return the curve around the answer, as far as the bounds allow."""
+    def _drawn_curve(self, wanted: str, sizes: tuple[int, ...]) -> tuple[tuple[float, float], ...]:
+        """Return the curve around the answer, within the bounds."""
         points = []
-        for step in _STEPS:
+        for step in _CURVE_STEPS:
             if wanted in ("n", "power"):
                 own = tuple(max(2, round(size * step)) for size in sizes)
                 points.append((float(own[0]), self.tabulated(self.effect, own, self.epsilon)))
@@ -320,50 +320,14 @@ class Study:
                 value = self.epsilon * step
                 points.append((value, self.tabulated(self.effect, sizes, value)))
             else:
-                value = min(size_of(self.effect) * step, largest(self.effect))
-                other = sized(self.effect, value)
+                other = self.effect.with_size(
+                    min(self.effect.size * step, self.effect.largest_size())
+                )
                 points.append((other.effect, self.tabulated(other, sizes, self.epsilon)))
         return tuple(dict.fromkeys(points))
 
 
-def refuse_none(effect: Sampler) -> None:
-    """Refuse an effect of 0, which no number of people can show."""
-    if effect.strength == 0:
-        raise ParameterError("effect must not be 0: nothing could be seen, with any n.")
-
-
-def size_of(effect: Sampler) -> float:
-    """Return the effect as a positive number that grows with it."""
-    return abs(math.log(effect.effect)) if effect.kind == "scale" else abs(effect.effect)
-
-
-def sized(effect: Sampler, size: float) -> Sampler:
-    """Return the same kind and direction, of another size."""
-    if effect.kind == "scale":
-        return effect.with_effect(math.exp(-size if effect.effect < 1 else size))
-    return effect.with_effect(-size if effect.effect < 0 else size)
-
-
-def largest(effect: Sampler) -> float:
-    """Return the largest effect that the sampler takes: within its bounds."""
-    low, high = 0.0, 64.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        try:
-            sized(effect, middle)
-        except ParameterError:
-            high = middle
-        else:
-            low = middle
-    if low == 0:
-        raise ParameterError(f"effect cannot be changed for a sampler of kind {effect.kind}.")
-    return low
-
-
-# Power, sample size, detectable effect and epsilon: one curve, read in four directions.
-
-
-_LARGEST_EPSILON = 50.0
+# --- the public functions -------------------------------------------------------------------
 
 
 def expected_power(
@@ -396,12 +360,12 @@ def expected_power(
     >>> expected_power("mann-whitney", shift(0.3), n=180, epsilon=1).power > 0.6
     True
     """
-    study = Study.of(test, effect, epsilon, **settings)
+    study = PlannedStudy.of(test, effect, epsilon, **settings)
     sizes = sizes_of(n, effect.question)
     curve = study.curve
     if curve is not None:
         return study.plan("power", sizes, power=study.tabulated(effect, sizes, study.epsilon))
-    found = study.simulated(study.runs)(effect, n, study.epsilon, 0)
+    found = study.simulate(effect, n, study.epsilon, study.runs, 0)
     return study.plan("power", sizes, power=found.rate, low=found.low, high=found.high)
 
 
@@ -464,9 +428,9 @@ def sample_size(
     """
     settings = {"delta": delta, "alpha": alpha, "membership": membership, "refine": refine}
     settings |= {"runs": runs, "seed": seed, "workers": workers, "progress": progress}
-    study = Study.of(test, effect, epsilon, cache=cache, **settings, **options)
+    study = PlannedStudy.of(test, effect, epsilon, cache=cache, **settings, **options)
     target = study.target(power)
-    refuse_none(effect)
+    study.check_effect()
     n, found = study.people(target, study.epsilon)
     free = study.people(target, NO_NOISE)[0]
     assert n is not None
@@ -502,32 +466,33 @@ def detectable_effect(
     -----
     **Privacy** Public assumptions only: no data is read, and no budget is spent.
     """
-    study = Study.of(test, effect, epsilon, **settings)
+    study = PlannedStudy.of(test, effect, epsilon, **settings)
     target, sizes = study.target(power), sizes_of(n, effect.question)
-    most = largest(effect)
+    most = effect.largest_size()
 
     def measure(value: float, runs: int, step: int) -> Power:
-        return study.simulated(runs)(sized(effect, value), n, study.epsilon, step)
+        return study.simulate(effect.with_size(value), n, study.epsilon, runs, step)
 
     found = None
     if study.curve is not None:
         value = solve(
-            lambda own: study.tabulated(sized(effect, own), sizes, study.epsilon),
+            lambda own: study.tabulated(effect.with_size(own), sizes, study.epsilon),
             target,
             most / 1e4,
             most,
         )
-        best = study.tabulated(sized(effect, most), sizes, study.epsilon)
+        best = study.tabulated(effect.with_size(most), sizes, study.epsilon)
     else:
-        found = find(measure, target, most / 8, most / 1e3, most, study.runs)
+        found = search(measure, target, most / 8, most / 1e3, most, study.runs)
         value, best = found.value, found.last.rate
     if value is None:
+        words, largest = effect.kind.replace("_", " "), effect.with_size(most).effect
         raise ParameterError(
-            f"power {target:g} cannot be reached: the largest {effect.kind.replace('_', ' ')} that "
-            f"the bounds allow, {sized(effect, most).effect:.3g}, has power {best:.2f} at this n "
+            f"power {target:g} cannot be reached: the largest {words} that "
+            f"the bounds allow, {largest:.3g}, has power {best:.2f} at this n "
             "and epsilon. Ask for more people, a larger epsilon, or another test."
         )
-    return replace(study, effect=sized(effect, value)).plan(
+    return replace(study, effect=effect.with_size(value)).plan(
         "effect", sizes, target=target, found=found
     )
 
@@ -555,9 +520,9 @@ def epsilon_needed(
     -----
     **Privacy** Public assumptions only: no data is read, and no budget is spent.
     """
-    study = Study.of(test, effect, 1.0, **settings)
+    study = PlannedStudy.of(test, effect, 1.0, **settings)
     target, sizes = study.target(power), sizes_of(n, effect.question)
-    refuse_none(effect)
+    study.check_effect()
     found = None
     if study.curve is not None:
         own = partial(study.tabulated, effect, sizes)
@@ -565,9 +530,9 @@ def epsilon_needed(
     else:
 
         def measure(value: float, runs: int, step: int) -> Power:
-            return study.simulated(runs)(effect, n, value, step)
+            return study.simulate(effect, n, value, runs, step)
 
-        found = find(measure, target, 1.0, 1e-3, _LARGEST_EPSILON, study.runs)
+        found = search(measure, target, 1.0, 1e-3, _LARGEST_EPSILON, study.runs)
         value, best = found.value, found.last.rate
     if value is None:
         raise ParameterError(

@@ -30,7 +30,7 @@ _FEWEST = math.sqrt(20)  # the root of their smallest n
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PowerCurve:
     """Power of one test against one kind of effect, at level .05.
 
     Attributes
@@ -71,7 +71,7 @@ class Curve:
         return self.noise / reach(sizes, epsilon)[1]
 
     @classmethod
-    def read(cls, document: dict[str, Any]) -> Curve:
+    def read(cls, document: dict[str, Any]) -> PowerCurve:
         """Read what the script of the tables wrote."""
         weights = tuple(float(weight) for weight in document["weights"])
         if weights:  # a curve that was fitted to fewer features has no more of them
@@ -126,10 +126,11 @@ def _document() -> dict[str, Any]:
 
 
 @cache
-def _curves() -> Mapping[Key, Curve]:
+def _curves() -> Mapping[Key, PowerCurve]:
     names = ("question", "kind", "columns", "membership", "method")
     return {
-        tuple(entry[name] for name in names): Curve.read(entry) for entry in _document()["curves"]
+        tuple(entry[name] for name in names): PowerCurve.read(entry)
+        for entry in _document()["curves"]
     }
 
 
@@ -147,7 +148,7 @@ def tables_source(sizes: Sequence[int], epsilon: float) -> str:
     return words + (f", extrapolated ({'; '.join(outside)})" if outside else "")
 
 
-def tabulated(question: str, kind: str, columns: int, membership: str) -> dict[str, Curve]:
+def tabulated(question: str, kind: str, columns: int, membership: str) -> dict[str, PowerCurve]:
     """Return the curves of all methods for a kind of effect; of the nearest number of columns."""
     having = {
         key[2]
@@ -185,7 +186,7 @@ def effective(method: str, sampler: Sampler, epsilon: float) -> float | None:
 
 def curve_of(
     method: str, sampler: Sampler, membership: str, *, alpha: float, delta: float
-) -> Curve | None:
+) -> PowerCurve | None:
     """Return the curve of a method for a sampler's kind, where the tables have it."""
     entry = METHODS[sampler.question].get(method)
     if entry is None or alpha != LEVEL or (delta and entry.gaussian):
