@@ -56,7 +56,6 @@ def outcome(
         spent=ONE,
         simulated=False,
         adjacency="one",
-        unit="row",
         method="planted",
         null_hypothesis="",
         sizes={},
