@@ -274,8 +274,8 @@ def test_large_violations_are_found_early():
 def test_neighbours_of_permutation_tests_are_told_apart(name):
     """What 50,000 draws would prove, computed: the search is seeded."""
     for case in [each for each in cases(name, 1.0) if each.plain]:
-        told = search(case, pairs=30, seed=1).told
-        assert 0.6 < told.shown < told.loss <= 1 + 1e-6
+        told = search(case, pairs=30, seed=1).visible
+        assert 0.6 < told.visible_loss < told.loss <= 1 + 1e-6
 
 
 def test_exact_losses():
@@ -404,4 +404,4 @@ def test_the_page_shows_the_line_that_draws_the_noise():
 def test_a_refused_run_is_told():
     case = next(cases("paired/sign", 1.0))
     table = random_pair(SCHEMA, 12, np.random.default_rng(1)).tables(SCHEMA)[0].slice(0, 0)
-    assert run_case(case, table, SimulatedNoise(1), 1).failed
+    assert run_case(case, table, SimulatedNoise(1), 1).error

@@ -89,7 +89,7 @@ class AuditReport:
         The test, which groups it was asked about, and its public function.
     epsilon, delta : float
         What it claims.
-    findings : tuple of Finding
+    findings : tuple of AttackResult
         One for each attack that was run.
     """
 
@@ -263,7 +263,7 @@ def attack_outputs(case: Case, seed: int) -> AttackResult:
         try:
             seen = run_case(case, table, SecureNoise(), 1)
         except Exception as error:
-            seen = RunRecord(failed=f"{type(error).__name__}: {error}")
+            seen = RunRecord(error=f"{type(error).__name__}: {error}")
         places += [name for name, text in everything(seen, said).items() if _found(text, words)]
     told = f"a planted value is in: {', '.join(places)}" if places else "no planted value found"
     return AttackResult("outputs", not places, told, {"places": places})
@@ -298,7 +298,7 @@ def _broken(case: Case, pair: Pair) -> pa.Table:
 def everything(seen: RunRecord, said: list[str]) -> dict[str, str | bytes]:
     """Return all that a run says, by where it says it."""
     result = seen.result
-    found: dict[str, str | bytes] = {"messages": "\n".join(seen.said), "error": seen.failed}
+    found: dict[str, str | bytes] = {"messages": "\n".join(seen.messages), "error": seen.error}
     if result is None:
         return found
     found |= {"result": document(result), "repr": repr(result), "text": str(result)}
@@ -430,7 +430,7 @@ def _rejections(case: Case, cell: Cell, nulls: int, seed: int) -> tuple[int, int
         rng = np.random.default_rng([seed, run])
         noise = SimulatedNoise(np.random.SeedSequence([seed, run]))
         found = run_case(asked, _null_rows(case, cell, rng), noise, int(rng.integers(2**31)))
-        if not found.failed:
+        if not found.error:
             answered += 1
             rejected += bool(found.result.reject)
     return rejected, answered

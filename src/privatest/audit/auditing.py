@@ -73,7 +73,7 @@ def audit(
 
     Returns
     -------
-    list of Audited
+    list of AuditReport
         One for each way to ask: private and public groups, and what neighbours differ by.
 
     Notes
@@ -175,7 +175,7 @@ def _drawn_by(found: PairResult) -> str:
 
 def _distinguished(case: Case, worst: WorstPairs, plan: AuditPlan, attack: str) -> AttackResult:
     epsilon, delta = case.budget.as_floats
-    lost = worst.told if worst.told.pair is not None else worst.moved
+    lost = worst.visible if worst.visible.pair is not None else worst.moved
     if lost.pair is None and worst.differs is not None:
         lost = worst.differs
     if lost.pair is None or (attack == "draws" and not case.composed):

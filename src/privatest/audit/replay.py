@@ -54,21 +54,21 @@ class RunRecord:
     ----------
     hook : AuditHook
         The values that noise was added to.
-    asked : list of tuple
+    noise_calls : list of tuple
         What was asked of the noise source, in order, with its scales.
     result : object
         What came back, None after an error.
-    said : list of str
+    messages : list of str
         Messages, warnings, logs and files.
-    failed : str
+    error : str
         The error, "" without.
     """
 
     hook: AuditHook = field(default_factory=AuditHook)
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    noise_calls: list[tuple[Any, ...]] = field(default_factory=list)
     result: Any = None
-    said: list[str] = field(default_factory=list)
-    failed: str = ""
+    messages: list[str] = field(default_factory=list)
+    error: str = ""
 
 
 def run_coupled(
@@ -83,11 +83,11 @@ def run_coupled(
     found = RunRecord()
     records, groups = _stored(case, table, records, in_order=how == "sorted ranks")
     found.hook = AuditHook(given)
-    with coupled(records, groups, seed, how) as found.asked, captured_output(found.said):
+    with coupled(records, groups, seed, how) as found.noise_calls, captured_output(found.messages):
         try:
             found.result = case.run(table, SimulatedNoise(seed, audit=found.hook), rng=seed)
         except PrivatestError as error:
-            found.failed = f"{type(error).__name__}: {error}"
+            found.error = f"{type(error).__name__}: {error}"
     return found
 
 
@@ -113,11 +113,11 @@ def _stored(
 def run_case(case: Case, table: pa.Table, noise: NoiseSource, rng: int) -> RunRecord:
     """Run a case as it is, without a coupling."""
     found = RunRecord()
-    with captured_output(found.said):
+    with captured_output(found.messages):
         try:
             found.result = case.run(table, noise, rng=rng)
         except PrivatestError as error:
-            found.failed = f"{type(error).__name__}: {error}"
+            found.error = f"{type(error).__name__}: {error}"
     return found
 
 
@@ -200,7 +200,7 @@ class PairResult:
         How far its numbers moved, in units of the declared sensitivity.
     loss : float
         The exact loss of the mechanisms on them.
-    shown : float
+    visible_loss : float
         What draws would show of it: less where it sits in rare events.
     pair : Pair or None
         The neighbours.
@@ -221,7 +221,7 @@ class PairResult:
     mechanism: str = ""
     bounds: str = "unit"
     calls: tuple[list[MechanismCall], list[MechanismCall]] = ([], [])
-    shown: float = 0.0
+    visible_loss: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,9 @@ class WorstPairs:
 
     Attributes
     ----------
-    moved, lost, told : Replayed
+    moved, lost, visible : PairResult
         Whose numbers moved furthest; whose outputs can tell most; whose draws do.
-    differs : Replayed or None
+    differs : PairResult or None
         Whose paths differ.
     pairs : int
         How many were tried.
@@ -240,7 +240,7 @@ class WorstPairs:
 
     moved: PairResult = PairResult()
     lost: PairResult = PairResult()
-    told: PairResult = PairResult()
+    visible: PairResult = PairResult()
     differs: PairResult | None = None
     pairs: int = 0
 
@@ -256,8 +256,10 @@ class WorstPairs:
         moved = found if found.ratio > self.moved.ratio else self.moved
         # of equal losses the one that moved further is seen more often
         lost = max(self.lost, found, key=lambda each: (round(each.loss, 9), each.ratio))
-        told = max(self.told, found, key=lambda each: (round(each.shown, 9), each.ratio))
-        return replace(self, moved=moved, lost=lost, told=told, pairs=self.pairs + 1)
+        visible = max(
+            self.visible, found, key=lambda each: (round(each.visible_loss, 9), each.ratio)
+        )
+        return replace(self, moved=moved, lost=lost, visible=visible, pairs=self.pairs + 1)
 
 
 def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = True) -> PairResult:
@@ -270,7 +272,7 @@ def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = T
     one = run_coupled(case, tables[0], records[0], pair.seed, how)
     other = run_coupled(case, tables[1], records[1], pair.seed, how, one.hook.released)
     path = _difference(one, other)
-    if path or one.failed:
+    if path or one.error:
         return PairResult(0.0, 0.0, pair, path)
     first, second = one.hook.calls, other.hook.calls
     ratios = [float(np.nan_to_num(a.ratio(b), nan=np.inf)) for a, b in zip(first, second)]  # noqa: B905
@@ -285,24 +287,24 @@ def replay(case: Case, pair: Pair, how: Coupling = "places", *, losses: bool = T
         "",
         met,
         calls=(first, second),
-        shown=loss if shown is None else shown,
+        visible_loss=loss if shown is None else shown,
     )
 
 
 def _difference(one: RunRecord, other: RunRecord) -> str:
     """Return how two runs differ in what is not paid for, "" if they do not."""
-    if one.failed != other.failed:
-        told = one.failed or other.failed
+    if one.error != other.error:
+        told = one.error or other.error
         return f"one neighbour is answered and the other refused ({told.partition(':')[0]})"
-    if one.said != other.said:
-        kinds = {message.partition(":")[0] for message in {*one.said} ^ {*other.said}}
+    if one.messages != other.messages:
+        kinds = {message.partition(":")[0] for message in {*one.messages} ^ {*other.messages}}
         return f"they differ in what is said: {', '.join(sorted(kinds)) or 'how often'}"
     first, second = one.hook.calls, other.hook.calls
     if [m.public for m in first] != [m.public for m in second]:
         return _draws(first, second)
-    if one.asked != other.asked:
+    if one.noise_calls != other.noise_calls:
         return "other noise is asked for, or more often, for one neighbour than for the other"
-    if not first and not one.failed:
+    if not first and not one.error:
         return "no number met noise"
     if document(one.result) != document(other.result):
         return "with the same noisy numbers the results differ: something else leaves"
@@ -331,7 +333,7 @@ def search(case: Case, *, pairs: int, seed: int) -> WorstPairs:
         worst = _search(case, pairs, seed, how)
         if worst.holds:
             break
-    met = worst.told.calls[0]
+    met = worst.visible.calls[0]
     if worst.differs is None and [m.mechanism for m in met] == ["smoothed permutation"]:
         worst = _uphill_by_corners(case, worst, _TELLING_SHARE * pairs, seed, how)
     if worst.differs is None and worst.moved.ratio <= 0:
@@ -378,7 +380,7 @@ def _uphill_by_corners(
         worst = worst.with_pair(found)
         if worst.differs is not None:
             break
-        if found.shown >= best.shown:  # equal ones too: there are plains to cross
+        if found.visible_loss >= best.visible_loss:  # equal ones too: there are plains to cross
             best = found
     return worst
 

@@ -21,17 +21,6 @@ from numpy.typing import NDArray
 
 from privatest.core.noise import NoiseSource
 
-__all__ = [
-    "SecretBins",
-    "SecretFew",
-    "row_coins",
-    "secret_bins",
-    "secret_few",
-    "secret_order",
-    "secret_pair_bins",
-    "secret_shares",
-]
-
 KEYS_AT_ONCE = 1 << 16
 _TOP = np.uint64(48)  # the highest 16 bits say nearly always which bin it is
 _LEADING = 1 << 16

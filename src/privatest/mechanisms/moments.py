@@ -24,16 +24,6 @@ from privatest.numerics.moments import (
     svec_size,
 )
 
-__all__ = [
-    "NoisyMoments",
-    "difference_sensitivity",
-    "moment_scale",
-    "nearest_psd",
-    "release_difference",
-    "release_moments",
-    "svec_noise",
-]
-
 _CENTRE = 2.0  # noise on the pooled mean, in units of that on the difference
 
 

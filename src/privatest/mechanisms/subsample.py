@@ -20,17 +20,6 @@ from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import number
 
-__all__ = [
-    "COIN",
-    "LEAST_SUB_ALPHA",
-    "MOST_SUB_ALPHA",
-    "SarrmParameters",
-    "rejections_width",
-    "sarrm_loss",
-    "sarrm_parameters",
-    "sarrm_rejects",
-]
-
 COIN = 1 << 53  # a decision is flipped with probability flips/COIN, exactly
 LEAST_SUB_ALPHA = 0.0025  # of SARRM's sub-tests, as in Peña and Barrientos
 MOST_SUB_ALPHA = 0.4  # that may be required: 1/2 is never reached
