@@ -1,4 +1,4 @@
-"""A nursery whose workers do what the level of a request says: a script for tests, not a module."""
+"""A fork server whose workers do what the level of a request says: a script for tests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from privatest.curator import curator, worker
-from privatest.curator.answering import look
+from privatest.curator import curator
+from privatest.curator import worker_process as worker
+from privatest.curator.curator import answer_from_rows
 
 KILLED, CRASHED, HUNGRY, SLOW, RAISES, DIES_EARLY = 0.011, 0.012, 0.013, 0.014, 0.015, 0.016
 
@@ -30,13 +31,13 @@ if __name__ == "__main__":
             time.sleep(40)
         if fault == RAISES:
             raise ValueError("734629 is in the first row")
-        return look(prepared, *rest)
+        return answer_from_rows(prepared, *rest)
 
     def dying(self: Any, case: Any, place: Any) -> None:
         if case.prepared.request.alpha == DIES_EARLY:
             os.kill(os.getpid(), signal.SIGKILL)
         rehearse(self, case, place)
 
-    vars(curator)["look"] = faulty
+    vars(curator)["answer_from_rows"] = faulty
     curator.Curator._rehearse = dying  # type: ignore[method-assign, assignment]
     worker.main()

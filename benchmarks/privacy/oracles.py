@@ -34,7 +34,8 @@ from scipy import stats
 from benchmarks.measure import save, start
 from benchmarks.report import print_table
 from privatest import ks_1samp, ks_family, test_of_tests
-from privatest.curator import Curator, answering
+from privatest.curator import Curator
+from privatest.curator import curator as answering
 from privatest.curator.admission import admit
 from privatest.curator.config import DatasetConfig
 from privatest.requests.request import Request
@@ -123,7 +124,7 @@ def offered(dataset: DatasetConfig, document: dict[str, Any]) -> Run:
     """Return how a curator answers a request."""
     request = Request.from_dict({"dataset": "people", "epsilon": 0.001, **document})
     admitted = admit(request, dataset)
-    return lambda table: answering.quietly(admitted, table)
+    return lambda table: answering.run_privately(admitted, table)
 
 
 def controls() -> Iterator[tuple[str, Run]]:

@@ -38,11 +38,10 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks.measure import RESULTS, save
 from benchmarks.privacy import oracles
 from benchmarks.report import print_table
-from privatest.curator import Curator, Workers
-from privatest.curator.calibration import calibrate, priced
+from privatest.curator import Curator, WorkerPool
+from privatest.curator.calibration import calibrate, example_requests, with_price
 from privatest.curator.config import ALL_TESTS, CuratorConfig
-from privatest.curator.examples import examples
-from privatest.curator.response_times import Times, allowance
+from privatest.curator.timing import ResponseTimes, resource_limits
 
 LEFT_OUT = {"release/features"}  # minutes each
 TESTS = ", ".join(f'"{q}/{m}"' for q, m in sorted(ALL_TESTS) if f"{q}/{m}" not in LEFT_OUT)
@@ -104,31 +103,31 @@ def files(folder: Path, rows: pa.Table) -> CuratorConfig:
 
 def cases(config: CuratorConfig, only: list[str]) -> Iterator[Case]:
     """Find a request that suits for each method: for private groups, where it has them."""
-    times = Times.load(config.times)
+    times = ResponseTimes.load(config.times)
     with (
         Curator.open(config.path) as curator,
-        Workers(config.path, count=1, public_times=False) as workers,
+        WorkerPool(config.path, count=1, public_times=False) as workers,
     ):
-        for name, series in examples(config.datasets["people"], oracles.ROWS).items():
+        for name, series in example_requests(config.datasets["people"], oracles.ROWS).items():
             if only and name not in only:
                 continue
             for document in (each for alternatives in series[::-1] for each in alternatives):
-                first = priced(document, 1)
+                first = with_price(document, 1)
                 if workers.run(first, analyst="custodian").kind == "answer":
                     prepared = curator.prepared(first, analyst="custodian")
                     known = curator._registrations["people"]
-                    allowed = allowance(prepared, config.datasets["people"], known, times)
+                    allowed = resource_limits(prepared, config.datasets["people"], known, times)
                     yield Case(name, document, allowed.period)
                     break
 
 
-def measure(case: Case, workers: list[Workers], runs: int, offset: int) -> Any:
+def measure(case: Case, workers: list[WorkerPool], runs: int, offset: int) -> Any:
     """Return times (turns × 2), and what came that was no answer."""
     rng, times = np.random.default_rng(offset), np.empty((runs, 2))
     failures = 0
     for turn in range(runs):
         for side in rng.permutation(2):
-            document = priced(case.document, 1) | {"epsilon": 1 + (offset + turn) * 1e-7}
+            document = with_price(case.document, 1) | {"epsilon": 1 + (offset + turn) * 1e-7}
             begin = time.monotonic()
             reply = workers[side].run(document, analyst="custodian")
             times[turn, side] = time.monotonic() - begin
@@ -170,7 +169,7 @@ def told(hits: int, count: int) -> dict[str, Any]:
 
 
 def attack(
-    known: list[Case], workers: list[Workers], runs: int, streams: int, *, public: bool
+    known: list[Case], workers: list[WorkerPool], runs: int, streams: int, *, public: bool
 ) -> dict[str, Any]:
     """Measure all cases of one part and let the attackers look."""
     base = int(time.time() * 1000) % 10**6 * 1000  # a request on record takes no time
@@ -247,7 +246,9 @@ def main() -> None:
             runs = max(4, math.ceil(options.runs * share))
             with ExitStack() as stack:
                 workers = [
-                    stack.enter_context(Workers(c.path, count=options.streams, public_times=public))
+                    stack.enter_context(
+                        WorkerPool(c.path, count=options.streams, public_times=public)
+                    )
                     for c in configs[pair]
                 ]
                 found = attack(known, workers, runs, options.streams, public=public)

@@ -303,7 +303,7 @@ def die(*_, **__):
 if sys.argv[1] == "before":
     Ledger.reserve = die
 elif sys.argv[1] == "looking":
-    module.look = die
+    module.answer_from_rows = die
 else:
     Ledger.commit = die
 with Curator.open("curator.toml") as curator:

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.e2e
 
 PARENT = """
 import json, sys
-from privatest.curator import Workers
-Workers(sys.argv[1]).run(json.loads(sys.argv[2]), analyst="bob")
+from privatest.curator import WorkerPool
+WorkerPool(sys.argv[1]).run(json.loads(sys.argv[2]), analyst="bob")
 """
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from privatest.core.errors import DataError, PrivatestError
-from privatest.curator import Curator, RequestFailed, answering
+from privatest.curator import Curator, RequestFailed
+from privatest.curator import curator as answering
 from privatest.curator.admission import admit
 from privatest.curator.answers import log_failure
 from privatest.requests.prepare import prepare
@@ -68,7 +69,7 @@ def fails(*tables: Any, **_: object) -> None:
 def test_no_value_is_in_a_failure(tmp_path, monkeypatch, capfd, caplog):
     caplog.set_level(0)
     with opened(tmp_path, visits=VISITS) as curator:
-        monkeypatch.setattr(answering, "quietly", fails)
+        monkeypatch.setattr(answering, "run_privately", fails)
         with pytest.raises(RequestFailed) as caught:
             curator.run(request(), analyst="ada")
     shown = "".join(traceback.format_exception(caught.value))
@@ -91,7 +92,7 @@ def test_the_canary_would_be_seen(tmp_path, monkeypatch):
     """The search finds a value that a careless curator would keep."""
     with opened(tmp_path, visits=VISITS) as curator:
         assert DIGITS not in files_of(tmp_path)
-        real = answering.quietly
+        real = answering.run_privately
         leaking = type("Leaking", (), {})
 
         def leak(*arguments: Any) -> Any:
@@ -100,7 +101,7 @@ def test_the_canary_would_be_seen(tmp_path, monkeypatch):
             found.to_dict = lambda: result.to_dict() | {"first": CANARY}
             return found
 
-        monkeypatch.setattr(answering, "quietly", leak)
+        monkeypatch.setattr(answering, "run_privately", leak)
         with contextlib.suppress(PrivatestError):
             curator.run(request(), analyst="ada")
     assert DIGITS in files_of(tmp_path)
@@ -188,7 +189,7 @@ def test_an_empty_private_group_is_hidden(tmp_path):
     admitted = admit(Request.from_dict(ASKED), dataset)
 
     def mechanism(changes: dict[str, Any]) -> float:
-        return released(lambda: answering.quietly(admitted, table(**changes)))
+        return released(lambda: answering.run_privately(admitted, table(**changes)))
 
     assert audit(mechanism, ALONE, NOBODY, runs=300) <= 1
 
@@ -199,7 +200,7 @@ def test_an_empty_private_group_is_hidden_in_each_column(tmp_path):
         dataset = curator.config.datasets["people"]
     asked = ASKED | {"columns": ["visits", "age"], "each_column": "holm"}
     admitted = admit(Request.from_dict(asked), dataset)
-    result = answering.quietly(admitted, table(**NOBODY))
+    result = answering.run_privately(admitted, table(**NOBODY))
     assert sorted(result.to_dict()["columns"]) == ["age", "visits"]
 
 

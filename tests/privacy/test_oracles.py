@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 
 from privatest.core.errors import ParameterError, PrivacyError, PrivatestError
-from privatest.curator import answering, config
+from privatest.curator import config
+from privatest.curator import curator as answering
 from privatest.curator.admission import admit
 from privatest.curator.registration import made_up_rows
 from privatest.data.files import read_table
@@ -228,7 +229,7 @@ def assert_same_calls(admitted: Any) -> None:
         own: dict[str, list[Any]] = {"visits": [visits], "age": [age], "plan": [plan]}
         rows = table(**{name: own[name] + rest for name, rest in SAME.items()})
         pieces = pa.concat_tables([rows.slice(0, 10), rows.slice(10)])  # as large files come
-        counts.append(calls(partial(answering.quietly, admitted, pieces)))
+        counts.append(calls(partial(answering.run_privately, admitted, pieces)))
     first, second = counts
     assert {k: (first.get(k), second.get(k)) for k in first.keys() ^ second.keys()} == {}
     assert {k: (v, second[k]) for k, v in first.items() if v != second[k]} == {}
@@ -309,7 +310,7 @@ def outcomes(admitted: Any) -> set[str]:
     found = set()
     for changes in EXTREMES:
         try:
-            answering.quietly(admitted, table(**changes))
+            answering.run_privately(admitted, table(**changes))
             found.add("answered")
         except Exception as error:
             found.add(type(error).__name__)
@@ -327,7 +328,7 @@ def test_no_parameter_makes_failing_depend_on_values(curator, document):
     try:
         admitted = admit(Request.from_dict(document), dataset)
         schema = dataset.schema.select(admitted.reads)
-        answering.quietly(admitted, made_up_rows(curator._registrations["people"], schema))
+        answering.run_privately(admitted, made_up_rows(curator._registrations["people"], schema))
     except PrivatestError:
         return  # refused, for all data
     assert outcomes(admitted) == {"answered"}

@@ -23,7 +23,8 @@ from privatest.core.errors import (
     PrivatestError,
 )
 from privatest.core.privacy import Budget
-from privatest.curator import Curator, Policy, RequestFailed, answering
+from privatest.curator import Curator, Policy, RequestFailed
+from privatest.curator import curator as answering
 from privatest.curator import curator as curator_module
 from privatest.curator.admission import admit
 from privatest.curator.config import ALL_TESTS
@@ -84,7 +85,7 @@ def test_an_answer_is_recorded_and_charged(curator, tmp_path):
 
 def test_the_same_request_is_free_for_the_same_analyst(curator, tmp_path, monkeypatch):
     first = curator.run(request(), analyst="ada")
-    monkeypatch.setattr(answering, "look", None)  # neither data nor noise is needed
+    monkeypatch.setattr(answering, "answer_from_rows", None)  # neither data nor noise is needed
     again = curator.run(dict(reversed(request(epsilon="0.10").items())), analyst="ada")
     assert again.recorded
     assert again.id is None
@@ -246,7 +247,7 @@ def test_estimates_are_priced_charged_recorded_and_recalled(
         committed, reserved, *_ = ledger.history("people")
         assert reserved.body["asked"]["columns"] == document["columns"]
         assert {**released, **committed.body["released"]} == released
-    monkeypatch.setattr(curator_module, "look", None)
+    monkeypatch.setattr(curator_module, "answer_from_rows", None)
     again = estimating.run(document, analyst="ada")
     assert again.recorded
     assert type(again.result) is type(answer.result)
@@ -301,7 +302,7 @@ def test_estimates_of_public_parts(estimating):
     ],
 )
 def test_estimates_are_refused_for_free(estimating, tmp_path, document, fragment, monkeypatch):
-    monkeypatch.setattr(curator_module, "look", None)
+    monkeypatch.setattr(curator_module, "answer_from_rows", None)
     with pytest.raises(PrivatestError, match=fragment) as caught:
         estimating.run(document, analyst="bob")
     assert not isinstance(caught.value, RequestFailed)
@@ -477,7 +478,7 @@ def test_long_requests_are_refused_before_the_rehearsal(
     curator, tmp_path, monkeypatch, rows, document
 ):
     monkeypatch.setattr(curator_module, "rows_of", lambda *_: rows)
-    monkeypatch.setattr(curator_module, "quietly", lambda *_: 1 / 0)
+    monkeypatch.setattr(curator_module, "run_privately", lambda *_: 1 / 0)
     for ask in (curator.price, curator.run):
         with pytest.raises(
             ParameterError, match=r"largest_work of people is 50,000,000,000\. Lower"
@@ -855,7 +856,7 @@ def test_registering_does_not_overwrite_a_damaged_state(curator, tmp_path):
 
 
 def test_files_of_the_curator_are_its_owners_alone(curator, tmp_path, monkeypatch):
-    monkeypatch.setattr(curator_module, "look", lambda *_: 1 / 0)
+    monkeypatch.setattr(curator_module, "answer_from_rows", lambda *_: 1 / 0)
     with pytest.raises(RequestFailed):
         curator.run(request(), analyst="ada")
     for name in ("curator.state.json", "curator.log", "ledger.db"):
@@ -896,7 +897,7 @@ def test_a_failure_after_reservation_is_spent(curator, tmp_path, monkeypatch):
     def fail(*_: object) -> None:
         raise ValueError("row 17 holds 8675309")
 
-    monkeypatch.setattr(curator_module, "look", fail)
+    monkeypatch.setattr(curator_module, "answer_from_rows", fail)
     with pytest.raises(RequestFailed) as caught:
         curator.run(request(), analyst="ada")
     assert str(caught.value) == (
@@ -942,7 +943,7 @@ def test_nothing_leaves_without_a_record(curator, tmp_path, monkeypatch):
 
 def test_a_log_that_cannot_be_written_changes_no_message(curator, tmp_path, monkeypatch):
     (tmp_path / "curator.log").mkdir()
-    monkeypatch.setattr(curator_module, "look", lambda *_: 1 / 0)
+    monkeypatch.setattr(curator_module, "answer_from_rows", lambda *_: 1 / 0)
     with pytest.raises(RequestFailed, match="its budget is spent"):
         curator.run(request(), analyst="ada")
 
@@ -1028,7 +1029,7 @@ def test_answers_take_constant_time_paths(curator, monkeypatch):
         return run(self, table, noise=noise, **options)
 
     monkeypatch.setattr(type(admitted), "run", spy)
-    answering.quietly(admitted, table())
+    answering.run_privately(admitted, table())
     assert [type(noise) for noise in sources] == [SecureNoise]
     assert sources[0].constant_time
 
@@ -1039,4 +1040,4 @@ def test_no_data_makes_a_test_fail(curator, question, method):
     dataset = replace(curator.config.datasets["people"], policy=Policy(ALL_TESTS))
     admitted = admit(asked(question, method), dataset)
     for changes in EXTREMES.values():
-        answering.quietly(admitted, table(**changes))
+        answering.run_privately(admitted, table(**changes))

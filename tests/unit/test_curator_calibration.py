@@ -9,10 +9,10 @@ import pytest
 
 from privatest.core.errors import ParameterError
 from privatest.curator import Curator, calibration
+from privatest.curator.calibration import example_requests
 from privatest.curator.config import ALL_TESTS, CuratorConfig, DatasetConfig, Policy
-from privatest.curator.examples import examples
 from privatest.curator.registration import load_registrations, made_up_rows
-from privatest.curator.response_times import Sizes, Times, allowance, response_time
+from privatest.curator.timing import ResponseTimes, Sizes, resource_limits, response_time
 from privatest.requests.catalogue import METHODS
 from tests.curators import CONFIG, opened, request
 
@@ -32,13 +32,13 @@ def test_it_measures_and_keeps(config):
     assert shares == [1.0]
     assert measured.seconds > 0
     assert measured.sizes == Sizes(rows=40, columns=2)
-    assert Times.load(config.times) == found
+    assert ResponseTimes.load(config.times) == found
     assert found.machine.keys() == {"processors", "python"}
     with Curator.open(config.path) as curator:
         sign = request("paired", "sign", before="visits", after="age")
         prepared = curator.prepared(sign, analyst="bob")
     known = load_registrations(config.state)["people"]
-    allowed = allowance(prepared, config.datasets["people"], known, found)
+    allowed = resource_limits(prepared, config.datasets["people"], known, found)
     usual, unsteady = METHODS["paired"]["sign"], METHODS["mean"]["moments"]
     assert allowed.period == response_time(usual, measured.seconds) > 2 * measured.seconds
     assert response_time(unsteady, measured.seconds) > 8 * measured.seconds
@@ -62,7 +62,7 @@ def test_made_up_rows_are_of_the_same_kind(config, tmp_path, source):
     known = load_registrations(config.state)["people"]
     folder = tmp_path / "stand-in"
     folder.mkdir()
-    path = calibration._stand_in(folder, dataset, made_up_rows(known, dataset.schema))
+    path = calibration._write_curator(folder, dataset, made_up_rows(known, dataset.schema))
     with Curator.open(path, create=True) as curator:
         made_up = curator.register("people")
         written = str(curator.config.datasets["people"].source)
@@ -74,6 +74,6 @@ def test_made_up_rows_are_of_the_same_kind(config, tmp_path, source):
 
 def test_every_method_has_an_example(config):
     dataset = replace(config.datasets["people"], policy=Policy(ALL_TESTS))
-    found = examples(dataset, 40)
+    found = example_requests(dataset, 40)
     assert found.keys() == {f"{question}/{method}" for question, method in ALL_TESTS}
     assert [which for which, series in found.items() if not any(series)] == []

@@ -9,9 +9,14 @@ import pytest
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
 from privatest.curator import CuratorConfig
-from privatest.curator.config import ALL_TESTS, EXAMPLE
-from privatest.curator.config_file import read_config
-from privatest.curator.toml_lines import line_of, lines_of_keys, syntax_error_line
+from privatest.curator.config import (
+    ALL_TESTS,
+    EXAMPLE,
+    line_of,
+    lines_of_keys,
+    read_config,
+    syntax_error_line,
+)
 from tests.curators import CONFIG, SCHEMA, write
 
 # --- where a key stands ----------------------------------------------------------------------

@@ -17,9 +17,8 @@ from privatest.accounting import event_of
 from privatest.core.errors import BudgetError, DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.curator import Curator, answers
-from privatest.curator import custody as module
-from privatest.curator.config_file import read_config
-from privatest.curator.periods import checked_renewal, period_start
+from privatest.curator import curator as module
+from privatest.curator.config import checked_renewal, period_start, read_config
 from privatest.data import reading
 from privatest.data.schema import NumericColumn, Schema
 from privatest.ledger import Ledger

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from privatest.core.errors import DataError, ParameterError
-from privatest.curator import Curator, admission, answering
+from privatest.curator import Curator, admission
+from privatest.curator import curator as answering
 from privatest.curator.answers import RequestFailed
 from privatest.curator.config import CuratorConfig
 from privatest.data import reading

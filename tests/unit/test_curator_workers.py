@@ -20,28 +20,30 @@ from typing import Any
 import pytest
 
 from privatest.core.errors import EngineError, ParameterError
-from privatest.curator import Reply, Workers, worker, workers
+from privatest.curator import Reply, WorkerPool
+from privatest.curator import worker_pool as workers
+from privatest.curator import worker_process as worker
 from privatest.curator.config import CuratorConfig
-from privatest.curator.nursery import Nursery, Places
-from privatest.curator.pace import next_multiple
 from privatest.curator.registration import load_registrations
-from privatest.curator.response_times import (
+from privatest.curator.timing import (
     MOST_MULTIPLES,
     RECORDING,
-    Measured,
+    Measurement,
+    ResponseTimes,
     Sizes,
-    Times,
-    allowance,
-    on_the_grid,
+    next_multiple,
+    resource_limits,
+    round_up_to_grid,
 )
+from privatest.curator.worker_pool import FifoSemaphore, ForkServer
 from privatest.ledger import Ledger
 from tests import worker_faults as faults
 from tests.curators import CONFIG, opened, request
 
-PERIOD = on_the_grid(2 * 0.65 + 2 * RECORDING)  # of KS, as measured below: 1.6 s
+PERIOD = round_up_to_grid(2 * 0.65 + 2 * RECORDING)  # of KS, as measured below: 1.6 s
 
 
-class Faulty(Workers):
+class Faulty(WorkerPool):
     """Workers that do what the level of a request says."""
 
     program = (str(Path(faults.__file__)),)
@@ -53,10 +55,10 @@ def ready(folder: Path, config: str = CONFIG) -> CuratorConfig:
         found = curator.config
     sizes = Sizes(rows=40, columns=2, steps=40_000)
     measured = {
-        "two-sample/ks": Measured(0.65, sizes),
-        "two-sample/tot": Measured(0.65, Sizes(rows=40, columns=2, extent=999)),
+        "two-sample/ks": Measurement(0.65, sizes),
+        "two-sample/tot": Measurement(0.65, Sizes(rows=40, columns=2, extent=999)),
     }
-    Times("2026-01-01", {}, {"people": measured}).save(found.times)
+    ResponseTimes("2026-01-01", {}, {"people": measured}).save(found.times)
     return found
 
 
@@ -222,7 +224,7 @@ def test_budgets_are_exact_and_a_place_is_kept(tmp_path, count):
     config = ready(tmp_path, own)
     begun: list[tuple[float, float]] = []
     levels = [0.1 + 0.01 * i for i in range(6)]
-    with Workers(config.path, count=count) as workers, ThreadPoolExecutor(6) as pool:
+    with WorkerPool(config.path, count=count) as workers, ThreadPoolExecutor(6) as pool:
 
         def ask(alpha: float) -> Reply:
             def note(words: str) -> None:
@@ -248,7 +250,7 @@ def test_budgets_are_exact_and_a_place_is_kept(tmp_path, count):
 
 
 def test_places_are_given_in_order():
-    places, order, waiting = Places(1), [], threading.Semaphore(0)
+    places, order, waiting = FifoSemaphore(1), [], threading.Semaphore(0)
 
     def take(who: int) -> None:
         with places.one(waiting.release) as free:
@@ -292,7 +294,7 @@ def test_closing_ends_who_does_not_and_marks_them(tmp_path):
 
 def test_closing_lets_a_running_request_end(tmp_path):
     config, begun = ready(tmp_path), threading.Event()
-    workers = Workers(config.path)
+    workers = WorkerPool(config.path)
     with ThreadPoolExecutor(1) as pool:
         reply = pool.submit(workers.run, request(), analyst="bob", progress=lambda _: begun.set())
         begun.wait()
@@ -302,21 +304,21 @@ def test_closing_lets_a_running_request_end(tmp_path):
 
 def test_a_killed_nursery_is_replaced(tmp_path):
     config = ready(tmp_path)
-    with Workers(config.path, public_times=False) as workers:
-        workers._nursery._process.kill()
-        workers._nursery._process.wait()
+    with WorkerPool(config.path, public_times=False) as workers:
+        workers._fork_server._process.kill()
+        workers._fork_server._process.wait()
         assert workers.run(request(), analyst="bob").kind == "answer"
 
 
 def test_workers_that_do_not_start(tmp_path):
     with pytest.raises(EngineError, match="did not start"):
-        Nursery(("-c", "raise SystemExit"))
+        ForkServer(("-c", "raise SystemExit"))
 
 
 DRAWS = """
 import os, numpy as np
 from privatest.core.noise import SecureNoise
-from privatest.curator import worker
+from privatest.curator import worker_process as worker
 def draw(channel):
     noise = SecureNoise()
     drawn = [noise.laplace(0.0, 1.0), float(noise.gaussian(np.zeros(1), 1.0, -40)[0])]
@@ -329,12 +331,12 @@ worker.main()
 
 
 def test_forked_workers_do_not_share_their_noise():
-    nursery = Nursery(("-c", DRAWS))
+    fork_server = ForkServer(("-c", DRAWS))
     drawn = []
     for _ in range(4):
-        with nursery.worker() as channel, channel.makefile() as lines:
+        with fork_server.worker() as channel, channel.makefile() as lines:
             drawn.append(eval(lines.read()))
-    nursery.kill()
+    fork_server.kill()
     for name, values in zip("lgkd", list(zip(*drawn, strict=True))[:4], strict=True):
         assert len(set(values)) == 4, name
     assert {row[4] for row in drawn} == {"1"}
@@ -361,43 +363,43 @@ class Silence:
 
 
 @pytest.fixture
-def pace(monkeypatch, config):
-    """A pace with a clock of its own and no limits, admitted after 0.1 s."""
+def schedule(monkeypatch, config):
+    """A schedule with a clock of its own and no limits, admitted after 0.1 s."""
     clock = Clock()
     monkeypatch.setattr(worker, "time", clock)
-    monkeypatch.setattr(worker, "limit", lambda allowed: None)
-    monkeypatch.setattr("privatest.curator.worker.signal.setitimer", lambda *_: None)
+    monkeypatch.setattr(worker, "set_limits", lambda allowed: None)
+    monkeypatch.setattr("privatest.curator.worker_process.signal.setitimer", lambda *_: None)
     clock.now = 50.1
     job = {"number": "1", "start": 50.0, "public_times": True}
-    found = worker.WorkerPace(Silence(), job)  # type: ignore[arg-type]
+    found = worker.WorkerSchedule(Silence(), job)  # type: ignore[arg-type]
     found.period = 2.0
     return found, clock
 
 
 @pytest.mark.parametrize(("took", "reserved"), [(0.2, 0.5), (0.49, 0.5), (0.6, 1.0), (4.1, 4.5)])
-def test_budget_is_reserved_at_quarters(pace, took, reserved):
-    found, clock = pace
+def test_budget_is_reserved_at_quarters(schedule, took, reserved):
+    found, clock = schedule
     clock.now = 50.0 + took
-    found.reserving()
+    found.wait_to_reserve()
     assert clock.now == pytest.approx(50.0 + reserved)
 
 
 @pytest.mark.parametrize(("took", "due"), [(0.2, 2), (1.85, 2), (1.95, 4), (3, 4), (13.8, 14)])
-def test_an_end_is_recorded_just_before_a_multiple(pace, took, due):
-    found, clock = pace
+def test_an_end_is_recorded_just_before_a_multiple(schedule, took, due):
+    found, clock = schedule
     clock.now = 50.0 + took
-    found.ending()
+    found.wait_to_end()
     assert (found.due, clock.now) == (due, pytest.approx(50.0 + due - RECORDING))
     clock.now += 0.01
-    found.ending()
+    found.wait_to_end()
     assert clock.now == pytest.approx(50.01 + due - RECORDING)
 
 
-def test_without_public_times_nothing_waits(pace):
-    found, clock = pace
+def test_without_public_times_nothing_waits(schedule):
+    found, clock = schedule
     found.public_times = False
-    found.reserving()
-    found.ending()
+    found.wait_to_reserve()
+    found.wait_to_end()
     assert (clock.now, found.due) == (50.1, None)
 
 
@@ -406,7 +408,7 @@ def test_who_is_late_with_recording_waits_for_a_quarter(monkeypatch, took, repli
     clock = Clock()
     clock.now = 50.0 + took
     monkeypatch.setattr(workers, "time", clock)
-    run = workers._Run("bob", "1", start=50.0, period=2.0)
+    run = workers._PendingRequest("bob", "1", start=50.0, period=2.0)
     assert workers._on_time(run, 2.0) == replied
     assert workers._on_time(run, None) is None
 
@@ -417,7 +419,7 @@ def test_multiples():
 
 def test_the_grid_has_few_values():
     for seconds in (0.01, 0.1, 0.11, 1.0, 3.7, 1000.0):
-        found = on_the_grid(seconds)
+        found = round_up_to_grid(seconds)
         assert seconds <= found
         assert found <= max(seconds * math.sqrt(2) * 1.001, 0.1)
         steps = 2 * math.log2(found / 0.1)
@@ -431,17 +433,17 @@ def asked(config):
 
     registration = load_registrations(config.state)["people"]
 
-    def found(times: Times, rows: int = 40, **document: Any) -> Any:
+    def found(times: ResponseTimes, rows: int = 40, **document: Any) -> Any:
         with Curator.open(config.path) as curator:
             prepared = curator.prepared(request(**document), analyst="bob")
         own = replace(registration, rows=rows)
-        return allowance(prepared, config.datasets["people"], own, times)
+        return resource_limits(prepared, config.datasets["people"], own, times)
 
     return found
 
 
 def test_more_is_allowed_for_more(asked, config):
-    times = Times.load(config.times)
+    times = ResponseTimes.load(config.times)
     usual = asked(times)
     assert usual.period == pytest.approx(PERIOD)
     assert usual.seconds == (MOST_MULTIPLES - 0.5) * usual.period
@@ -455,21 +457,23 @@ def test_more_is_allowed_for_more(asked, config):
     assert asked(times, **parts, permutations=9990).period > 5 * usual.period
     # nobody has measured these
     assert asked(times, method="mmd").period > 1
-    assert asked(Times()).period > 2
-    exact = asked(Times(), method="mmd", permutations=9990, estimator="u", computation="exact")
-    assert exact.period > asked(Times(), method="mmd").period
+    assert asked(ResponseTimes()).period > 2
+    slow = {"method": "mmd", "permutations": 9990, "estimator": "u", "computation": "exact"}
+    exact = asked(ResponseTimes(), **slow)
+    assert exact.period > asked(ResponseTimes(), method="mmd").period
     both = {"columns": ["visits", "age"], "each_column": "holm"}
-    assert asked(Times(), **both).period > asked(Times()).period
+    assert asked(ResponseTimes(), **both).period > asked(ResponseTimes()).period
 
 
 def test_times_are_kept(tmp_path):
     path = tmp_path / "times.json"
-    assert Times.load(path) == Times()
-    kept = Times("2026-01-01", {"processors": 2}, {"a": {"b/c": Measured(0.5, Sizes(4, 2))}})
+    assert ResponseTimes.load(path) == ResponseTimes()
+    measured = {"a": {"b/c": Measurement(0.5, Sizes(4, 2))}}
+    kept = ResponseTimes("2026-01-01", {"processors": 2}, measured)
     kept.save(path)
-    assert Times.load(path) == kept
+    assert ResponseTimes.load(path) == kept
     path.write_text(path.read_text().replace('"version": 1', '"version": 0'))
-    assert Times.load(path) == Times()
+    assert ResponseTimes.load(path) == ResponseTimes()
     path.write_text("{")
     with pytest.raises(ParameterError, match=r"times.json cannot be read.*curator calibrate"):
-        Times.load(path)
+        ResponseTimes.load(path)

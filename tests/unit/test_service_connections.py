@@ -15,7 +15,7 @@ import pytest
 from privatest.core.errors import LedgerError
 from privatest.curator import Curator
 from privatest.curator.answers import NOT_OPEN
-from privatest.curator.worker import WorkerPace, _answered
+from privatest.curator.worker_process import WorkerSchedule, answer_job
 from privatest.service.state import ServiceState
 from privatest.service.store import Store
 from tests.connections import unclosed
@@ -50,7 +50,7 @@ def test_a_curator_that_cannot_be_opened(config, monkeypatch):
     def fail(_: Path) -> None:
         raise LedgerError("damaged in the meantime")
 
-    monkeypatch.setattr("privatest.curator.custody.load_registrations", fail)
+    monkeypatch.setattr("privatest.curator.curator.load_registrations", fail)
     with pytest.raises(LedgerError, match="in the meantime"):
         Curator.open(config)
 
@@ -78,6 +78,6 @@ def test_a_worker_that_cannot_read_response_times(config):
     job = {"config": str(config), "request": request(), "analyst": "ada"}
     job |= {"number": "1", "start": 0.0, "public_times": False}  # type: ignore[dict-item]
     with closing(socket.socket()) as channel:
-        reply = _answered(job, WorkerPace(channel, job))
+        reply = answer_job(job, WorkerSchedule(channel, job))
     assert reply is not None
     assert reply["document"]["message"] == NOT_OPEN

@@ -215,7 +215,7 @@ def test_the_custodian_sees_whole_requests(service, ada, carol):
 
 def test_unfinished_requests_are_shown(tmp_path, monkeypatch):
     with serving(tmp_path) as service:
-        monkeypatch.setattr("privatest.curator.curator.look", lambda *a: 1 / 0)
+        monkeypatch.setattr("privatest.curator.curator.answer_from_rows", lambda *a: 1 / 0)
         monkeypatch.setattr("privatest.ledger.spending.LedgerHold.fail", lambda *a: None)
         service.answered(request())
         carol = Browser(service, "carol")
@@ -389,7 +389,7 @@ def test_no_value_is_on_any_page_or_in_any_file(tmp_path):
 
 
 def test_a_rehearsal_reads_no_row(service, monkeypatch):
-    monkeypatch.setattr("privatest.curator.curator.look", lambda *a: 1 / 0)
+    monkeypatch.setattr("privatest.curator.curator.answer_from_rows", lambda *a: 1 / 0)
     monkeypatch.setattr("privatest.data.reading.Place.read", lambda *a, **k: 1 / 0)
     curator = service.state.curator
     before = curator.ledger.totals("people").to_dict()

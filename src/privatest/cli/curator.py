@@ -183,7 +183,7 @@ def check(config: options.ConfigFile = options.CONFIG) -> None:
       privatest curator check --config curator.toml
     """
     from privatest.curator import Curator  # noqa: PLC0415
-    from privatest.curator.config_file import read_config  # noqa: PLC0415
+    from privatest.curator.config import read_config  # noqa: PLC0415
 
     settings, problems = read_config(config)
     for problem in problems:
@@ -262,7 +262,7 @@ def facts(
       privatest curator facts visits -o visits-facts.html
     """
     from privatest.curator import Curator  # noqa: PLC0415
-    from privatest.curator.facts import facts_page  # noqa: PLC0415
+    from privatest.curator.answers import facts_page  # noqa: PLC0415
 
     with Curator.open(config) as opened:
         document = opened.facts(name)
@@ -301,7 +301,7 @@ def calibrate(
     """
     from privatest.curator.calibration import calibrate as measure  # noqa: PLC0415
     from privatest.curator.config import CuratorConfig  # noqa: PLC0415
-    from privatest.curator.response_times import response_time  # noqa: PLC0415
+    from privatest.curator.timing import response_time  # noqa: PLC0415
     from privatest.requests.catalogue import find  # noqa: PLC0415
 
     settings = CuratorConfig.load(config)

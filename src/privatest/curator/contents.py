@@ -1,8 +1,13 @@
-"""Which contents the data of a data set has: a quick stamp, and a fingerprint with a secret key.
+"""Which data a data set has: a quick stamp, a keyed fingerprint, and what it shares with others.
 
 Which contents a file has is told by a fingerprint that only its custodian can check. A plain hash
-in the ledger would let anybody who knows all rows but one try out the last one; so the fingerprint
+in the ledger would let anybody who knows all rows but one try out the last one, so the fingerprint
 has a secret key, which stays in the state file.
+
+Two budgets for the same data add up, so data sets that share a file or a table are found by public
+facts. Files are known by their device and number, so that another path, a link, a folder, or a
+pattern that covers a file does not hide it. A table is known by its server, its database and its
+name, whoever signs in. A view, a copy, or rows that are in two tables are not found.
 """
 
 from __future__ import annotations
@@ -15,17 +20,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from privatest.core.errors import ParameterError, PrivatestError
+from privatest.data.files import files_at
 from privatest.data.reading import Place
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.data.files import File
 
-__all__ = ["fingerprint", "fingerprinting", "identity", "refuse_unreadable", "stamp"]
-
 _PIECE = 1 << 20
+_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
+_DEFAULT_SCHEMAS = {"postgresql": "public.", "sqlite": "main."}
 
 
 def refuse_unreadable(dataset: DatasetConfig) -> None:
@@ -56,7 +63,7 @@ def stamp(dataset: DatasetConfig) -> tuple[int, int]:
     if place.text.startswith("sqlite://"):
         from privatest.data.databases import sqlite_stamp  # noqa: PLC0415
 
-        return _told(sqlite_stamp(place.text))
+        return _hashed(sqlite_stamp(place.text))
     if place.is_database:
         return 0, 0
     if isinstance(dataset.source, Path) and dataset.source.is_file():
@@ -66,10 +73,10 @@ def stamp(dataset: DatasetConfig) -> tuple[int, int]:
         files = _files(place)
     except PrivatestError:
         return 0, 0
-    return _told([(file.path, file.size, file.time) for file in files])
+    return _hashed([(file.path, file.size, file.time) for file in files])
 
 
-def _told(facts: Any) -> tuple[int, int]:
+def _hashed(facts: Any) -> tuple[int, int]:
     digest = hashlib.sha256(repr(facts).encode()).digest()
     return int.from_bytes(digest[:6], "big"), int.from_bytes(digest[6:12], "big")
 
@@ -123,3 +130,49 @@ def fingerprinting(dataset: DatasetConfig, place: Place, key: str) -> Iterator[C
         _ = place.source
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(fingerprint, dataset, place, key).result
+
+
+def covered(dataset: DatasetConfig, *, remote: bool = False) -> frozenset[object]:
+    """Return what a data set has: two that share any of it are about the same people.
+
+    With ``remote`` files at other addresses are listed too.
+    """
+    place = dataset.place
+    if place.is_database:
+        return frozenset({_table(place)})
+    if "://" in place.text and not remote:
+        return frozenset({place.text})
+    try:
+        files = files_at(place.text)
+    except PrivatestError:  # what is wrong is said elsewhere
+        return frozenset({_number(place.text)})
+    return frozenset(_number(file.path) if file.local else file.path for file in files)
+
+
+def source_name(dataset: DatasetConfig) -> str:
+    """Return where the rows are, without a user or a password: the same after a renaming."""
+    place = dataset.place
+    if place.is_database:
+        return repr(_table(place))
+    return place.text if "://" in place.text else os.path.realpath(place.text)
+
+
+def _number(path: str) -> object:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return path
+    return found.st_dev, found.st_ino
+
+
+def _table(place: Place) -> object:
+    parts = urlsplit(place.text)
+    kind = "sqlite" if parts.scheme == "sqlite" else "postgresql"
+    name = (place.table or "").replace('"', "")
+    name = name.casefold() if kind == "sqlite" else name
+    name = name.removeprefix(_DEFAULT_SCHEMAS[kind])
+    if kind == "sqlite":
+        path = Path(unquote(parts.path[1:]))
+        return "sqlite", _number(str(path if path.exists() else Path("/") / path)), name
+    host = parts.hostname or parse_qs(parts.query).get("host", [""])[0]
+    return kind, "" if host in _LOCAL_HOSTS else host, parts.port or 5432, parts.path, name

@@ -22,8 +22,7 @@ from starlette.responses import Response
 
 from privatest.core.errors import EngineError, ParameterError
 from privatest.core.validation import integer_at_least, one_of
-from privatest.curator.config import CuratorConfig
-from privatest.curator.service_config import ServiceConfig
+from privatest.curator.config import CuratorConfig, ServiceConfig
 from privatest.service.errors import Forbidden, SignInNeeded
 from privatest.service.store import Store, Token, now
 

@@ -17,7 +17,7 @@ from privatest.core.errors import ParameterError
 from privatest.curator import Curator
 from privatest.curator.answers import Rehearsal
 from privatest.curator.config import CuratorConfig
-from privatest.curator.workers import Workers
+from privatest.curator.worker_pool import WorkerPool
 from privatest.data.schema import CategoricalColumn, Column, spelling
 from privatest.requests.catalogue import METHODS, PARTS, Method
 from privatest.service.auth import Person
@@ -58,7 +58,7 @@ class ServiceState:
             settings = curator.config.service
             store = Store(settings.database)
             cleanup.callback(store.close)
-            workers = cleanup.enter_context(Workers(Path(config), count=settings.workers))
+            workers = cleanup.enter_context(WorkerPool(Path(config), count=settings.workers))
             jobs = JobQueue(store, workers, settings.workers)
             cleanup.pop_all()
         return cls(curator, store, jobs, RateLimit(settings.requests_per_minute))

@@ -1,6 +1,6 @@
 """Requests of others, each in a process of its own, answered at public times.
 
-Whoever asks sees an answer, a refusal or one fixed failure, and when it comes. Refusals depend on
+The asker sees an answer, a refusal or one fixed failure, and when it comes. Refusals depend on
 public facts and come at once. All else comes at a multiple of a response time that follows from
 public sizes, and a worker's place stays taken until then. Proof: docs/proofs/curator.md.
 """
@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from socket import socket
+from threading import Condition, Event, Lock
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -23,17 +29,134 @@ from privatest.core.errors import EngineError, ParameterError, PrivatestError
 from privatest.core.validation import integer_at_least
 from privatest.curator.answers import NOT_OPEN, RequestFailed, log_failure
 from privatest.curator.config import CuratorConfig
-from privatest.curator.nursery import Nursery, Places
-from privatest.curator.pace import next_multiple
-from privatest.curator.response_times import RECORDING
+from privatest.curator.timing import RECORDING, next_multiple
 from privatest.ledger import Ledger
-
-__all__ = ["Reply", "Workers"]
 
 Kind = Literal["answer", "refused", "failed"]
 _LOG = logging.getLogger("privatest.curator")  # to standard error, where nobody says otherwise
 _CLOSING = "The curator is closing; ask again later."
 _MARKING = 60.0  # seconds in which those that were ended are marked
+_START = 60.0  # seconds in which everything is imported
+_ONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class ForkServer:
+    """The process that workers are forked from; it is started again if it was killed.
+
+    Parameters
+    ----------
+    program : tuple of str
+        What Python runs; see worker_process.py.
+    """
+
+    def __init__(self, program: tuple[str, ...]) -> None:
+        if not hasattr(socket, "send_fds") or not hasattr(os, "fork"):
+            raise EngineError("workers need Linux or macOS: here a process cannot be forked.")
+        self.ended = Event()
+        self._program = program
+        self._lock = Lock()
+        self._start()
+
+    def worker(self) -> socket.socket:
+        """Return the channel to a new worker; EngineError if there is none."""
+        with self._lock:
+            if self.ended.is_set():
+                raise EngineError("the workers have ended.")
+            try:
+                return self._worker()
+            except OSError:  # somebody killed it
+                self._stop()
+                self._start()
+                return self._worker()
+
+    def kill(self) -> None:
+        """End it and all workers at once."""
+        with self._lock:
+            self.ended.set()
+            self._stop()
+
+    def _worker(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                socket.send_fds(self._control, [b"1"], [theirs.fileno()])
+            except OSError:
+                ours.close()
+                raise
+        return ours
+
+    def _start(self) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", *self._program, str(theirs.fileno())],
+                env={**os.environ, **_ONE},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,  # a traceback may hold rows
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # one group, with all workers
+            )
+        self._control.settimeout(_START)
+        with suppress(OSError):
+            if self._control.recv(1):
+                self._control.settimeout(None)
+                return
+        self._stop()
+        raise EngineError("the workers did not start.")
+
+    def _stop(self) -> None:
+        self._control.close()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+class FifoSemaphore:
+    """A FIFO semaphore that can be closed."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._taken = 0
+        self._queue: deque[object] = deque()
+        self._open = True
+        self._changed = Condition()
+
+    @contextmanager
+    def one(self, waiting: Callable[[], None]) -> Iterator[bool]:
+        """Take a place for a block; False if the semaphore is closed."""
+        me = object()
+        with self._changed:
+            self._queue.append(me)
+            at_once = not self._open or self._mine(me)
+        if not at_once:
+            waiting()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._open or self._mine(me))
+            self._queue.remove(me)
+            got = self._open
+            self._taken += got
+            self._changed.notify_all()
+        try:
+            yield got
+        finally:
+            with self._changed:
+                self._taken -= got
+                self._changed.notify_all()
+
+    def _mine(self, me: object) -> bool:
+        return self._taken < self._count and self._queue[0] is me
+
+    def close(self) -> None:
+        """Give out no more places."""
+        with self._changed:
+            self._open = False
+            self._changed.notify_all()
+
+    def idle(self, seconds: float) -> bool:
+        """Wait until all places are free; return whether they are."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._taken, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +181,7 @@ class WorkerEnded(Exception):
     """A worker ended without a word: for the custodian's log."""
 
 
-class Workers:
+class WorkerPool:
     """Runs requests in processes of their own; at most ``count`` at once, others wait in order.
 
     Parameters
@@ -77,13 +200,13 @@ class Workers:
     multiples is all that the data can change. A worker that dies is a failure like any other.
     """
 
-    program: tuple[str, ...] = ("-m", "privatest.curator.worker")
+    program: tuple[str, ...] = ("-m", "privatest.curator.worker_process")
 
     def __init__(self, config: str | Path, *, count: int = 2, public_times: bool = True) -> None:
         self._config = Path(config).absolute()
         self._public_times = public_times
-        self._places = Places(integer_at_least("count", count, 1))
-        self._nursery = Nursery(self.program)
+        self._semaphore = FifoSemaphore(integer_at_least("count", count, 1))
+        self._fork_server = ForkServer(self.program)
 
     def __enter__(self) -> Self:
         """Use the workers for a block."""
@@ -130,31 +253,31 @@ class Workers:
             document = json.loads(json.dumps(dict(request)))
         except (TypeError, ValueError, RecursionError):
             return _refused(ParameterError("the request must be plain values, as JSON has."))
-        with self._places.one(lambda: tell("waiting")) as free:
+        with self._semaphore.one(lambda: tell("waiting")) as free:
             if not free:
                 return _refused(EngineError(_CLOSING))
             tell("running")
             try:
-                channel = self._nursery.worker()
+                channel = self._fork_server.worker()
             except EngineError as error:
                 return _refused(error)
             with closing(channel):
-                return self._in_worker(channel, _Run(analyst), document, tell)
+                return self._in_worker(channel, _PendingRequest(analyst), document, tell)
 
     def close(self, *, wait: float = 30.0) -> None:
         """Refuse new requests, let running ones end for ``wait`` seconds, then end them.
 
         Those that are ended stay spent, and are marked as failed.
         """
-        self._places.close()
-        self._places.idle(wait)
-        self._nursery.kill()
-        self._places.idle(_MARKING)
+        self._semaphore.close()
+        self._semaphore.idle(wait)
+        self._fork_server.kill()
+        self._semaphore.idle(_MARKING)
 
     def _in_worker(
         self,
-        channel: socket,
-        run: _Run,
+        channel: socket.socket,
+        run: _PendingRequest,
         document: Mapping[str, Any],
         tell: Callable[[str], None],
     ) -> Reply:
@@ -188,7 +311,7 @@ class Workers:
         except PrivatestError as error:
             _LOG.error("%s %s", NOT_OPEN, error)
 
-    def _died(self, run: _Run) -> Reply:
+    def _died(self, run: _PendingRequest) -> Reply:
         """Give the one failure, and mark it, at a public time like any other end."""
         spent, due = run.period is not None, None  # as far as anybody knows
         with ExitStack() as stack:
@@ -206,14 +329,14 @@ class Workers:
         document = {"id": run.number, "spent": spent, "message": str(failed)}
         return Reply("failed", document)
 
-    def _wait_until(self, run: _Run, due: float | None) -> None:
+    def _wait_until(self, run: _PendingRequest, due: float | None) -> None:
         """Wait until some seconds after the start, unless everything is being ended."""
         if due is not None:
-            self._nursery.ended.wait(max(0.0, run.start + due - time.monotonic()))
+            self._fork_server.ended.wait(max(0.0, run.start + due - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _PendingRequest:
     """One request on its way."""
 
     analyst: str
@@ -223,7 +346,7 @@ class _Run:
     dataset: str = ""
 
 
-def _mark(run: _Run, config: CuratorConfig, ledger: Ledger) -> bool:
+def _mark(run: _PendingRequest, config: CuratorConfig, ledger: Ledger) -> bool:
     """Close the reservation of a worker that died; return whether there was one."""
     spent = True
     with suppress(PrivatestError):
@@ -237,7 +360,7 @@ def _mark(run: _Run, config: CuratorConfig, ledger: Ledger) -> bool:
     return spent
 
 
-def _on_time(run: _Run, due: float | None) -> float | None:
+def _on_time(run: _PendingRequest, due: float | None) -> float | None:
     """Return when to reply: if recording took too long, at the next quarter."""
     elapsed = time.monotonic() - run.start
     if due is None or run.period is None or elapsed <= due:

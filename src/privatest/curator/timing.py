@@ -1,9 +1,10 @@
-"""When a request is answered, and what it may take: by public sizes, never by values.
+"""When a curator answers, and what a request may take: by public sizes, never by values.
 
-An answer comes at a multiple of the response time of its request, whether it was ready long
-before or only just. The response time is twice the longest of the custodian's measurements on
-made-up rows of the same sizes, or a careful guess where nobody has measured, rounded up to one of
-few values.
+Others can see when budget is reserved (there is less left), when an answer is recorded (its price
+becomes 0) and when it comes. All three happen at public times. An answer comes at a multiple of
+the response time of its request, whether it was ready long before or only just. The response time
+is twice the longest of the custodian's measurements on made-up rows of the same sizes, or a
+cautious estimate without measurements, rounded up to one of few values.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from privatest.core.documents import write_text
 from privatest.core.errors import ParameterError
+from privatest.curator.admission import count_steps
 from privatest.curator.registration import rows_of
-from privatest.curator.work import count_steps
 from privatest.requests.request import PreparedEach
 
 if TYPE_CHECKING:
@@ -27,19 +28,6 @@ if TYPE_CHECKING:
     from privatest.requests.catalogue import Method
     from privatest.requests.request import Prepared
 
-__all__ = [
-    "ADMISSION",
-    "MOST_MULTIPLES",
-    "RECORDING",
-    "Allowance",
-    "Measured",
-    "Sizes",
-    "Times",
-    "allowance",
-    "on_the_grid",
-    "response_time",
-]
-
 VERSION = 1
 MOST_MULTIPLES = 8  # of the response time: who is not ready by then is ended
 RECORDING = 0.1  # seconds before an answer is due in which it is recorded
@@ -47,7 +35,7 @@ SAFETY = 2  # times the longest measurement
 CAUTION = 8  # the same for methods whose time depends on values: made-up rows do not show it
 _SHORTEST = 0.1
 # Careful guesses, in seconds, where nobody has measured: of any request, of a number that is read,
-# of a step as counted in work.py.
+# of a step as counted by count_steps.
 _ANY, _NUMBER, _STEP = 1.0, 2e-6, 4e-10
 _SLOWER = 10  # times as long is a step with all pairs of rows
 # Sizes that a request may name, and what they are where it does not.
@@ -55,8 +43,33 @@ _USUAL = {"permutations": 999, "points": 500, "locations": 1, "cells": 1024}
 _MEMORY, _BYTES = 2 << 30, 512  # of any request, and for each number that is read
 
 
+class Schedule:
+    """Never waits: for a custodian's own process, whose user holds the data."""
+
+    number: str | None = None  # the id of the reservation, where it has to be known before
+
+    def on_admission(
+        self, prepared: Prepared, dataset: DatasetConfig, registration: Registration
+    ) -> None:
+        """Learn that a request will be answered; nothing private was touched yet."""
+
+    def wait_to_reserve(self) -> None:
+        """Return when budget may be reserved."""
+
+    def wait_to_end(self) -> None:
+        """Return when the end may be recorded; the second time at once."""
+
+
+IMMEDIATE = Schedule()
+
+
+def next_multiple(elapsed: float, period: float) -> float:
+    """Return the first of period, 2 period, 3 period, ... that is not before ``elapsed``."""
+    return max(math.ceil(elapsed / period), 1) * period
+
+
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class ResourceLimits:
     """What a request may take; all of it follows from public sizes.
 
     Attributes
@@ -73,13 +86,13 @@ class Allowance:
     seconds: float
     memory: int
 
-    def after(self, elapsed: float) -> Allowance:
+    def after(self, elapsed: float) -> ResourceLimits:
         """Return what is left after some time."""
         return replace(self, seconds=max(self.seconds - elapsed, 1e-3))
 
 
 # Until a request is admitted only its own words are read, and curator.toml.
-ADMISSION = Allowance(_SHORTEST, 60.0, _MEMORY)
+ADMISSION_LIMITS = ResourceLimits(_SHORTEST, 60.0, _MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +136,7 @@ def _extent(value: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """The longest time of a method, in seconds, and the sizes that it was measured with."""
 
     seconds: float
@@ -140,7 +153,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class ResponseTimes:
     """What the custodian measured, by data set and by question and method.
 
     Attributes
@@ -155,10 +168,10 @@ class Times:
 
     date: str = ""
     machine: Mapping[str, Any] = field(default_factory=dict)
-    datasets: Mapping[str, Mapping[str, Measured]] = field(default_factory=dict)
+    datasets: Mapping[str, Mapping[str, Measurement]] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: Path) -> Times:
+    def load(cls, path: Path) -> ResponseTimes:
         """Read the file; where there is none, or one of another version, nothing was measured."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -166,7 +179,7 @@ class Times:
                 return cls()
             datasets = {
                 name: {
-                    which: Measured(float(each["seconds"]), Sizes(**each["sizes"]))
+                    which: Measurement(float(each["seconds"]), Sizes(**each["sizes"]))
                     for which, each in measured.items()
                 }
                 for name, measured in found["datasets"].items()
@@ -189,9 +202,9 @@ class Times:
             raise ParameterError(f"{path.name} cannot be written: {error.strerror}.") from None
 
 
-def allowance(
-    prepared: Prepared, dataset: DatasetConfig, registration: Registration, times: Times
-) -> Allowance:
+def resource_limits(
+    prepared: Prepared, dataset: DatasetConfig, registration: Registration, times: ResponseTimes
+) -> ResourceLimits:
     """Return the response time of a request, and its limits."""
     request, sizes = prepared.request, Sizes.of(prepared, registration)
     measured = times.datasets.get(dataset.name, {}).get(f"{request.question}/{request.method}")
@@ -203,16 +216,16 @@ def allowance(
         seconds = measured.scaled(sizes)
     period = response_time(request.entry, seconds)
     memory = _MEMORY + _BYTES * sizes.rows * sizes.columns
-    return Allowance(period, (MOST_MULTIPLES - 0.5) * period, memory)
+    return ResourceLimits(period, (MOST_MULTIPLES - 0.5) * period, memory)
 
 
 def response_time(method: Method, seconds: float) -> float:
     """Return the response time of a request that took so long on made-up rows."""
     safety = CAUTION if method.caution else SAFETY
-    return on_the_grid(safety * seconds + 2 * RECORDING)
+    return round_up_to_grid(safety * seconds + 2 * RECORDING)
 
 
-def on_the_grid(seconds: float) -> float:
+def round_up_to_grid(seconds: float) -> float:
     """Round up to 0.1 times a power of the root of 2: few values, whatever was measured."""
     place = math.ceil(2 * math.log2(max(seconds, _SHORTEST) / _SHORTEST) - 1e-9)
     return _SHORTEST * 2 ** (place / 2)

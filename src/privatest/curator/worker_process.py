@@ -1,9 +1,9 @@
-"""The process in which one request runs, and the one that all of them are forked from.
+"""The process in which one request runs, and the fork server that starts it.
 
-A nursery imports everything once, touches no data, opens no ledger and draws no noise. For each
-request it forks a worker, which ends with its request: nothing that a request leaves in memory
-is there for the next one. A worker's limits follow from public sizes. Where it exceeds them it
-dies, and says nothing.
+The fork server imports everything once, touches no data, opens no ledger and draws no noise. For
+each request it forks a worker, which ends with its request: nothing that a request leaves in
+memory is there for the next one. A worker's limits follow from public sizes. If it exceeds them,
+it dies and says nothing.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from typing import TYPE_CHECKING, Any
 from privatest.core.errors import BudgetError, EngineError, LedgerError, PrivatestError
 from privatest.curator.answers import NOT_OPEN, RequestFailed, log_failure
 from privatest.curator.curator import Curator
-from privatest.curator.pace import Pace, next_multiple
-from privatest.curator.response_times import ADMISSION, RECORDING, Allowance, Times, allowance
+from privatest.curator.timing import (
+    ADMISSION_LIMITS,
+    RECORDING,
+    ResourceLimits,
+    ResponseTimes,
+    Schedule,
+    next_multiple,
+    resource_limits,
+)
 from privatest.requests.catalogue import METHODS
 
 if TYPE_CHECKING:
     from privatest.curator.config import DatasetConfig
     from privatest.curator.registration import Registration
     from privatest.requests.request import Prepared
-
-__all__ = ["main", "nursery"]
 
 _PROGRAM = 2 << 30  # bytes of the program itself, with all that it imports
 # What functions import when they are called; a request should not pay for it.
@@ -43,8 +48,8 @@ _LATER = (
 )
 
 
-def nursery(control: socket.socket) -> None:
-    """Fork a worker for each connection that comes with a message; end when nobody is left."""
+def fork_server(control: socket.socket) -> None:
+    """Fork a worker for each connection that comes with a message; end when the pool has ended."""
     for name in _LATER:
         with suppress(ImportError):  # not all of them are needed everywhere
             import_module(name)
@@ -78,20 +83,20 @@ def _work(channel: socket.socket) -> None:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold rows
-        limit(ADMISSION)
+        set_limits(ADMISSION_LIMITS)
         np.random.seed()  # noqa: NPY002 - nobody here uses it; all workers would have the same
         with channel.makefile("r", encoding="utf-8") as lines:
             job = json.loads(lines.readline())
-        pace = WorkerPace(channel, job)
-        told = _answered(job, pace)
+        schedule = WorkerSchedule(channel, job)
+        told = answer_job(job, schedule)
         if told is not None:
-            channel.sendall(json.dumps({**told, "due": pace.due}).encode() + b"\n")
+            channel.sendall(json.dumps({**told, "due": schedule.due}).encode() + b"\n")
         os._exit(0)
     finally:  # no traceback, no handler of anybody's: they may print rows
         os._exit(1)
 
 
-def limit(allowed: Allowance) -> None:
+def set_limits(allowed: ResourceLimits) -> None:
     """Let the system end this process after a time, and refuse it more memory than allowed."""
     import resource  # noqa: PLC0415 - as above
 
@@ -105,34 +110,34 @@ def limit(allowed: Allowance) -> None:
             resource.setrlimit(kind, (soft, hard))
 
 
-class WorkerPace(Pace):
+class WorkerSchedule(Schedule):
     """Waits for public times, and tells whoever started the worker what they have to know."""
 
     def __init__(self, channel: socket.socket, job: Mapping[str, Any]) -> None:
         self.number: str = job["number"]
-        self.times = Times()
+        self.times = ResponseTimes()
         self.start: float = job["start"]
         self.public_times: bool = job["public_times"]
         self.period: float | None = None
         self.due: float | None = None  # seconds after the start
         self._channel = channel
 
-    def admitted(
+    def on_admission(
         self, prepared: Prepared, dataset: DatasetConfig, registration: Registration
     ) -> None:
         """Set limits by public sizes, and tell the time of the answer."""
-        allowed = allowance(prepared, dataset, registration, self.times)
+        allowed = resource_limits(prepared, dataset, registration, self.times)
         self.period = allowed.period
-        limit(allowed.after(self._elapsed))
+        set_limits(allowed.after(self._elapsed))
         words = {"period": allowed.period, "dataset": dataset.name}
         self._channel.sendall(json.dumps(words).encode() + b"\n")
 
-    def reserving(self) -> None:
+    def wait_to_reserve(self) -> None:
         """Wait for the next quarter: the reservation is seen in what is left."""
         if self.period is not None and self.public_times:
             self._wait_until(next_multiple(self._elapsed, self.period / 4))
 
-    def ending(self) -> None:
+    def wait_to_end(self) -> None:
         """Wait until it is nearly time: recording takes a moment."""
         if self.period is None or self.due is not None:
             return
@@ -149,28 +154,28 @@ class WorkerPace(Pace):
         time.sleep(max(0.0, due - self._elapsed))
 
 
-def _answered(job: Mapping[str, Any], pace: WorkerPace) -> dict[str, Any] | None:
+def answer_job(job: Mapping[str, Any], schedule: WorkerSchedule) -> dict[str, Any] | None:
     """Return the kind of reply and its document; None if it is not known what was spent."""
     with ExitStack() as cleanup:
         try:
             curator = cleanup.enter_context(Curator.open(job["config"]))
-            pace.times = Times.load(curator.config.times)
+            schedule.times = ResponseTimes.load(curator.config.times)
         except PrivatestError:  # its words are for the custodian, who sees them by asking at once
-            return described(EngineError(NOT_OPEN))
+            return error_document(EngineError(NOT_OPEN))
         try:
-            answer = curator.run(job["request"], analyst=job["analyst"], pace=pace)
+            answer = curator.run(job["request"], analyst=job["analyst"], schedule=schedule)
             words = {"words": answer.words, "label": answer.label}
             return {"kind": "answer", "document": answer.to_dict() | words}
         except Exception as error:
-            pace.ending()
+            schedule.wait_to_end()
             if isinstance(error, PrivatestError) and not isinstance(error, LedgerError):
-                return described(error)
+                return error_document(error)
             facts = {"analyst": job["analyst"], "spent": "see the ledger"}
-            log_failure(curator.config.log, pace.number, error, **facts)
+            log_failure(curator.config.log, schedule.number, error, **facts)
     return None
 
 
-def described(error: PrivatestError) -> dict[str, Any]:
+def error_document(error: PrivatestError) -> dict[str, Any]:
     """Write a refusal or a failure as plain values; both say public things only."""
     if isinstance(error, RequestFailed):
         failed = {"id": error.id, "spent": error.spent, "message": str(error)}
@@ -183,9 +188,9 @@ def described(error: PrivatestError) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Start the nursery on the descriptor that was passed."""
+    """Start the fork server on the descriptor that was passed."""
     with socket.socket(fileno=int(sys.argv[1])) as control:
-        nursery(control)
+        fork_server(control)
 
 
 if __name__ == "__main__":
