@@ -150,12 +150,12 @@ def _ask(
     """Return the result, what was asked, and what the ledger says."""
     from privatest.data.files import read_table  # noqa: PLC0415
     from privatest.data.schema import Schema  # noqa: PLC0415
-    from privatest.requests.catalogue import usual  # noqa: PLC0415
+    from privatest.requests.catalogue import default_method  # noqa: PLC0415
     from privatest.requests.prepare import prepare  # noqa: PLC0415
     from privatest.requests.request import Request  # noqa: PLC0415
 
     cost = Budget(budget.epsilon, question.delta)
-    request = Request(question.asked, usual(question.asked), cost, parts=question.parts)
+    request = Request(question.asked, default_method(question.asked), cost, parts=question.parts)
     prepared = prepare(request, Schema.from_toml(example.schema))
     with spending(purse, cost, [Place(str(example.data))], asked=prepared.asked) as record:
         result = prepared.run(read_table(example.data, prepared.names, text=prepared.text))

@@ -19,7 +19,7 @@ from privatest.core.validation import number, reject
 from privatest.data.engines import Engine
 from privatest.data.reading import Place
 from privatest.data.schema import Membership, Schema
-from privatest.requests.catalogue import METHODS, PARTS, such, usual
+from privatest.requests.catalogue import METHODS, PARTS, default_method, methods_where
 
 _DATA, _PRIVACY, _TEST, _OUTPUT, _LARGE = "Data", "Privacy", "Test", "Output", "Large data"
 _SOME = "Options of some methods"  # after those that everybody needs
@@ -50,6 +50,11 @@ def flag(
         *flags, metavar=metavar, help=words, rich_help_panel=panel, show_default=default, **more
     )
     return annotated[kind, option]
+
+
+def _taking(question: str, option: str) -> str:
+    """Return the methods that take an option, in words."""
+    return methods_where(question, lambda method: option in method.options)
 
 
 _data, _privacy, _test = partial(flag, _DATA), partial(flag, _PRIVACY), partial(flag, _TEST)
@@ -344,13 +349,13 @@ OPTIONS: Mapping[str, Any] = {
     ),
     "norm": _some(
         None,
-        f"For {such('two-sample', lambda m: 'norm' in m.options)}: norm of the difference.",
+        f"For {_taking('two-sample', 'norm')}: norm of the difference.",
         kind=Literal["l1", "l2", "linf"] | None,
         default="l2",
     ),
     "alternative": _some(
         "SIDE",
-        f"For {such('two-sample', lambda m: 'alternative' in m.options)}: two-sided; greater: "
+        f"For {_taking('two-sample', 'alternative')}: two-sided; greater: "
         "the first sample is larger (ks, as in SciPy: its distribution function lies above, "
         "so that it is smaller); or less.",
         kind=Side,
@@ -367,8 +372,8 @@ OPTIONS: Mapping[str, Any] = {
     "subtest": _some(
         "NAME",
         "Two-sample test to run on parts of the data: one of scipy.stats, such as "
-        f"ttest_ind, for --method {such('two-sample', lambda m: 'subtest' in m.options)}.",
-        default=usual("two-sample"),
+        f"ttest_ind, for --method {_taking('two-sample', 'subtest')}.",
+        default=default_method("two-sample"),
     ),
     "success": _some(
         "VALUE",
@@ -458,19 +463,19 @@ OF_QUESTION: Mapping[tuple[str, str], Any] = {
     ("independence", "subtest"): _some(
         "NAME",
         "Test to run on parts of the data: one of scipy.stats, such as pearsonr, for --method "
-        f"{such('independence', lambda m: 'subtest' in m.options)}.",
-        default=usual("independence"),
+        f"{_taking('independence', 'subtest')}.",
+        default=default_method("independence"),
     ),
     ("independence", "alternative"): _some(
         "SIDE",
-        f"For {such('independence', lambda m: 'alternative' in m.options)}: two-sided; "
+        f"For {_taking('independence', 'alternative')}: two-sided; "
         "greater: y rises with x; or less.",
         kind=Side,
         default="two-sided",
     ),
     ("paired", "alternative"): _test(
         "SIDE",
-        f"For {such('paired', lambda m: 'alternative' in m.options)}: two-sided; greater: "
+        f"For {_taking('paired', 'alternative')}: two-sided; greater: "
         "after is larger than before; or less.",
         kind=Side,
         default="two-sided",
@@ -538,7 +543,7 @@ def method_option(question: str) -> Any:
         panel,
         "METHOD",
         f"{lead}: {', '.join(names)}.",
-        default=usual(question),
+        default=default_method(question),
         autocompletion=completing(lambda: METHODS[question]),
     )
 

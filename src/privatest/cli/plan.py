@@ -29,7 +29,7 @@ from privatest.cli.output import (
 from privatest.core.documents import cache_folder, fingerprint, write_text
 from privatest.core.errors import ParameterError
 from privatest.core.validation import number, reject
-from privatest.requests.catalogue import usual
+from privatest.requests.catalogue import default_method
 
 if TYPE_CHECKING:
     from privatest.planning import Plan, Recommendation
@@ -283,7 +283,7 @@ def _answer(wanted: str, values: dict[str, Any]) -> None:
     """Answer from the cache, from the tables or by simulation; print and draw."""
     study = {
         "question": values["question"],
-        "method": values["method"] or usual(values["question"]),
+        "method": values["method"] or default_method(values["question"]),
         "kind": values["kind"],
         "columns": read_columns(values["columns"]),
         "effect": number("effect", values["effect"]),

@@ -28,7 +28,7 @@ from privatest.data.engines import Engine, Workers
 from privatest.data.reading import Place
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
 from privatest.data.sources import Source
-from privatest.requests.catalogue import METHODS, PARTS, usual
+from privatest.requests.catalogue import METHODS, PARTS, default_method
 
 if TYPE_CHECKING:
     from privatest.requests.request import Prepared, Request
@@ -192,7 +192,7 @@ def read_request(question: str, values: dict[str, Any], described: Schema | None
     method = values.get("method")
     if method is None:  # a part of the request may select one
         chosen = (name for name, entry in methods.items() if entry.part in given)
-        method = next(chosen, usual(question))
+        method = next(chosen, default_method(question))
     names = {name for entry in methods.values() for name in entry.options}
     return Request(
         question,

@@ -34,7 +34,7 @@ from privatest.display.style import MISSING, plain_text, svg, themed
 from privatest.planning.plans import Choice, Plan, Recommendation
 from privatest.planning.recommendation import sampler_of
 from privatest.planning.studies import price_of_privacy, sample_size
-from privatest.requests.catalogue import METHODS, usual
+from privatest.requests.catalogue import METHODS, default_method
 from privatest.requests.results import ColumnResults, result_document, result_from_dict
 from privatest.synthetic import SyntheticData
 from privatest.synthetic.table_means import TableMeans
@@ -347,7 +347,7 @@ def reason(subject: Subject) -> list[str]:
     entry = METHODS.get(question, {}).get(method)
     if entry is not None:
         about = f" Scope: {entry.about}." if entry.about else ""
-        why = "It is the default of the command." * (usual(question) == method)
+        why = "It is the default of the command." * (default_method(question) == method)
         why = why or f"It was requested by name, {method}, before the data was read."
         sentences.append(f"{why}{about}")
     one = subject.one

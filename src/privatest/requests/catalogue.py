@@ -507,12 +507,12 @@ METHODS: Mapping[str, Mapping[str, Method]] = {
 }
 
 
-def usual(question: str) -> str:
+def default_method(question: str) -> str:
     """Return the method that a command uses by default: the first one."""
     return next(iter(METHODS[question]))
 
 
-def such(question: str, holds: Callable[[Method], object]) -> str:
+def methods_where(question: str, holds: Callable[[Method], object]) -> str:
     """Return the names of the methods for which something holds, in words."""
     *names, last = [name for name, entry in METHODS[question].items() if holds(entry)]
     return " or ".join([", ".join(names), last] if names else [last])

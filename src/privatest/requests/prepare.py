@@ -11,7 +11,7 @@ from privatest.core.privacy import Adjacency
 from privatest.core.validation import integer_at_least, listed, number
 from privatest.data.reading import Grouping
 from privatest.data.schema import CategoricalColumn, Schema, category_codes
-from privatest.requests.catalogue import such, usual
+from privatest.requests.catalogue import default_method, methods_where
 from privatest.requests.request import Filter, Prepared, PreparedEach, Request, renamed_options
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
             raise ParameterError(
                 "groups",
                 f"must be a list of two: method {request.method} compares two groups. For more "
-                f"use method {such(request.question, lambda entry: entry.several)}",
+                f"use method {methods_where(request.question, lambda entry: entry.several)}",
             )
         grouping = Grouping.ask(group, described, groups, membership, several=several)
         membership = grouping.membership
@@ -117,7 +117,7 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
     if adjacency == "row" and request.entry.public_groups:
         raise ParameterError(
             f"method {request.method} needs public membership: {request.entry.public_groups}. "
-            f"Use method {such(request.question, lambda entry: not entry.public_groups)}.",
+            f"Use method {methods_where(request.question, lambda entry: not entry.public_groups)}.",
             remedy=_PUBLIC,
         )
     columns = request.parts.get("columns")
@@ -129,7 +129,7 @@ def _two_sample(request: Request, described: Schema | None, samples: int) -> Pre
     if request.entry.one_column and (len(names) > 1 or text):
         raise ParameterError(
             f"method {request.method} compares one numeric column: name it in columns. "
-            f"Method {usual(request.question)} takes several, and categories."
+            f"Method {default_method(request.question)} takes several, and categories."
         )
     if schema is not None:
         if request.entry.outcomes:
@@ -184,7 +184,7 @@ def _independence(request: Request, described: Schema | None) -> Prepared:
     if request.entry.one_column and (len(names) > 2 or text):
         raise ParameterError(
             f"method {request.method} takes one numeric column on each side. "
-            f"Method {usual(request.question)} takes several, and categories."
+            f"Method {default_method(request.question)} takes several, and categories."
         )
     arguments: dict[str, Any] = {"bounds_x": sides[0], "bounds_y": sides[1]}
     for name, value in _named_options(request).items():
@@ -213,7 +213,7 @@ def _given(
         raise ParameterError(
             "given",
             f"does not go with method {request.method}. "
-            f"Use method {such(request.question, lambda entry: entry.part)}",
+            f"Use method {methods_where(request.question, lambda entry: entry.part)}",
         )
     if not names or {*names} & {*names_x, *names_y}:
         raise ParameterError("given", "must name columns other than those of x and y")
@@ -350,8 +350,9 @@ def _mean(request: Request, described: Schema | None) -> Prepared:
         return _of_columns(request, schema, "share in")
     if schema.categorical_names:
         raise ParameterError(
-            f"column {schema.categorical_names[0]!r} is categorical: name numeric columns, or use "
-            f"method {such(request.question, lambda entry: entry.outcomes)} for one of its shares.",
+            f"column {schema.categorical_names[0]!r} is categorical: name numeric columns, or for "
+            f"one of its shares use method "
+            f"{methods_where(request.question, lambda entry: entry.outcomes)}.",
             remedy={"columns": "", "method": ""},
         )
     if request.entry.one_column and len(schema.columns) > 1:
