@@ -11,7 +11,7 @@ import pytest
 
 import privatest as pt
 from privatest import planning, simulation
-from privatest.core.results import EqualByValue, Released
+from privatest.core.results import EqualByValue, ReleasedFacts
 from privatest.methods.embedding import DistinguishingFeature
 from privatest.noise import SimulatedNoise
 from privatest.requests.results import ColumnResults
@@ -108,7 +108,7 @@ def test_all_results_compare_this_way():
     """What ``dataclass`` writes compares NaN in another way from Python 3.13 on."""
     results = {pt.Outcome, pt.MeanEstimate, pt.CovarianceEstimate, pt.QuantileEstimate}
     results |= {planning.Plan, simulation.Power, ColumnResults}
-    kinds: set[Any] = _below(Released)
+    kinds: set[Any] = _below(ReleasedFacts)
     assert results <= kinds
     for kind in kinds | {pt.Estimate, pt.Interval, DistinguishingFeature}:
         assert kind.__eq__ is EqualByValue.__eq__, kind

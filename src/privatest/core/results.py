@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from numbers import Number
 from os import PathLike
@@ -291,7 +291,7 @@ _ADJACENCY_WORDS: Mapping[str, str] = {
 }
 
 
-class Released(EqualByValue, Shown):
+class ReleasedFacts(EqualByValue, Shown):
     """Base of frozen dataclasses of released facts: read-only, with a JSON document."""
 
     __slots__ = ()
@@ -307,7 +307,7 @@ class Released(EqualByValue, Shown):
         for name, value in values.items():
             if isinstance(value, MappingProxyType):
                 values[name] = dict(value)
-        return _rebuild, (type(self), values)
+        return partial(type(self), **values), ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
@@ -321,7 +321,7 @@ class Released(EqualByValue, Shown):
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
-class PrivateEstimate(Released):
+class PrivateEstimate(ReleasedFacts):
     """Base of estimates that no test belongs to: a heading, a table and the guarantee."""
 
     __slots__ = ()
@@ -373,7 +373,7 @@ class PrivateEstimate(Released):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the released facts as plain Python values."""
-        document = Released.to_dict(self) | {"unit": self.unit, "method_id": self.method_id}
+        document = ReleasedFacts.to_dict(self) | {"unit": self.unit, "method_id": self.method_id}
         return {name: value for name, value in document.items() if name not in _UNWRITTEN}
 
 
@@ -381,7 +381,7 @@ _UNWRITTEN = ("intervals", "curve")  # functions of released numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Decision(Released):
+class Decision(ReleasedFacts):
     """A private decision: reject the null hypothesis or not.
 
     Attributes
@@ -726,10 +726,6 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     copy = array.copy()
     copy.flags.writeable = False
     return copy
-
-
-def _rebuild(kind: type[Released], values: dict[str, Any]) -> Released:
-    return kind(**values)
 
 
 def _values(released: Any) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def shorts(keys: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class Citation:
     """A method for a methods paragraph.
 
     Attributes
@@ -194,21 +194,21 @@ _RANDOMISED = "which runs a test on disjoint parts of the data and flips their a
 _MOMENTS = "from noisy moments, with intervals that count the noise"
 
 
-def _ipm(what: str) -> Cited:
-    return Cited(f"We compared the samples by {what}, {_SMOOTHED}", ("kim2023",))
+def _ipm(what: str) -> Citation:
+    return Citation(f"We compared the samples by {what}, {_SMOOTHED}", ("kim2023",))
 
 
-def _ks(what: str) -> Cited:
-    return Cited(f"We used the private {what}; {_EXACT}", ("awan2022",))
+def _ks(what: str) -> Citation:
+    return Citation(f"We used the private {what}; {_EXACT}", ("awan2022",))
 
 
-_TOT = Cited(f"We used a test of tests, {_SUBSETS}", ("kazan2023",))
-_SARRM = Cited(f"We used SARRM, {_RANDOMISED}", ("pena2022",))
+_TOT = Citation(f"We used a test of tests, {_SUBSETS}", ("kazan2023",))
+_SARRM = Citation(f"We used SARRM, {_RANDOMISED}", ("pena2022",))
 _SYNTHETIC = ("balog2018", "balle2018")
 
 # By method id, or by its function for all of its tests.
-CITED: Mapping[str, Cited] = {
-    "mmd_test": Cited(
+CITED: Mapping[str, Citation] = {
+    "mmd_test": Citation(
         "We compared whole distributions by the largest of several statistics, among them the "
         f"maximum mean discrepancy with several bandwidths, {_SMOOTHED}",
         ("kim2023", "gretton2012"),
@@ -219,75 +219,75 @@ CITED: Mapping[str, Cited] = {
     "ipm_test/kolmogorov": _ipm("the Kolmogorov distance"),
     "ks_2samp/ks": _ks("two-sample Kolmogorov–Smirnov test"),
     "ks_2samp/kuiper": _ks("two-sample Kuiper test"),
-    "mannwhitneyu": Cited("We used a private Mann–Whitney test", ("couch2019",)),
-    "kruskal": Cited(
+    "mannwhitneyu": Citation("We used a private Mann–Whitney test", ("couch2019",)),
+    "kruskal": Citation(
         "We used a private Kruskal–Wallis test on absolute differences of mean ranks",
         ("couch2019",),
     ),
-    "median_test": Cited(f"We used a median test with Tulap noise; {_EXACT}", ("awan2018",)),
-    "hodges_lehmann": Cited(
+    "median_test": Citation(f"We used a median test with Tulap noise; {_EXACT}", ("awan2018",)),
+    "hodges_lehmann": Citation(
         "We estimated the Hodges–Lehmann shift from noisy counts of pairs by their difference",
         ("hodges1963", "drechsler2021"),
     ),
-    "me_test": Cited(
+    "me_test": Citation(
         "We compared mean embeddings of the samples at public locations with a private test",
         ("raj2019", "chwialkowski2015"),
     ),
-    "scf_test": Cited(
+    "scf_test": Citation(
         "We compared smoothed characteristic functions of the samples with a private test",
         ("raj2019", "chwialkowski2015"),
     ),
-    "me_permutation_test": Cited(
+    "me_permutation_test": Citation(
         f"We compared mean embeddings of the samples at public locations, {_SMOOTHED}",
         ("kim2023", "chwialkowski2015"),
     ),
-    "scf_permutation_test": Cited(
+    "scf_permutation_test": Citation(
         f"We compared smoothed characteristic functions of the samples, {_SMOOTHED}",
         ("kim2023", "chwialkowski2015"),
     ),
-    "hotelling_test": Cited(
+    "hotelling_test": Citation(
         f"We compared mean vectors by a private Hotelling test, {_MOMENTS}",
         ("dunsche2022", "amin2019"),
     ),
-    "ttest_ind": Cited(
+    "ttest_ind": Citation(
         f"We compared means by a private t-test, {_MOMENTS}",
         ("dunsche2022",),
     ),
-    "tost_ind": Cited(
+    "tost_ind": Citation(
         f"We tested equivalence of means by two one-sided private t-tests, {_MOMENTS}",
         ("schuirmann1987", "dunsche2022"),
     ),
-    "proportions_test": Cited("We compared shares of successes by noisy counts", ("awan2018",)),
-    "tost_proportions": Cited(
+    "proportions_test": Citation("We compared shares of successes by noisy counts", ("awan2018",)),
+    "tost_proportions": Citation(
         "We tested equivalence of shares by two one-sided tests on noisy counts",
         ("schuirmann1987", "awan2018"),
     ),
-    "f_oneway": Cited(
+    "f_oneway": Citation(
         f"We compared means of groups by a private analysis of variance, {_MOMENTS}",
         ("swanberg2019", "dunsche2022"),
     ),
     "test_of_tests": _TOT,
     "sarrm_test": _SARRM,
-    "hsic_test": Cited(
+    "hsic_test": Citation(
         "We tested independence by the largest of several statistics, among them the "
         f"Hilbert–Schmidt independence criterion with several bandwidths, {_SMOOTHED}",
         ("kim2023", "gretton2007"),
     ),
-    "kendalltau": Cited(
+    "kendalltau": Citation(
         "We used Kendall's rank correlation with discrete Laplace noise",
         ("dwork2006",),
     ),
-    "spearmanr": Cited(
+    "spearmanr": Citation(
         "We used Spearman's rank correlation with discrete Laplace noise",
         ("dwork2006",),
     ),
-    "pearsonr": Cited(f"We estimated Pearson's correlation {_MOMENTS}", ("alabi2022",)),
-    "linregress": Cited(f"We fitted a line of y on x {_MOMENTS}", ("alabi2022",)),
-    "chi2_contingency": Cited(
+    "pearsonr": Citation(f"We estimated Pearson's correlation {_MOMENTS}", ("alabi2022",)),
+    "linregress": Citation(f"We fitted a line of y on x {_MOMENTS}", ("alabi2022",)),
+    "chi2_contingency": Citation(
         "We tested independence of categories by a chi-squared statistic of a noisy table",
         ("gaboardi2016", "rogers2017"),
     ),
-    "conditional_independence_test": Cited(
+    "conditional_independence_test": Citation(
         "We tested conditional independence by the covariance of residuals of private regressions",
         ("shah2020", "kalemaj2024"),
     ),
@@ -297,13 +297,13 @@ CITED: Mapping[str, Cited] = {
     "symmetry_test/kuiper": _ks(
         "symmetry test of Kuiper type on differences of pairs",
     ),
-    "sign_test": Cited(f"We used a sign test with Tulap noise; {_EXACT}", ("awan2018",)),
-    "wilcoxon": Cited("We used a private Wilcoxon signed-rank test", ("couch2019",)),
-    "ttest_rel": Cited(
+    "sign_test": Citation(f"We used a sign test with Tulap noise; {_EXACT}", ("awan2018",)),
+    "wilcoxon": Citation("We used a private Wilcoxon signed-rank test", ("couch2019",)),
+    "ttest_rel": Citation(
         f"We tested the mean of differences by a private paired t-test, {_MOMENTS}",
         ("dunsche2022",),
     ),
-    "tost_rel": Cited(
+    "tost_rel": Citation(
         f"We tested equivalence of paired means by two one-sided private t-tests, {_MOMENTS}",
         ("schuirmann1987", "dunsche2022"),
     ),
@@ -313,50 +313,50 @@ CITED: Mapping[str, Cited] = {
     "ks_family": _ks(
         "distance of Kolmogorov–Smirnov type to the nearest member of a location-scale family",
     ),
-    "chisquare": Cited(
+    "chisquare": Citation(
         "We compared shares of categories with given ones by a chi-squared statistic of noisy "
         "counts",
         ("gaboardi2016", "rogers2017"),
     ),
-    "private_mean": Cited(f"We estimated means {_MOMENTS}", ("dunsche2022", "amin2019")),
-    "private_share": Cited(
+    "private_mean": Citation(f"We estimated means {_MOMENTS}", ("dunsche2022", "amin2019")),
+    "private_share": Citation(
         "We estimated a share from a noisy count, with an exact interval",
         ("awan2018",),
     ),
-    "private_quantile": Cited(
+    "private_quantile": Citation(
         "We estimated a quantile from noisy counts below the edges of a public grid, with an "
         "interval that holds for every distribution",
         ("drechsler2021",),
     ),
-    "release/auto": Cited(
+    "release/auto": Citation(
         "We released synthetic rows that fit noisy measurements of the data", _SYNTHETIC
     ),
-    "release/tables": Cited(
+    "release/tables": Citation(
         "We released synthetic rows that fit noisy tables of columns and of pairs of columns",
         _SYNTHETIC,
     ),
-    "release/subspace": Cited(
+    "release/subspace": Citation(
         "We released public points with private weights, by the kernel mean embedding of the data",
         _SYNTHETIC,
     ),
-    "release/features": Cited(
+    "release/features": Citation(
         "We released synthetic points with weights, found by a search from noisy features of the "
         "data",
         _SYNTHETIC,
     ),
-    "compare": Cited(
+    "compare": Citation(
         "The owners published noisy moments of public features, and these were compared",
         ("raj2019",),
     ),
-    "compare_releases": Cited(
+    "compare_releases": Citation(
         "We tested noisy tables that releases of synthetic data had measured",
         _SYNTHETIC,
     ),
-    "permutation_test": Cited(
+    "permutation_test": Citation(
         f"We used a statistic of our own with a declared sensitivity, {_SMOOTHED}",
         ("kim2023",),
     ),
-    "conditional_randomisation_test": Cited(
+    "conditional_randomisation_test": Citation(
         f"We tested conditional independence by drawing x anew given z, {_SMOOTHED}",
         ("kim2023", "candes2018"),
     ),
@@ -372,7 +372,7 @@ _SAME = {
 }
 
 
-def cited(method_id: str) -> Cited | None:
+def cited(method_id: str) -> Citation | None:
     """Return the citation of a method; None for an unknown one."""
     function = method_id.partition("/")[0]
     return CITED.get(method_id) or CITED.get(_SAME.get(function, function))

@@ -310,7 +310,7 @@ _AGREE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class NullDistribution:
     """Law, noise and scale of a released statistic, as the test has them.
 
     Attributes
@@ -340,7 +340,7 @@ class Null:
     noise: LatticeTulap | None = None
 
 
-def _null_law(outcome: Outcome) -> Null:
+def _null_law(outcome: Outcome) -> NullDistribution:
     """Return the law of a test's statistic under the null hypothesis, from public numbers."""
     n, m = outcome.sizes["n"], outcome.sizes.get("m", 0)
     parameters, estimates, adjacency = outcome.parameters, outcome.estimates, outcome.adjacency
@@ -349,21 +349,23 @@ def _null_law(outcome: Outcome) -> Null:
     match outcome.function:
         case "mannwhitneyu":
             width = mann_whitney_width(n, m, adjacency)
-            return Null(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
+            return NullDistribution(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
         case "median_test":
             width, total = median_width(n, m, adjacency), n + m
             offset = n * (total - total // 2)
-            return Null(hypergeometric_law(n, m), width, total, total, offset)
+            return NullDistribution(hypergeometric_law(n, m), width, total, total, offset)
         case "ks_2samp":
             law = two_sample_law(parameters["statistic"], n, m, one_sided=one_sided)
             width = two_sample_width(n, m, adjacency)
-            return Null(law, width, math.gcd(n, m), n * m, sided=False)
+            return NullDistribution(law, width, math.gcd(n, m), n * m, sided=False)
         case "ks_1samp":
             law = one_sample_law(parameters["statistic"], n, one_sided=one_sided)
-            return Null(law.scaled(LATTICE), one_sample_width(n), unit=n * LATTICE, sided=False)
+            return NullDistribution(
+                law.scaled(LATTICE), one_sample_width(n), unit=n * LATTICE, sided=False
+            )
         case "symmetry_test":
             law = symmetry_law(n, parameters["statistic"])
-            return Null(law, symmetry_width(), unit=n, sided=False)
+            return NullDistribution(law, symmetry_width(), unit=n, sided=False)
         case "sign_test":
             width, step, total = sign_width(), 2, int(estimates.get("nonzero", counted))
             law = sign_law(counted)
@@ -372,7 +374,7 @@ def _null_law(outcome: Outcome) -> Null:
             law = wilcoxon_law(counted)
     shares = _paired_shares(outcome)
     noise = None if shares is None else shares.noise(width, step)
-    return Null(law, width, step, step, total, smaller=True, noise=noise)
+    return NullDistribution(law, width, step, step, total, smaller=True, noise=noise)
 
 
 def _paired_shares(outcome: Outcome) -> PairedShares | None:
@@ -397,7 +399,7 @@ _WITH_NULL_LAW = {
 class NoisyNull:
     """The law of the noisy statistic, in the units of the integer that got the noise."""
 
-    null: Null
+    null: NullDistribution
     noise: LatticeTulap
     alternative: Alternative
     noisy: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privatest.core.results import Released
+from privatest.core.results import ReleasedFacts
 
 _KINDS = {
     "heavy_tails": "shift (heavy tails)",
@@ -30,7 +30,7 @@ def _effect(kind: str, effect: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan(Released):
+class Plan(ReleasedFacts):
     """One answer about a study that has not begun.
 
     Attributes
@@ -138,7 +138,7 @@ class Plan(Released):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice(Released):
+class Choice(ReleasedFacts):
     """A test that fits, and what to expect of it.
 
     Attributes
@@ -166,7 +166,7 @@ class Choice(Released):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Recommendation(Released):
+class Recommendation(ReleasedFacts):
     """The tests of a question that fit, the most powerful first.
 
     Attributes
@@ -236,7 +236,7 @@ class Recommendation(Released):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prices(Released):
+class Prices(ReleasedFacts):
     """People that a test needs at several epsilons.
 
     Attributes

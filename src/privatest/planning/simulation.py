@@ -24,7 +24,7 @@ from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.noise import SimulatedNoise
 from privatest.core.privacy import Budget
-from privatest.core.results import Released
+from privatest.core.results import ReleasedFacts
 from privatest.core.validation import integer_at_least, number, one_of
 from privatest.planning.samplers import Sampler, Sizes, sizes_of
 from privatest.requests.catalogue import METHODS, Method, find
@@ -196,7 +196,7 @@ _LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Power(Released):
+class Power(ReleasedFacts):
     """How often a test rejected in simulated studies. It says nothing about any real data.
 
     Attributes

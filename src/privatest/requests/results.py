@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from privatest.core.privacy import Budget
-from privatest.core.results import Decision, Outcome, Released, html_estimates
+from privatest.core.results import Decision, Outcome, ReleasedFacts, html_estimates
 from privatest.core.text import EstimateTable
 from privatest.core.validation import printable
 
@@ -80,7 +80,7 @@ def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | Non
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnResults(Released):
+class ColumnResults(ReleasedFacts):
     """The same test of several columns.
 
     Attributes
