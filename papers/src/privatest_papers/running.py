@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from privatest.core.validation import integer_at_least
-from privatest.planning.simulation import Kept, run_all, run_seeds
+from privatest.planning.simulation import RunCache, run_all, run_seeds
 from privatest_papers.experiment import Arm, Experiment, Plain, Point, Study
 from privatest_papers.results import Row, Rows
 
@@ -79,7 +79,7 @@ def run_experiment(
             study=dict(points[0].study),
             settings=tuple(dict(point.settings) for point in points),
         )
-        found = run_all(one, run_seeds(seed, count), Kept.open(cache, about), workers, told)
+        found = run_all(one, run_seeds(seed, count), RunCache.open(cache, about), workers, told)
         rows += _rows(arm, points, found)
         done += count
     return Rows(experiment.name, tuple(rows))

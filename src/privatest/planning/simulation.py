@@ -1,11 +1,7 @@
-"""Finished runs in a file of JSON lines, so that an interrupted simulation goes on.
-
-What a run found is a plain value: whether a test rejected, or a list of numbers.
-"""
+"""Power by simulation: how often a test rejects in studies with made-up data."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import os
@@ -29,17 +25,24 @@ from privatest.core.validation import integer_at_least, number, one_of
 from privatest.planning.samplers import Sampler, Sizes, sizes_of
 from privatest.requests.catalogue import METHODS, Method, find
 
+MEMBERSHIPS = ("public", "private")
+_BLOCK = 25  # runs that are done, and stored, at once
+_LEVEL = 0.95
+
 
 @dataclass(slots=True)
-class Kept:
-    """Blocks of runs of one simulation. Only made-up data is ever in such a file."""
+class RunCache:
+    """Finished runs in a file of JSON lines, so that an interrupted simulation continues.
+
+    Only made-up data is ever in such a file: whether a test rejected, or a list of numbers.
+    """
 
     path: Path | None
     key: str
     blocks: dict[int, list[Any]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str] | None, about: Mapping[str, Any]) -> Kept:
+    def open(cls, path: str | os.PathLike[str] | None, about: Mapping[str, Any]) -> RunCache:
         """Read the blocks of the simulation that ``about`` describes in full."""
         if path is None:
             return cls(None, "")
@@ -48,22 +51,31 @@ class Kept:
                 "cache must be None for a test or a sampler that is not a function of a module: "
                 "nothing tells it from others."
             )
-        kept = cls(Path(path), fingerprint({**about, "version": _version()})[:16])
-        for line in _lines(kept.path):
+        try:
+            version = metadata.version("privatest")  # another one may test otherwise
+        except metadata.PackageNotFoundError:
+            version = "unknown"
+        file = Path(path)
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        except (OSError, UnicodeDecodeError):
+            raise ParameterError("cache must be a file of JSON lines that can be read.") from None
+        cache = cls(file, fingerprint({**about, "version": version})[:16])
+        for line in lines:
             try:
                 entry = json.loads(line)
-                if entry["key"] == kept.key:
-                    kept.blocks[int(entry["first"])] = list(entry["found"])
+                if entry["key"] == cache.key:
+                    cache.blocks[int(entry["first"])] = list(entry["found"])
             except (ValueError, KeyError, TypeError):
                 continue  # a line that was cut short by an interruption
-        return kept
+        return cache
 
     def find(self, first: int, count: int) -> list[Any] | None:
-        """Return what is known of so many runs."""
+        """Return a stored block of runs."""
         known = self.blocks.get(first, [])
         return known[:count] if len(known) >= count else None
 
-    def keep(self, first: int, found: list[Any]) -> None:
+    def add(self, first: int, found: list[Any]) -> None:
         """Write a block; a line at a time, so that nothing is lost but the last one."""
         if self.path is None:
             return
@@ -77,53 +89,28 @@ class Kept:
             raise ParameterError(f"cache cannot be written: {error.strerror}.") from None
 
 
-def _version() -> str:
-    """Return the version of the package: another one may test otherwise."""
-    try:
-        return metadata.version("privatest")
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
-def _lines(path: Path | None) -> list[str]:
-    if path is None or not path.exists():
-        return []
-    try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise ParameterError("cache must be a file of JSON lines that can be read.") from None
-
-
-# A test, by its name in the catalogue or as a function, ready to be run on simulated data.
-
-
-MEMBERSHIPS = ("public", "private")
+# --- a test by its name in the catalogue, or as a function ----------------------------------
 
 
 def name_of(test: str | Callable[..., Any], question: str) -> str:
-    """Return the catalogue's name of a test, or that of a function that it does not have."""
+    """Return the catalogue's name of a test, or the function's own if it is not in there."""
     if isinstance(test, str):
         return find(question, test)[0]
-    function, given = _plain(test)
+    function: Any = test
+    given: dict[str, Any] = {}
+    if isinstance(test, partial):
+        function, given = test.func, dict(test.keywords)
     function = inspect.unwrap(function)  # what a budget wraps is the same test
+    known = inspect.signature(function).parameters
     for name, entry in METHODS[question].items():
-        if inspect.unwrap(entry.load()) is function and _same(function, given, entry.preset):
-            return name
+        if inspect.unwrap(entry.load()) is function and {*given} <= {*entry.preset}:
+            values = {key: given.get(key, known[key].default) for key in entry.preset}
+            if values == entry.preset:  # arguments and defaults are what the entry passes
+                return name
     module = getattr(function, "__module__", "")
     name = getattr(function, "__qualname__", "")
     words = ", ".join(f"{key}={value!r}" for key, value in sorted(given.items()))
     return f"{module}.{name}" + (f"({words})" if words else "")
-
-
-def fits(entry: Method, sampler: Sampler, membership: str) -> str:
-    """Return why a test of the catalogue cannot be used on such data, or nothing."""
-    if membership == "private" and entry.public_groups:
-        return f"needs public membership: {entry.public_groups}"
-    if entry.one_column and sampler.columns > 1:
-        return "takes one numeric column"
-    if entry.needed:
-        return f"needs {', '.join(entry.needed)}"
-    return ""
 
 
 def check(
@@ -136,7 +123,13 @@ def check(
     if not isinstance(test, str):
         raise ParameterError("test must be the name of a method, or a function of privatest.")
     name, entry = find(sampler.question, test)
-    why = fits(entry, sampler, membership)
+    why = ""
+    if membership == "private" and entry.public_groups:
+        why = f"needs public membership: {entry.public_groups}"
+    elif entry.one_column and sampler.columns > 1:
+        why = "takes one numeric column"
+    elif entry.needed:
+        why = f"needs {', '.join(entry.needed)}"
     if why and not (entry.needed and {*entry.needed} <= {*options}):
         raise ParameterError(f"method {name} {why}.")
     return entry
@@ -155,32 +148,11 @@ def ready(
     else:
         assert callable(test)
         function, given = test, given | dict(options)
-    return functools.partial(function, **_accepted(function, given))
-
-
-def _plain(test: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
-    if isinstance(test, functools.partial):
-        return test.func, dict(test.keywords)
-    return test, {}
-
-
-def _same(
-    function: Callable[..., Any], given: Mapping[str, Any], preset: Mapping[str, Any]
-) -> bool:
-    """Return whether what is given, and defaults, are what a catalogue's entry passes."""
     known = inspect.signature(function).parameters
-    return {*given} <= {*preset} and all(
-        given.get(name, known[name].default) == value for name, value in preset.items()
-    )
-
-
-def _accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Drop what is told about the data to a function that does not ask for it."""
-    known = inspect.signature(function).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values()):
-        return given
-    offered = ("bounds", "bounds_x", "bounds_y", "adjacency")
-    return {name: value for name, value in given.items() if name in known or name not in offered}
+    if all(each.kind is not inspect.Parameter.VAR_KEYWORD for each in known.values()):
+        unknown = {"bounds", "bounds_x", "bounds_y", "adjacency"} - known.keys()
+        given = {name: value for name, value in given.items() if name not in unknown}
+    return partial(function, **given)
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:
@@ -188,11 +160,7 @@ def takes(function: Callable[..., Any], name: str) -> bool:
     return name in inspect.signature(function).parameters
 
 
-# How often a test rejects, measured on imagined studies.
-
-
-_BLOCK = 25  # runs that are done, and kept, at once
-_LEVEL = 0.95
+# --- how often a test rejects ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -321,10 +289,10 @@ def power(
     about = {"test": name, "sizes": list(sizes), "membership": membership, "seed": seed}
     about |= settings | {"options": {key: repr(value) for key, value in sorted(options.items())}}
     seeds = run_seeds(seed, runs)
-    kept = Kept.open(cache, about | {"sampler": sampler.described()})
+    cached = RunCache.open(cache, about | {"sampler": sampler.described()})
     one = partial(_block, call=call, sampler=sampler, n=n, settings=settings)
     with _watched(progress, runs) as told:
-        rejected = run_all(one, seeds, kept, workers, told)
+        rejected = run_all(one, seeds, cached, workers, told)
     rejections = sum(rejected)
     low, high = clopper_pearson(rejections, runs)
     return Power(
@@ -370,20 +338,20 @@ def _block(
 def run_all(
     one: Callable[[tuple[int, ...]], list[Any]],
     seeds: tuple[int, ...],
-    kept: Kept,
+    cache: RunCache,
     workers: int,
     told: Callable[[int], object],
 ) -> list[Any]:
-    """Run what is not kept yet, in blocks of seeds, and keep it; tell how many are done."""
+    """Run what is not in the cache, in blocks of seeds, and add it; tell how many are done."""
     blocks = {start: seeds[start : start + _BLOCK] for start in range(0, len(seeds), _BLOCK)}
-    found = {start: kept.find(start, len(block)) for start, block in blocks.items()}
+    found = {start: cache.find(start, len(block)) for start, block in blocks.items()}
     waiting = [start for start, known in found.items() if known is None]
     done = sum(len(known) for known in found.values() if known is not None)
     told(done)
     for start, answers in zip(
         waiting, _mapped(one, [blocks[s] for s in waiting], workers), strict=True
     ):
-        kept.keep(start, answers)
+        cache.add(start, answers)
         found[start] = answers
         done += len(answers)
         told(done)
