@@ -210,6 +210,11 @@ class Weighting:
             array = np.asarray(getattr(self, name), dtype=np.float64)
             object.__setattr__(self, name, read_only(array))
 
+    @classmethod
+    def from_columns(cls, matrix: Floats) -> Weighting:
+        """Split a matrix: the weights are the first column, draws the others."""
+        return cls(matrix[:, 0], matrix[:, 1:])
+
     @property
     def fits(self) -> bool:
         """Whether the shapes agree and all values are finite."""

@@ -282,11 +282,7 @@ class SyntheticData(Shown):
         return estimate_correlation(self._source(), pair, self._estimand(pair[0], where=where))
 
     def regression(
-        self,
-        target: str,
-        predictors: Sequence[str],
-        *,
-        where: Expression | None = None,
+        self, target: str, predictors: Sequence[str], *, where: Expression | None = None
     ) -> dict[str, Estimate]:
         """Estimate the coefficients of a least-squares regression, the intercept first.
 
@@ -471,7 +467,7 @@ class SyntheticData(Shown):
             free = self._free_weights()
             targets = coordinates.T @ np.column_stack([free.weights, free.draws])
             weights = nonnegative_weights(coordinates, targets)
-            self.keep_nonnegative(Weighting(weights[:, 0], weights[:, 1:]))
+            self.keep_nonnegative(Weighting.from_columns(weights))
         return cast(SyntheticData, self._cache["nonnegative"])
 
     def keep_nonnegative(self, fitted: Weighting) -> None:

@@ -1,4 +1,8 @@
-"""Public points: spread over a schema's box, or given by the user."""
+"""The mean embedding of data in a kernel's RKHS: what a release by a kernel measures and computes.
+
+Algorithm 1 of Balog et al. (2018): public points, noisy coordinates in their span, weights, and
+means of functions from the coordinates. Proof: docs/proofs/synthetic.md.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +49,7 @@ from privatest.synthetic.answers import (
 _MOST_TRIED = 8  # times the number wanted, where integer rows repeat
 
 
-def box_points(schema: Schema, count: int) -> NDArray[np.float64]:
+def box_points(schema: Schema, count: int) -> Floats:
     """Return at most ``count`` different rows of the schema, spread evenly over its box.
 
     A low-discrepancy sequence; integers are integers and categories categories. Where the
@@ -53,18 +57,13 @@ def box_points(schema: Schema, count: int) -> NDArray[np.float64]:
     """
     domain, tried = schema.domain, count
     while True:
-        points = _valid(domain.points(tried), schema)
+        points = domain.points(tried)
+        for index, width in _integer_widths(schema).items():  # each integer with its share
+            points[:, index] = np.floor(points[:, index] * (width + 1)).clip(0, width) / width
         _, first = np.unique(points, axis=0, return_index=True)
         if len(first) >= count or tried >= _MOST_TRIED * count:
             return points[np.sort(first)[:count]]
         tried *= 2
-
-
-def _valid(points: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
-    """Move the entries of integer columns to the nearest integers, each with its share."""
-    for index, width in _integer_widths(schema).items():
-        points[:, index] = np.floor(points[:, index] * (width + 1)).clip(0, width) / width
-    return points
 
 
 def _integer_widths(schema: Schema | None) -> dict[int, float]:
@@ -75,11 +74,11 @@ def _integer_widths(schema: Schema | None) -> dict[int, float]:
     return {index: float(box.width[index]) for index in numeric if box.whole[index]}
 
 
-def snapping(schema: Schema | None) -> Callable[[NDArray[np.float64]], NDArray[np.float64]] | None:
+def snapping(schema: Schema | None) -> Callable[[Floats], Floats] | None:
     """Return what moves encoded points to the nearest rows of the schema; None for nothing."""
     widths = _integer_widths(schema)
 
-    def snap(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def snap(points: Floats) -> Floats:
         points = points.copy()
         for index, width in widths.items():
             points[:, index] = np.rint(points[:, index] * width) / width
@@ -88,7 +87,7 @@ def snapping(schema: Schema | None) -> Callable[[NDArray[np.float64]], NDArray[n
     return snap if widths else None
 
 
-def check_points(points: NDArray[np.float64], n: int) -> None:
+def check_points(points: Floats, n: int) -> None:
     """Refuse unusable public points."""
     if len(points) < 1:
         raise ParameterError("public_points must have at least one row.")
@@ -110,20 +109,17 @@ def check_size(count: int, n: int) -> None:
         )
 
 
-# Noise for all of a budget, or for what counts of atoms leave of it.
+# --- noise ----------------------------------------------------------------------------------------
 
 
-sharing_Floats = NDArray[np.float64]
-
-
-def with_rest(
-    values: sharing_Floats,
+def noisy_share(
+    values: Floats,
     *,
     sensitivity: Sensitivity,
     budget: Budget,
     share: Fraction | None,
     noise: NoiseSource,
-) -> tuple[sharing_Floats, float]:
+) -> tuple[Floats, float]:
     """Add Gaussian noise for the share that atoms left, and return its standard deviation too.
 
     Notes
@@ -133,16 +129,15 @@ def with_rest(
     **Privacy** Without a share (None), (epsilon, delta)-private by itself; with one, together
     with the counts of atoms.
     """
-    known: dict[str, Any] = {"sensitivity": sensitivity, "budget": budget, "noise": noise}
     if share is None:
-        return gaussian(values, **known), gaussian_scale(sensitivity.value, budget)
+        noisy = gaussian(values, sensitivity=sensitivity, budget=budget, noise=noise)
+        return noisy, gaussian_scale(sensitivity.value, budget)
     scale = gaussian_part_scale(values.size, sensitivity, budget, share)
-    return gaussian_part(values, share=share, **known), scale
+    noisy = gaussian_part(values, sensitivity=sensitivity, budget=budget, share=share, noise=noise)
+    return noisy, scale
 
 
-# The span of public points in a kernel's RKHS, and the coefficients of data in it.
-#
-# Balog et al. (2018), Algorithm 1, lines 3 to 6. Proof: docs/proofs/synthetic.md.
+# --- the span of public points --------------------------------------------------------------------
 
 
 _TOLERANCES = (1e-6, 1e-5)  # up to _MANY_POINTS, and above: many directions hold only noise
@@ -169,8 +164,8 @@ class Subspace:
         The F points that generate the basis; their coordinates are a triangular matrix.
     """
 
-    points: NDArray[np.float64]
-    coordinates: NDArray[np.float64]
+    points: Floats
+    coordinates: Floats
     pivots: NDArray[np.intp]
     kernel: Kernel
     domain: Domain
@@ -181,9 +176,9 @@ class Subspace:
         return len(self.pivots)
 
     @property
-    def triangle(self) -> NDArray[np.float64]:
+    def triangle(self) -> Floats:
         """T with T T' = the pivots' Gram matrix."""
-        triangle: NDArray[np.float64] = self.coordinates[self.pivots]
+        triangle: Floats = self.coordinates[self.pivots]
         return triangle
 
 
@@ -193,7 +188,7 @@ def usual_tolerance(count: int) -> float:
 
 
 def span(
-    points: NDArray[np.float64], kernel: Kernel, domain: Domain, tolerance: float | None = None
+    points: Floats, kernel: Kernel, domain: Domain, tolerance: float | None = None
 ) -> Subspace:
     """Find a basis by pivoted Cholesky: the point furthest from the span comes next.
 
@@ -235,7 +230,7 @@ class KernelSums:
         self.space, self.total = space, total
         self.sums = np.zeros(space.rank, dtype=np.int64)
 
-    def update(self, rows: NDArray[np.float64], start: int) -> None:
+    def update(self, rows: Floats, start: int) -> None:
         """Add a block."""
         del start
         space = self.space
@@ -246,7 +241,7 @@ class KernelSums:
             matrix = gram(space.kernel, rows[first : first + size], pivots, space.domain)
             np.multiply(matrix, 2.0**SUM_BITS, out=matrix)
             np.rint(matrix, out=matrix)
-            total: NDArray[np.float64] = np.ones(len(matrix)) @ matrix
+            total: Floats = np.ones(len(matrix)) @ matrix
             return total.astype(np.int64)
 
         work = len(rows) * len(pivots)
@@ -271,7 +266,7 @@ def kernel_sums(space: Subspace, rows: Held) -> NDArray[np.int64]:
     return found.sums
 
 
-def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> Floats:
     """Return the coordinates T^-1 (sums/n) of the projected mean embedding (line 6).
 
     Forward substitution in extended precision: a basis may magnify rounding errors beyond the
@@ -307,7 +302,7 @@ def coefficient_sensitivity(space: Subspace, n: int, rows_per_person: int = 1) -
     return Sensitivity((moved + 2 * (solving + 2 * UNIT_ROUNDOFF)) * (1 + 1e-12), "l2")
 
 
-def _inverse_norm(triangle: NDArray[np.float64]) -> float:
+def _inverse_norm(triangle: Floats) -> float:
     """Bound the Frobenius norm of the inverse of a triangular matrix."""
     from scipy.linalg import solve_triangular  # noqa: PLC0415
 
@@ -320,9 +315,7 @@ def _inverse_norm(triangle: NDArray[np.float64]) -> float:
     return inverse / (1 - lost)
 
 
-# Denoise coefficients by shrinkage, given the scale of the noise and the public points.
-#
-# Post-processing of noisy coefficients: no private data, no cost.
+# --- shrinkage of noisy coefficients: post-processing ---------------------------------------------
 
 
 _NO_DIRECTION = 1e-13  # eigenvalues below this fraction of the largest are rounding errors
@@ -331,18 +324,18 @@ _SCALES = np.logspace(-9, 9, 55)  # of the prior; infinity (no shrinkage) is add
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class PointMoments:
     """Mean and eigendecomposed second moment S = L'L/M of the public points' coordinates."""
 
-    mean: NDArray[np.float64]
-    eigenvalues: NDArray[np.float64]
-    eigenvectors: NDArray[np.float64]
+    mean: Floats
+    eigenvalues: Floats
+    eigenvectors: Floats
 
 
-def moments(coordinates: NDArray[np.float64]) -> Moments:
+def moments(coordinates: Floats) -> PointMoments:
     """Return the moments of the rows of L."""
     values, vectors = np.linalg.eigh(coordinates.T @ coordinates / len(coordinates))
-    return Moments(coordinates.mean(axis=0), np.maximum(values, 0.0), vectors)
+    return PointMoments(coordinates.mean(axis=0), np.maximum(values, 0.0), vectors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -359,29 +352,29 @@ class Denoised:
         The chosen scale of the prior; infinity for no shrinkage.
     widest : float
         The largest scale that noise makes indistinguishable from it; used for error bars.
-    points : Moments
-        Moments of the public points.
+    points : PointMoments
+        PointMoments of the public points.
     """
 
-    values: NDArray[np.float64]
+    values: Floats
     sigma: float
     scale: float
     widest: float
-    points: Moments
+    points: PointMoments
 
-    def draws(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def draws(self, count: int, rng: np.random.Generator) -> Floats:
         """Return ``count`` draws around the estimate (columns), with public randomness.
 
         Their covariance sigma² A is the posterior one of the coefficients under the prior that
         the shrinkage corresponds to; without shrinkage it is that of the noise.
         """
         normal = rng.normal(size=(len(self.values), count))
-        kept = _kept(self.points.eigenvalues, self.widest, self.sigma)
-        normal *= (self.sigma * np.sqrt(kept))[:, None]
+        factors = _shrinkage(self.points.eigenvalues, self.widest, self.sigma)
+        normal *= (self.sigma * np.sqrt(factors))[:, None]
         return self.values[:, None] + self.points.eigenvectors @ normal
 
 
-def nested_moments(coordinates: NDArray[np.float64]) -> list[Moments]:
+def nested_moments(coordinates: Floats) -> list[PointMoments]:
     """Return the moments of all public points, then of the first quarter, sixteenth, ...
 
     Many points span directions that hold more noise than signal. Shrinkage by fewer of them may
@@ -396,7 +389,7 @@ def nested_moments(coordinates: NDArray[np.float64]) -> list[Moments]:
 
 
 def denoise(
-    noisy: NDArray[np.float64], points: Moments, sigma: float, fewer: Sequence[Moments] = ()
+    noisy: Floats, points: PointMoments, sigma: float, fewer: Sequence[PointMoments] = ()
 ) -> Denoised:
     """Shrink noisy coefficients towards the public points' mean by the best of several rules.
 
@@ -404,12 +397,12 @@ def denoise(
     ----------
     noisy : ndarray
         Coefficients plus Gaussian noise.
-    points : Moments
-        Moments of the public points' coordinates.
+    points : PointMoments
+        PointMoments of the public points' coordinates.
     sigma : float
         Standard deviation of the noise.
-    fewer : sequence of Moments
-        Moments of some of the points, as further rules (:func:`nested_moments`). Error bars
+    fewer : sequence of PointMoments
+        PointMoments of some of the points, as further rules (:func:`nested_moments`). Error bars
         use all points.
 
     Notes
@@ -429,32 +422,34 @@ def denoise(
         if min(risks) < smallest:
             smallest, chosen, best = min(risks), some, scales[risks.index(min(risks))]
     rotated = chosen.eigenvectors.T @ (noisy - chosen.mean)
-    kept = _kept(chosen.eigenvalues, best, sigma)
-    shrunk = chosen.mean + chosen.eigenvectors @ (kept * rotated)
+    factors = _shrinkage(chosen.eigenvalues, best, sigma)
+    shrunk = chosen.mean + chosen.eigenvectors @ (factors * rotated)
     return Denoised(shrunk, sigma, best, widest, points)
 
 
-def _risks(
-    noisy: NDArray[np.float64], points: Moments, sigma: float
-) -> tuple[list[float], list[float]]:
-    """Return the scales of the prior and the estimated risk of each."""
+def _risks(noisy: Floats, points: PointMoments, sigma: float) -> tuple[list[float], list[float]]:
+    """Return the scales of the prior, and Stein's unbiased estimate of the risk of each."""
     values = points.eigenvalues
     rotated = points.eigenvectors.T @ (noisy - points.mean)
     scales = [*(_SCALES * sigma**2 / max(float(values.mean()), 1e-300)).tolist(), math.inf]
-    return scales, [_risk(rotated, _kept(values, scale, sigma), sigma) for scale in scales]
+    risks = []
+    for scale in scales:
+        factors = _shrinkage(values, scale, sigma)
+        lost = (1 - factors) * rotated
+        risks.append(float(lost @ lost) + sigma**2 * (2 * float(factors.sum()) - len(rotated)))
+    return scales, risks
 
 
-def _risk(rotated: NDArray[np.float64], kept: NDArray[np.float64], sigma: float) -> float:
-    """Stein's unbiased estimate of the squared error."""
-    lost = (1 - kept) * rotated
-    return float(lost @ lost) + sigma**2 * (2 * float(kept.sum()) - len(rotated))
+def _shrinkage(values: Floats, scale: float, sigma: float) -> Floats:
+    """Return by which factors a prior of some scale shrinks, in each direction."""
+    if math.isinf(scale):
+        return np.ones_like(values)
+    return np.asarray(scale * values / (scale * values + sigma**2))
 
 
 def signed_weights(
-    coordinates: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    points: Moments | None = None,
-) -> NDArray[np.float64]:
+    coordinates: Floats, targets: Floats, points: PointMoments | None = None
+) -> Floats:
     """Return the weights w nearest to 1/M with L'w = each target (columns).
 
     If the points cannot reach a target, L'w is the nearest point that they can. ``points`` are
@@ -473,25 +468,13 @@ def signed_weights(
     return weights
 
 
-def _pseudo_solve(
-    values: NDArray[np.float64], vectors: NDArray[np.float64], targets: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    kept = values > _NO_DIRECTION * values[-1]
-    rotated = vectors[:, kept].T @ targets
-    solved: NDArray[np.float64] = vectors[:, kept] @ (rotated / values[kept][:, None])
-    return solved
+def _pseudo_solve(values: Floats, vectors: Floats, targets: Floats) -> Floats:
+    used = values > _NO_DIRECTION * values[-1]
+    rotated = vectors[:, used].T @ targets
+    return np.asarray(vectors[:, used] @ (rotated / values[used][:, None]))
 
 
-def _kept(values: NDArray[np.float64], scale: float, sigma: float) -> NDArray[np.float64]:
-    if math.isinf(scale):
-        return np.ones_like(values)
-    kept: NDArray[np.float64] = scale * values / (scale * values + sigma**2)
-    return kept
-
-
-# From coefficients to weights of points: signed, bounded in l1, non-negative, or equal.
-#
-# Post-processing: this uses only public points and released coefficients.
+# --- weights of points: post-processing -----------------------------------------------------------
 
 
 Weights = Literal["signed", "bounded", "nonnegative", "equal"]
@@ -501,13 +484,13 @@ _CONSTRAINED_DRAWS = 32  # each takes an optimisation
 
 _STEPS = 500
 _CONVERGED = 1e-6
-Projection = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Projection = Callable[[Floats], Floats]
 
 
 def weighted(
-    coordinates: NDArray[np.float64],
+    coordinates: Floats,
     denoised: Denoised,
-    points: Moments | None = None,
+    points: PointMoments | None = None,
     *,
     kind: Weights,
     bound: float,
@@ -524,8 +507,8 @@ def weighted(
         Coordinates of the points that may be released.
     denoised : Denoised
         The coefficients to match.
-    points : Moments, optional
-        Moments of ``coordinates``, if known already.
+    points : PointMoments, optional
+        PointMoments of ``coordinates``, if known already.
     kind, bound, count
         The kind of weights, the bound for "bounded" and the number of rows for "equal".
     rng : Generator
@@ -539,35 +522,24 @@ def weighted(
         coordinates, points = coordinates[chosen], None
     free = signed_weights(coordinates, targets, points)
     if kind == "signed":
-        return chosen, _weighting(free), None
+        return chosen, Weighting.from_columns(free), None
     if kind == "equal":
         # equal weights cannot show the noise: the draws are signed ones around them
         moved = free - free[:, :1] + 1 / count
-        return chosen, _weighting(moved), _weighting(free)
+        return chosen, Weighting.from_columns(moved), Weighting.from_columns(free)
     if kind == "nonnegative":
         matrix = nonnegative_weights(coordinates, targets)
     else:
         matrix = bounded_weights(coordinates, targets, free, bound)
-    return chosen, _weighting(matrix), _weighting(free)
+    return chosen, Weighting.from_columns(matrix), Weighting.from_columns(free)
 
 
-def _weighting(matrix: NDArray[np.float64]) -> Weighting:
-    return Weighting(matrix[:, 0], matrix[:, 1:])
-
-
-def nonnegative_weights(
-    coordinates: NDArray[np.float64], targets: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def nonnegative_weights(coordinates: Floats, targets: Floats) -> Floats:
     """Return the weights w >= 0, sum w = 1, whose L'w is nearest to each target (columns)."""
     return _nearest(coordinates, targets, to_simplex)
 
 
-def bounded_weights(
-    coordinates: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    start: NDArray[np.float64],
-    bound: float,
-) -> NDArray[np.float64]:
+def bounded_weights(coordinates: Floats, targets: Floats, start: Floats, bound: float) -> Floats:
     """Return weights with sum |w| <= bound, nearest to each target (Theorem 11).
 
     ``start`` are unconstrained weights: columns within the bound are the solution already.
@@ -581,9 +553,7 @@ def bounded_weights(
     return weights
 
 
-def equal_weights(
-    coordinates: NDArray[np.float64], target: NDArray[np.float64], count: int
-) -> NDArray[np.intp]:
+def equal_weights(coordinates: Floats, target: Floats, count: int) -> NDArray[np.intp]:
     """Choose ``count`` points, with repeats, whose plain mean is near the target.
 
     Kernel herding: each new point brings the mean of those chosen so far closest to the target.
@@ -601,10 +571,7 @@ def equal_weights(
 
 
 def best_points(
-    coordinates: NDArray[np.float64],
-    target: NDArray[np.float64],
-    count: int,
-    sigma: float = 0.0,
+    coordinates: Floats, target: Floats, count: int, sigma: float = 0.0
 ) -> NDArray[np.intp]:
     """Choose at most ``count`` points whose span captures most of the target, best first.
 
@@ -639,9 +606,7 @@ def best_points(
     return np.array(chosen, dtype=np.intp)
 
 
-def _nearest(
-    coordinates: NDArray[np.float64], targets: NDArray[np.float64], projection: Projection
-) -> NDArray[np.float64]:
+def _nearest(coordinates: Floats, targets: Floats, projection: Projection) -> Floats:
     """Minimise |L'w - target|² over a convex set: accelerated projected gradients, restarted."""
     count = len(coordinates)
     step = 1 / max(float(np.linalg.norm(coordinates, 2)) ** 2, 1e-300)
@@ -673,7 +638,7 @@ def to_simplex(values: Floats, total: float = 1.0) -> Floats:
     return np.asarray(np.maximum(values - shift, 0.0))
 
 
-def _to_l1_ball(matrix: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
+def _to_l1_ball(matrix: Floats, bound: float) -> Floats:
     sizes = np.abs(matrix)
     outside = sizes.sum(axis=0) > bound
     result = matrix.copy()
@@ -683,7 +648,7 @@ def _to_l1_ball(matrix: NDArray[np.float64], bound: float) -> NDArray[np.float64
     return result
 
 
-# RKHS distances between released rows and public ones: post-processing.
+# --- distances: post-processing -------------------------------------------------------------------
 
 
 _TILE = 512
@@ -691,8 +656,8 @@ _STRIP = 8192  # rows per progress report
 
 
 def distance(
-    rows: NDArray[np.float64],
-    points: NDArray[np.float64],
+    rows: Floats,
+    points: Floats,
     used: Weighting,
     before: Weighting | None,
     kernel: Kernel,
@@ -713,14 +678,14 @@ def distance(
     return Estimate(value, math.hypot(noise, misfit), misfit)
 
 
-def _size(matrix: NDArray[np.float64], moved: NDArray[np.float64]) -> float:
+def _size(matrix: Floats, moved: Floats) -> float:
     """Root mean square RKHS norm of columns of weights."""
     squares = np.einsum("ij,ij->j", moved, matrix @ moved)
     return math.sqrt(max(float(squares.mean()), 0.0)) if squares.size else math.nan
 
 
 def mean_kernel(
-    rows: NDArray[np.float64], kernel: Kernel, domain: Domain, progress: Progress | None = None
+    rows: Floats, kernel: Kernel, domain: Domain, progress: Progress | None = None
 ) -> float:
     """Return the mean of k over all pairs of rows, including a row with itself.
 
@@ -732,7 +697,7 @@ def mean_kernel(
         work = len(strip) * (count - first)
         tiles = range(first, count, _TILE)
 
-        def tile(start: int, strip: NDArray[np.float64] = strip, first: int = first) -> float:
+        def tile(start: int, strip: Floats = strip, first: int = first) -> float:
             block = rows[start : start + _TILE]
             # within the strip tiles cover both orders of a pair; later rows are counted twice
             factor = 1.0 if start < first + len(strip) else 2.0
@@ -748,15 +713,11 @@ def mean_kernel(
     return total / count**2
 
 
-def point_means(
-    points: NDArray[np.float64], rows: NDArray[np.float64], kernel: Kernel, domain: Domain
-) -> NDArray[np.float64]:
+def point_means(points: Floats, rows: Floats, kernel: Kernel, domain: Domain) -> Floats:
     """Return the mean over rows of k(point, row), for each point."""
 
-    def tile(start: int) -> NDArray[np.float64]:
-        sums: NDArray[np.float64] = gram(kernel, points, rows[start : start + _TILE], domain).sum(
-            axis=1
-        )
+    def tile(start: int) -> Floats:
+        sums: Floats = gram(kernel, points, rows[start : start + _TILE], domain).sum(axis=1)
         return sums
 
     total = np.zeros(len(points))
@@ -766,12 +727,7 @@ def point_means(
 
 
 def embedding_distance(
-    weights: NDArray[np.float64],
-    points: NDArray[np.float64],
-    means: NDArray[np.float64],
-    own: float,
-    kernel: Kernel,
-    domain: Domain,
+    weights: Floats, points: Floats, means: Floats, own: float, kernel: Kernel, domain: Domain
 ) -> float:
     """Return |sum_m w_m phi(z_m) - mean phi(x)|, given mean k(z_m, x) and mean k(x, x')."""
     square = 0.0
@@ -781,16 +737,11 @@ def embedding_distance(
     return math.sqrt(max(square - 2 * float(weights @ means) + own, 0.0))
 
 
-# Noisy coordinates of the data's mean embedding, kept with a release: what was measured.
-#
-# Each coordinate is the mean over private rows of a public function, plus Gaussian noise of known
-# standard deviation. Estimates and their error bars are computed from it.
+# --- what was measured ----------------------------------------------------------------------------
 
 
 _MOST = 400  # pivots that are kept, the first ones
 _JITTER = 1e-13  # a pivot's squared distance to the span of others is at least 1e-10
-
-coefficients_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -813,13 +764,11 @@ class Coefficients:
     """
 
     kind: Literal["kernel", "fourier"]
-    places: coefficients_Floats
-    amplitudes: coefficients_Floats
-    values: coefficients_Floats
+    places: Floats
+    amplitudes: Floats
+    values: Floats
     sigma: float
-    _inverses: dict[tuple[Kernel, Domain], coefficients_Floats] = field(
-        default_factory=dict, init=False
-    )
+    _inverses: dict[tuple[Kernel, Domain], Floats] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit, and freeze them."""
@@ -832,19 +781,15 @@ class Coefficients:
         ):
             raise DataError("coefficients do not fit their places.")
 
-    def functions(
-        self, rows: coefficients_Floats, kernel: Kernel, domain: Domain
-    ) -> coefficients_Floats:
+    def functions(self, rows: Floats, kernel: Kernel, domain: Domain) -> Floats:
         """Return the functions at encoded rows: rows × coefficients."""
         if self.kind == "fourier":
             cosine, sine = cos_sin(angles(rows, self.places.T))
             return np.hstack([cosine * self.amplitudes, sine * self.amplitudes])
-        found: coefficients_Floats = (
-            gram(kernel, rows, self.places, domain) @ self._inverse(kernel, domain).T
-        )
+        found: Floats = gram(kernel, rows, self.places, domain) @ self._inverse(kernel, domain).T
         return found
 
-    def _inverse(self, kernel: Kernel, domain: Domain) -> coefficients_Floats:
+    def _inverse(self, kernel: Kernel, domain: Domain) -> Floats:
         """Return the inverse of the triangle T with T T' = the places' Gram matrix; once."""
         key = (kernel, domain)
         if key not in self._inverses:
@@ -855,16 +800,13 @@ class Coefficients:
         return self._inverses[key]
 
 
-def of_subspace(space: Subspace, noisy: coefficients_Floats, sigma: float) -> Coefficients:
+def of_subspace(space: Subspace, noisy: Floats, sigma: float) -> Coefficients:
     """Keep what Algorithm 1 measured; coordinates of the first pivots do not need the others."""
     places = space.points[space.pivots[:_MOST]]
     return Coefficients("kernel", places, np.empty(0), noisy[:_MOST], sigma)
 
 
-# Where rows of the data may be that a synthetic row stands for.
-#
-# A synthetic row stands for people near it. How far a function varies there bounds what the
-# release cannot tell. Everything here is public or released.
+# --- where rows may be that a synthetic row stands for --------------------------------------------
 
 
 _EVEN = 1024  # places spread over the box
@@ -879,11 +821,7 @@ _KINDS = 32  # combinations of categories
 
 
 def probe_places(
-    rows: Floats,
-    domain: Domain,
-    schema: Schema | None,
-    bandwidth: float,
-    jumps: Jumps,
+    rows: Floats, domain: Domain, schema: Schema | None, bandwidth: float, jumps: Jumps
 ) -> Floats:
     """Return places around the rows, over the box, at its bounds and at the jumps."""
     rng = np.random.default_rng(0)  # public, and the same at every question
@@ -981,13 +919,7 @@ def _scaled(rows: Floats, domain: Domain) -> Floats:
     return scaled
 
 
-# Means of functions over the private rows, with bars that hold for whatever data there was.
-#
-# The release measured the means of some functions (Coefficients). A question's function f is split
-# in a combination u of those and a rest r = f - u: the mean of u was measured and has noise of
-# known size; the mean of r is taken from the synthetic rows, and can be wrong by how far r varies
-# around each row. Of several splits the one with the shortest bar is used.
-# Proof: docs/proofs/synthetic.md.
+# --- means of functions ---------------------------------------------------------------------------
 
 
 _WEIGHTS = (0.0, 0.1, 0.5, 2.0, 10.0, 100.0, 1e3, 1e4)  # of the rest, in choosing a split

@@ -30,17 +30,17 @@ from privatest.data.sources import Held
 from privatest.data.summaries import FixedPoint, fixed_rounding, in_secret_order, summarise
 from privatest.numerics.features import FourierMap, Frequencies, angles, cos_sin, kernel_map
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram
-from privatest.synthetic.answers import Weighting
+from privatest.synthetic.answers import Floats, Weighting
 from privatest.synthetic.embedding import (
     Coefficients,
     Denoised,
     Subspace,
     Weights,
     moments,
+    noisy_share,
     nonnegative_weights,
     signed_weights,
     span,
-    with_rest,
 )
 
 _BLOCK_VALUES = 8_192  # of a temporary array: it stays in a processor's cache
@@ -70,9 +70,9 @@ class NoisyFeatures:
     """
 
     kernel: Kernel
-    frequencies: NDArray[np.float64]
-    amplitudes: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    frequencies: Floats
+    amplitudes: Floats
+    mean: Floats
     scale: float
     simulated: bool
 
@@ -137,7 +137,7 @@ def noisy_features(
     if not domain.bounded:
         rows = in_secret_order(Sample(rows, None), source).held
     exact = mean_features(rows, features)
-    mean, scale = with_rest(
+    mean, scale = noisy_share(
         exact, sensitivity=sensitivity, budget=budget, share=share, noise=source
     )
     constant = ~features.frequencies.any(axis=0)
@@ -153,7 +153,7 @@ def noisy_features(
     )
 
 
-def _check_rows(rows: NDArray[np.float64], domain: Domain) -> None:
+def _check_rows(rows: Floats, domain: Domain) -> None:
     """Refuse rows that are not encoded: the sensitivity would not hold for them."""
     if rows.ndim != 2 or not len(rows) or rows.shape[1] != domain.dimension:
         raise DataError(f"rows must be at least one row of {domain.dimension} columns.")
@@ -191,12 +191,12 @@ class _WaveSums:
 
     __slots__ = ("parts", "sums", "total")
 
-    def __init__(self, parts: tuple[_Part, _Part], total: int) -> None:
+    def __init__(self, parts: tuple[_FrequencyPart, _FrequencyPart], total: int) -> None:
         self.parts, self.total = parts, total
         shape = (2, *(part.values.shape[1] for part in parts))
         self.sums = FixedPoint(shape, total)
 
-    def update(self, rows: NDArray[np.float64], start: int) -> None:
+    def update(self, rows: Floats, start: int) -> None:
         """Add a block."""
         del start
         found = np.zeros(self.sums.units.shape[1:], dtype=np.complex128)
@@ -211,7 +211,7 @@ class _WaveSums:
         self.sums.merge(other.sums)
 
 
-def mean_features(rows: Held, features: FourierMap) -> NDArray[np.float64]:
+def mean_features(rows: Held, features: FourierMap) -> Floats:
     """Return the mean of a_j cos(w_j · x) and of a_j sin(w_j · x) over rows: 2 × J, not private.
 
     exp(i w · x) is a product over two groups of columns. The frequencies of a lattice have few
@@ -226,27 +226,27 @@ def mean_features(rows: Held, features: FourierMap) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _FrequencyPart:
     """Different frequencies of some columns, and which of them each frequency has."""
 
     columns: int
-    values: NDArray[np.float64]
+    values: Floats
     index: NDArray[np.intp]
 
 
-def _parts(frequencies: NDArray[np.float64]) -> tuple[_Part, _Part]:
+def _parts(frequencies: Floats) -> tuple[_FrequencyPart, _FrequencyPart]:
     """Cut the columns where that is cheapest; random frequencies are not cut."""
     columns, count = frequencies.shape
     best = (
-        _Part(columns, frequencies, np.arange(count)),
-        _Part(0, np.zeros((0, 1)), np.zeros(count, dtype=np.intp)),
+        _FrequencyPart(columns, frequencies, np.arange(count)),
+        _FrequencyPart(0, np.zeros((0, 1)), np.zeros(count, dtype=np.intp)),
     )
     cost = float(_ANGLE_COST * count)
     for cut in range(1, columns):
         parts = []
         for group in (frequencies[:cut], frequencies[cut:]):
             values, index = np.unique(group, axis=1, return_inverse=True)
-            parts.append(_Part(len(group), values, index.reshape(-1)))
+            parts.append(_FrequencyPart(len(group), values, index.reshape(-1)))
         sizes = [part.values.shape[1] for part in parts]
         if _ANGLE_COST * sum(sizes) + sizes[0] * sizes[1] < cost:
             cost = float(_ANGLE_COST * sum(sizes) + sizes[0] * sizes[1])
@@ -254,7 +254,7 @@ def _parts(frequencies: NDArray[np.float64]) -> tuple[_Part, _Part]:
     return best
 
 
-def _summed(rows: NDArray[np.float64], parts: tuple[_Part, _Part]) -> NDArray[np.complex128]:
+def _summed(rows: Floats, parts: tuple[_FrequencyPart, _FrequencyPart]) -> NDArray[np.complex128]:
     """Sum over rows exp(i w · x), for all pairs of parts of frequencies."""
     left, right = parts
     total = np.zeros((left.values.shape[1], right.values.shape[1]), dtype=np.complex128)
@@ -273,7 +273,7 @@ def _block_rows(width: int) -> int:
     return min(max(_BLOCK_VALUES // width, 1), _LONGEST_BLOCK)
 
 
-def _waves(rows: NDArray[np.float64], frequencies: NDArray[np.float64]) -> NDArray[np.complex128]:
+def _waves(rows: Floats, frequencies: Floats) -> NDArray[np.complex128]:
     waves = np.empty((len(rows), frequencies.shape[1]), dtype=np.complex128)
     waves.real, waves.imag = cos_sin(angles(rows, frequencies))
     return waves
@@ -285,7 +285,6 @@ def _waves(rows: NDArray[np.float64], frequencies: NDArray[np.float64]) -> NDArr
 
 
 Constraint = Literal["simplex", "l1", "equal"]
-Floats = NDArray[np.float64]
 
 _EVEN_POINTS = 4_096
 _TILE_VALUES = 1 << 20  # features in a block, in single precision
@@ -356,7 +355,7 @@ def reduced_set(
     generator = public_generator(rng)
     places = _candidates(goal, noisy, domain, _places(domain, n_points, start), generator)
     points = _herded(goal, noisy, domain, places, n_points)
-    search = _Search(goal, noisy, domain, constraint, weight_bound, max_iterations)
+    search = _PointFit(goal, noisy, domain, constraint, weight_bound, max_iterations)
     points, weights = search.run(points, domain.numeric, progress)
     if snap is not None:
         points, weights = search.run(snap(points), [], None)
@@ -393,11 +392,7 @@ def _places(domain: Domain, n_points: int, start: Floats | None) -> Floats:
 
 
 def _candidates(
-    goal: _Goal,
-    noisy: NoisyFeatures,
-    domain: Domain,
-    even: Floats,
-    rng: np.random.Generator,
+    goal: _Goal, noisy: NoisyFeatures, domain: Domain, even: Floats, rng: np.random.Generator
 ) -> Floats:
     """Add candidates near those with the best scores: a box has too many corners."""
     best, scores = even, goal.scores(even)
@@ -490,7 +485,7 @@ class _Goal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Search:
+class _PointFit:
     """L-BFGS over the points and over parameters of the weights."""
 
     goal: _Goal
@@ -605,9 +600,9 @@ def features_release(
     sample: Sample,
     *,
     kernel: Kernel,
-    start: NDArray[np.float64],
+    start: Floats,
     n_points: int,
-    snap: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
+    snap: Callable[[Floats], Floats] | None,
     n_frequencies: int,
     weights: Weights,
     weight_bound: float,
@@ -616,7 +611,7 @@ def features_release(
     rng: np.random.Generator,
     noise: NoiseSource,
     progress: Callable[[int, int], None] | None,
-) -> tuple[NDArray[np.float64], Weighting, Coefficients]:
+) -> tuple[Floats, Weighting, Coefficients]:
     """Return points, weights with draws, and what was measured.
 
     ``share`` is what the features take of the budget; None for all of it.
@@ -657,10 +652,10 @@ def features_release(
 def _draws(
     space: Subspace,
     noisy: NoisyFeatures,
-    fitted: NDArray[np.float64],
+    fitted: Floats,
     weights: Weights,
     rng: np.random.Generator,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Move the weights as the noise might have: its projection on the released points' span."""
     # points that were fitted to the noise cannot tell it from the data: hardly any shrinkage
     known = moments(space.coordinates)

@@ -27,7 +27,7 @@ from privatest.data.encoding import Sample, encode_like, encode_sample, rows_of_
 from privatest.data.schema import Bounds, Domain
 from privatest.data.summaries import in_secret_order
 from privatest.numerics.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
-from privatest.synthetic.answers import Facts, Weighting
+from privatest.synthetic.answers import Facts, Floats, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding import (
     Coefficients,
@@ -42,12 +42,12 @@ from privatest.synthetic.embedding import (
     denoise,
     kernel_sums,
     nested_moments,
+    noisy_share,
     of_subspace,
     snapping,
     span,
     usual_tolerance,
     weighted,
-    with_rest,
 )
 from privatest.synthetic.fourier import features_release
 from privatest.synthetic.tables import (
@@ -251,7 +251,7 @@ def _atoms(x: object, plan: _Plan, budget: Budget, noise: NoiseSource) -> tuple[
     return measure_atoms(encode_sample(x, schema, units="own"), schema, budget, noise)
 
 
-def _columns(points: NDArray[np.float64], sample: Sample) -> Mapping[str, NDArray[Any]]:
+def _columns(points: Floats, sample: Sample) -> Mapping[str, NDArray[Any]]:
     """Return public points as read-only columns in the data's own units."""
     if sample.schema is None:
         columns = dict(zip(sample.column_names, points.T.copy(), strict=True))
@@ -267,7 +267,7 @@ class _Plan:
     """The data, and everything that is decided before it is used."""
 
     sample: Sample
-    points: NDArray[np.float64]
+    points: Floats
     n_points: int
     kernel: Kernel
 
@@ -314,7 +314,7 @@ def _subspace(
     share: Fraction | None,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[NDArray[np.float64], Weighting, Weighting | None, Coefficients]:
+) -> tuple[Floats, Weighting, Weighting | None, Coefficients]:
     """Algorithm 1: points, their weights, the signed weights, and what was measured.
 
     ``share`` is what the coefficients take of the budget; None for all of it.
@@ -324,7 +324,7 @@ def _subspace(
     sensitivity = coefficient_sensitivity(space, n, rows_of_a_person(plan.sample))
     ordered = in_secret_order(plan.sample, noise)
     exact = coefficients(space, kernel_sums(space, ordered.held), n)
-    noisy, sigma = with_rest(
+    noisy, sigma = noisy_share(
         exact, sensitivity=sensitivity, budget=budget, share=share, noise=noise
     )
     # from here on everything is post-processing
@@ -374,10 +374,7 @@ def _weights(method: Method, weights: Weights | None) -> Weights:
 
 
 def _kernel(
-    kernel: KernelFamily | Kernel | None,
-    bandwidth: float | None,
-    domain: Domain,
-    n_points: int,
+    kernel: KernelFamily | Kernel | None, bandwidth: float | None, domain: Domain, n_points: int
 ) -> Kernel:
     kernel = "gaussian" if kernel is None else kernel
     if isinstance(kernel, Kernel):

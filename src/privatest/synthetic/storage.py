@@ -19,7 +19,7 @@ from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
 from privatest.numerics.kernels import Kernel, KernelFamily
-from privatest.synthetic.answers import Facts, Weighting
+from privatest.synthetic.answers import Facts, Floats, Weighting
 from privatest.synthetic.data import SyntheticData
 from privatest.synthetic.embedding import Coefficients
 from privatest.synthetic.tables import Measurement
@@ -184,11 +184,7 @@ def _facts(release: SyntheticData) -> dict[str, Any]:
         "method": facts.method,
         "kernel": None
         if kernel is None
-        else {
-            "family": kernel.family,
-            "bandwidth": kernel.bandwidth,
-            "mismatch": kernel.mismatch,
-        },
+        else {"family": kernel.family, "bandwidth": kernel.bandwidth, "mismatch": kernel.mismatch},
         "schema": None if facts.schema is None else facts.schema.to_toml(),
         "columns": list(release.columns),
         "sigma": facts.sigma,
@@ -304,7 +300,7 @@ def _first_digest(table: pa.Table) -> str:
     return digest("".join(name + values for name, values in columns))
 
 
-def _lists(draws: NDArray[np.float64]) -> pa.FixedSizeListArray:
+def _lists(draws: Floats) -> pa.FixedSizeListArray:
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.FixedSizeListArray.from_arrays(pa.array(draws.ravel()), draws.shape[1])

@@ -18,7 +18,7 @@ from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.synthetic.answers import per_row
+from privatest.synthetic.answers import Floats, per_row
 from privatest.synthetic.embedding import to_simplex
 from privatest.synthetic.tables import Measurement, schema_cells
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 _AGAIN = 0.03  # p-values below this are looked for with more draws
 _BLOCK = 1 << 22  # counts that are drawn at once
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,11 +240,7 @@ _NO_TABLES = (
 
 
 def value_outcome(
-    release: SyntheticData,
-    what: Expression,
-    equals: float,
-    where: Expression | None,
-    alpha: float,
+    release: SyntheticData, what: Expression, equals: float, where: Expression | None, alpha: float
 ) -> Outcome:
     """Test whether a share or a mean of the population is a given number."""
     alpha = number("alpha", alpha, above=0, below=1)
