@@ -29,7 +29,7 @@ from benchmarks.report import print_table
 from privatest.core.privacy import Budget, gaussian_scale
 from privatest.synthetic.embedding import to_simplex
 from privatest.synthetic.testing import (
-    Counted,
+    NoisyCounts,
     independence_pvalue,
     normal_pvalue,
     same_law_pvalue,
@@ -70,11 +70,11 @@ def one(n: int, epsilon: float, seed: int, draws: int) -> dict[str, float]:
     deviation = float(np.hypot(sigma * np.linalg.norm(codes - 2) / n, spread))
     rows = [rng.multinomial(n, fitted(table)) for table in (first, second)]
     cells = rng.multinomial(n, fitted(pair)).reshape(5, 4)
-    counted = [Counted(table, sigma, n) for table in (first, second)]
+    counted = [NoisyCounts(table, sigma, n) for table in (first, second)]
     return {
         "share": share_pvalue(value, SHARES[0], n, noise, 0.0),
         "mean": normal_pvalue(mean, float(SHARES @ codes), deviation, 0.0),
-        "independence": independence_pvalue(Counted(pair, sigma, n), draws, rng)[1],
+        "independence": independence_pvalue(NoisyCounts(pair, sigma, n), draws, rng)[1],
         "two releases": same_law_pvalue(counted[0], counted[1], draws, rng)[1],
         "rows: share": float(stats.binomtest(int(rows[0][0]), n, SHARES[0]).pvalue),
         "rows: independence": _chi2(cells),

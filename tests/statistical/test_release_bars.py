@@ -26,7 +26,12 @@ from privatest.synthetic.tables import (
     plan_tables,
     schema_cells,
 )
-from privatest.synthetic.testing import Counted, independence_pvalue, same_law_pvalue, share_pvalue
+from privatest.synthetic.testing import (
+    NoisyCounts,
+    independence_pvalue,
+    same_law_pvalue,
+    share_pvalue,
+)
 
 SCHEMA = Schema({"x": NumericColumn(0, 40, integer=True), "g": CategoricalColumn(("a", "b"))})
 RUNS = 40
@@ -139,9 +144,9 @@ def test_tests_on_tables_have_their_level(n, sigma):
         rng = np.random.default_rng([seed, n])
         cells = rng.multinomial(n, np.outer(first, second).ravel()).reshape(3, 4)
         noisy = cells + rng.normal(scale=sigma, size=(3, 4))
-        pvalue = independence_pvalue(Counted(noisy, sigma, n), 99, rng)[1]
+        pvalue = independence_pvalue(NoisyCounts(noisy, sigma, n), 99, rng)[1]
         pair = [
-            Counted(rng.multinomial(m, second) + rng.normal(scale=sigma, size=4), sigma, m)
+            NoisyCounts(rng.multinomial(m, second) + rng.normal(scale=sigma, size=4), sigma, m)
             for m in (n, 2 * n)
         ]
         rejected += [pvalue <= 0.05, same_law_pvalue(pair[0], pair[1], 99, rng)[1] <= 0.05]
@@ -156,9 +161,9 @@ def test_tests_on_tables_have_power():
         cells = rng.multinomial(5000, joint.ravel()).reshape(2, 2) + rng.normal(
             scale=5, size=(2, 2)
         )
-        assert independence_pvalue(Counted(cells, 5.0, 5000), 99, rng)[1] <= 0.05
+        assert independence_pvalue(NoisyCounts(cells, 5.0, 5000), 99, rng)[1] <= 0.05
         pair = [
-            Counted(
+            NoisyCounts(
                 rng.multinomial(5000, [share, 1 - share]) + rng.normal(scale=5, size=2), 5.0, 5000
             )
             for share in (0.5, 0.6)

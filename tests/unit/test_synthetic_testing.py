@@ -11,7 +11,7 @@ import privatest as pt
 from privatest.core.errors import ParameterError
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
-from privatest.synthetic.testing import Counted, coarsened, common_groups
+from privatest.synthetic.testing import NoisyCounts, coarsened, common_groups
 
 SCHEMA = Schema(
     {
@@ -119,6 +119,7 @@ def test_people_with_several_rows_vary_more():
     rng = np.random.default_rng(0)
     shares = np.array([0.5, 0.5])
     one, five = (
-        np.var(Counted(shares, 1e-9, 1000, rows).drawn(shares, 4000, rng)[:, 0]) for rows in (1, 5)
+        np.var(NoisyCounts(shares, 1e-9, 1000, rows).drawn(shares, 4000, rng)[:, 0])
+        for rows in (1, 5)
     )
     assert five / one == pytest.approx(5, rel=0.15)

@@ -1,4 +1,8 @@
-"""Algorithm 2 of Balog et al., lines 1 to 4: the mean Fourier feature of the rows, with noise."""
+"""Releases by Fourier features: Algorithm 2 of Balog et al. (2018).
+
+The mean Fourier feature of the rows with noise (lines 1 to 4), and a reduced set of points and
+weights with nearly that mean (lines 5 to 7), which is post-processing.
+"""
 
 from __future__ import annotations
 
@@ -279,9 +283,7 @@ def _waves(rows: Floats, frequencies: Floats) -> NDArray[np.complex128]:
     return waves
 
 
-# Algorithm 2 of Balog et al., lines 5 to 7: points and weights with a given mean feature.
-#
-# Everything here is post-processing of a private mean, which may be used without limit.
+# --- the reduced set -----------------------------------------------------------------------------
 
 
 Constraint = Literal["simplex", "l1", "equal"]
@@ -583,7 +585,7 @@ def _softmax(parameters: Floats) -> Floats:
     return shares
 
 
-# Algorithm 2 as a release: noisy Fourier features, a reduced set, and draws for error bars.
+# --- the release ---------------------------------------------------------------------------------
 
 
 _CONSTRAINTS: dict[Weights, Constraint] = {

@@ -1,7 +1,8 @@
-"""Tests on noisy tables: the law under the null hypothesis has sampling error and the noise.
+"""Hypothesis tests on releases, from what was measured: valid where tests on rows are not.
 
 A synthetic row is no person, and tests that count rows as people reject true hypotheses. These
-use the released counts and the known size of their noise instead. Post-processing.
+use the released counts and the known size of their noise: under the null hypothesis there are
+sampling error and noise. Post-processing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
-from privatest.synthetic.answers import Floats, per_row
+from privatest.synthetic.answers import Columns, Floats, MeanSource, per_row
 from privatest.synthetic.embedding import to_simplex
 from privatest.synthetic.tables import Measurement, schema_cells
 
@@ -28,10 +29,15 @@ if TYPE_CHECKING:
 
 _AGAIN = 0.03  # p-values below this are looked for with more draws
 _BLOCK = 1 << 22  # counts that are drawn at once
+NOTE = "testing costs nothing more: a release may be tested any number of times"
+_NO_TABLES = (
+    "this release holds no measured tables, and tests on synthetic rows reject true hypotheses "
+    "far too often. Release with method='tables'."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class NoisyCounts:
     """Noisy counts of ``n`` rows of which ``n/rows`` people have at most ``rows`` each.
 
     Rows of one person may be equal; then counts vary as those of n/rows people do, times rows.
@@ -45,19 +51,13 @@ class Counted:
     def drawn(self, shares: Floats, draws: int, rng: np.random.Generator) -> Floats:
         """Draw counts with noise from given shares: draws × cells."""
         people = max(round(self.n / self.rows), 1)
-        found = rng.multinomial(people, shares.ravel() / shares.sum(), size=draws)
-        noise = rng.normal(scale=self.sigma, size=found.shape)
-        drawn: Floats = found * (self.n / people) + noise
-        return drawn
-
-    @property
-    def spread(self) -> float:
-        """By how much more counts vary than those of n people, in units of their variance."""
-        return float(self.rows)
+        counts = rng.multinomial(people, shares.ravel() / shares.sum(), size=draws)
+        noise = rng.normal(scale=self.sigma, size=counts.shape)
+        return np.asarray(counts * (self.n / people) + noise)
 
 
 def same_law_pvalue(
-    first: Counted, second: Counted, draws: int, rng: np.random.Generator
+    first: NoisyCounts, second: NoisyCounts, draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return a statistic of the difference of two tables, and its p-value.
 
@@ -68,7 +68,7 @@ def same_law_pvalue(
     def statistic(*counts: Floats) -> Floats:
         pooled = _shares(counts[0] + counts[1])
         variance = sum(
-            (each.spread * pooled / each.n + (each.sigma / each.n) ** 2 for each in pair),
+            (each.rows * pooled / each.n + (each.sigma / each.n) ** 2 for each in pair),
             start=np.zeros_like(pooled),
         )
         away = counts[0] / first.n - counts[1] / second.n
@@ -85,7 +85,7 @@ def same_law_pvalue(
 
 
 def independence_pvalue(
-    table: Counted, draws: int, rng: np.random.Generator
+    table: NoisyCounts, draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return a statistic of the dependence in a table of two columns, and its p-value."""
     shape = table.counts.shape
@@ -97,7 +97,7 @@ def independence_pvalue(
     def statistic(counts: Floats) -> Floats:
         first, second = sides(counts)
         expected = (first[:, :, None] * second[:, None, :]).reshape(len(counts), -1)
-        variance = table.spread * table.n * expected + table.sigma**2
+        variance = table.rows * table.n * expected + table.sigma**2
         away = counts - table.n * expected
         return np.asarray((away**2 / variance).sum(axis=1), dtype=np.float64)
 
@@ -173,16 +173,14 @@ def coarsened(
     for axis, (own, coarse) in enumerate(zip(groups, wanted, strict=True)):
         of_group = np.zeros(int(own.max()) + 1, dtype=np.intp)
         of_group[own] = coarse
-        counts, size = (_summed(each, of_group, axis) for each in (counts, size))
+        summed = []
+        for each in (counts, size):
+            moved = np.moveaxis(each, axis, 0)
+            sums = np.zeros((int(of_group.max()) + 1, *moved.shape[1:]))
+            np.add.at(sums, of_group, moved)
+            summed.append(np.moveaxis(sums, 0, axis))
+        counts, size = summed
     return counts, size
-
-
-def _summed(values: Floats, groups: NDArray[np.intp], axis: int) -> Floats:
-    shape = list(values.shape)
-    shape[axis] = int(groups.max()) + 1
-    found = np.zeros((shape[axis], *(size for place, size in enumerate(shape) if place != axis)))
-    np.add.at(found, groups, np.moveaxis(values, axis, 0))
-    return np.moveaxis(found, 0, axis)
 
 
 def share_pvalue(value: float, hypothesis: float, n: int, noise: float, unseen: float) -> float:
@@ -192,10 +190,8 @@ def share_pvalue(value: float, hypothesis: float, n: int, noise: float, unseen: 
     """
     away = max(abs(value - hypothesis) - unseen, 0.0)
     width = 12 * math.sqrt(n * hypothesis * (1 - hypothesis)) + 30
-    low, high = (
-        max(0, math.floor(n * hypothesis - width)),
-        min(n, math.ceil(n * hypothesis + width)),
-    )
+    low = max(0, math.floor(n * hypothesis - width))
+    high = min(n, math.ceil(n * hypothesis + width))
     successes = np.arange(low, high + 1)
     masses = _binomial(successes, n, hypothesis)
     at = successes / n - hypothesis
@@ -229,14 +225,7 @@ def _binomial(successes: NDArray[np.intp], n: int, share: float) -> Floats:
     return np.asarray(np.exp(logs), dtype=np.float64)
 
 
-# Hypothesis tests on releases, from what was measured: valid where tests on rows are not.
-
-
-NOTE = "testing costs nothing more: a release may be tested any number of times"
-_NO_TABLES = (
-    "this release holds no measured tables, and tests on synthetic rows reject true hypotheses "
-    "far too often. Release with method='tables'."
-)
+# --- tests ---------------------------------------------------------------------------------------
 
 
 def value_outcome(
@@ -250,20 +239,20 @@ def value_outcome(
         raise ParameterError("equals must be between 0 and 1: it is a share.")
     if release.source is None:
         raise ParameterError("this release keeps nothing that was measured: no test is valid.")
-    ask = release.probability if share else release.mean
-    found = ask(what, where=where)
-    if math.isnan(found.error) and (where is not None or found.limits is None):
-        raise ParameterError(f"this cannot be tested: {found.reason}.")
-    value, noise, unseen = found.value, found.error, 0.0
+    estimate = (release.probability if share else release.mean)(what, where=where)
+    untestable = ParameterError(f"this cannot be tested: {estimate.reason}.")
+    if math.isnan(estimate.error) and (where is not None or estimate.limits is None):
+        raise untestable
+    value, noise, unseen = estimate.value, estimate.error, 0.0
     if where is None:
-        value, noise, unseen = _estimated(release, what, share)
+        value, noise, unseen = _error_parts(release.source, release.columns, what, share)
     if math.isinf(unseen):
-        raise ParameterError(f"this cannot be tested: {found.reason}.")
-    people = _people(release)
+        raise untestable
+    people = max(release.facts.n // release.facts.rows_per_person, 1)
     if share and where is None:
         pvalue = share_pvalue(value, equals, people, noise, unseen)
     else:
-        pvalue = normal_pvalue(value, equals, math.hypot(noise, found.sampling), unseen)
+        pvalue = normal_pvalue(value, equals, math.hypot(noise, estimate.sampling), unseen)
     name = what if isinstance(what, str) else "a function"
     text = f"the {'share of' if share else 'mean of'} {name}"
     if isinstance(where, str):
@@ -272,27 +261,26 @@ def value_outcome(
         release,
         pvalue,
         alpha,
-        statistic=found.value,
+        statistic=estimate.value,
         method=f"test of a {'share' if share else 'mean'} from a release",
         hypothesis=f"{text} is {equals:g}",
         parameters={"equals": equals, "noise": noise, "unseen": unseen},
     )
 
 
-def _estimated(release: SyntheticData, what: Expression, share: bool) -> tuple[float, float, float]:
+def _error_parts(
+    source: MeanSource, rows: Columns, what: Expression, share: bool
+) -> tuple[float, float, float]:
     """Return an estimate, its noise, and the bound on what else it may miss."""
     from privatest.synthetic.queries import known_jumps, selected  # noqa: PLC0415
 
-    source = release.source
-    assert source is not None
-
-    def function(columns: Any) -> Any:
+    def function(columns: Columns) -> Floats:
         if callable(what):
             return per_row(what(columns), columns)
         return per_row(selected(what, columns) if share else columns[what], columns)
 
-    found = source.means(function, known_jumps(what, release.columns))
-    return float(found.values[0]), float(found.noise[0]), float(found.unseen[0])
+    means = source.means(function, known_jumps(what, rows))
+    return float(means.values[0]), float(means.noise[0]), float(means.unseen[0])
 
 
 def independence_outcome(
@@ -314,7 +302,7 @@ def independence_outcome(
             f"{a} and {b} were not measured together; these were: {'; '.join(pairs) or 'none'}."
         )
     table = max(tables, key=lambda each: each.counts.size)
-    counted = Counted(table.counts, table.sigma, release.facts.n, _rows(release))
+    counted = NoisyCounts(table.counts, table.sigma, release.facts.n, release.facts.rows_per_person)
     generator = public_generator(_seed([release], a, b) if rng is None else rng)
     statistic, pvalue = independence_pvalue(counted, n_bootstrap, generator)
     return _outcome(
@@ -432,9 +420,9 @@ def _check_pair(a: SyntheticData, b: SyntheticData) -> None:
         raise ParameterError("the two releases are the same: compare those of two data sets.")
 
 
-def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[Counted, Counted]]:
+def _common(a: SyntheticData, b: SyntheticData) -> dict[str, tuple[NoisyCounts, NoisyCounts]]:
     """Return the tables that both releases have, in common groups of cells."""
-    found: dict[str, tuple[Counted, Counted]] = {}
+    found: dict[str, tuple[NoisyCounts, NoisyCounts]] = {}
     for first in a.measured:
         for second in b.measured:
             if first.columns != second.columns or not (first.is_table and second.is_table):
@@ -474,19 +462,10 @@ def _finer(table: Measurement, release: SyntheticData, other: SyntheticData) -> 
 
 def _counted(
     table: Measurement, groups: tuple[NDArray[np.intp], ...], release: SyntheticData
-) -> Counted:
+) -> NoisyCounts:
     counts, sizes = coarsened(table.counts, table.groups, groups)
     sigma = table.sigma * np.sqrt(sizes).ravel()
-    return Counted(counts, sigma, release.facts.n, _rows(release))
-
-
-def _rows(release: SyntheticData) -> int:
-    schema = release.facts.schema
-    return 1 if schema is None else schema.rows_per_person
-
-
-def _people(release: SyntheticData) -> int:
-    return max(release.facts.n // _rows(release), 1)
+    return NoisyCounts(counts, sigma, release.facts.n, release.facts.rows_per_person)
 
 
 def _mark(release: SyntheticData) -> str:
@@ -522,6 +501,6 @@ def _outcome(
         null_hypothesis=hypothesis,
         sizes=sizes,
         parameters=parameters | {"cost": NOTE},
-        rows_per_person=_rows(release),
+        rows_per_person=facts.rows_per_person,
         simulated=facts.simulated or (other is not None and other.facts.simulated),
     )
