@@ -262,8 +262,8 @@ def kernel_sums(space: Subspace, rows: Held) -> NDArray[np.int64]:
     """
     if len(rows) > _MOST_ROWS:
         raise ParameterError(f"x must have at most {_MOST_ROWS:,} rows.")
-    (found,) = summarise((Sample(rows, None), partial(KernelSums, space, len(rows))))
-    return found.sums
+    (result,) = summarise((Sample(rows, None), partial(KernelSums, space, len(rows))))
+    return result.sums
 
 
 def coefficients(space: Subspace, sums: NDArray[np.int64], n: int) -> Floats:
@@ -381,11 +381,11 @@ def nested_moments(coordinates: Floats) -> list[PointMoments]:
     do better, so that more points do not hurt.
     """
     count = len(coordinates)
-    found = [moments(coordinates)]
+    nested = [moments(coordinates)]
     while count // 4 >= _FEWEST:
         count //= 4
-        found.append(moments(coordinates[:count]))
-    return found
+        nested.append(moments(coordinates[:count]))
+    return nested
 
 
 def denoise(
@@ -665,9 +665,9 @@ def distance(
     progress: Progress | None = None,
 ) -> Estimate:
     """Estimate the distance of encoded public rows to weighted points."""
-    own = mean_kernel(rows, kernel, domain, progress)
+    row_mean = mean_kernel(rows, kernel, domain, progress)
     means = point_means(points, rows, kernel, domain)
-    value = embedding_distance(used.weights, points, means, own, kernel, domain)
+    value = embedding_distance(used.weights, points, means, row_mean, kernel, domain)
     matrix = gram(kernel, points, points, domain)
     weights = used.weights[:, None]
     noise, misfit = _size(matrix, used.draws - weights), 0.0
@@ -727,14 +727,14 @@ def point_means(points: Floats, rows: Floats, kernel: Kernel, domain: Domain) ->
 
 
 def embedding_distance(
-    weights: Floats, points: Floats, means: Floats, own: float, kernel: Kernel, domain: Domain
+    weights: Floats, points: Floats, means: Floats, row_mean: float, kernel: Kernel, domain: Domain
 ) -> float:
     """Return |sum_m w_m phi(z_m) - mean phi(x)|, given mean k(z_m, x) and mean k(x, x')."""
     square = 0.0
     for start in range(0, len(points), _TILE):
         block = gram(kernel, points[start : start + _TILE], points, domain)
         square += float(weights[start : start + _TILE] @ (block @ weights))
-    return math.sqrt(max(square - 2 * float(weights @ means) + own, 0.0))
+    return math.sqrt(max(square - 2 * float(weights @ means) + row_mean, 0.0))
 
 
 # --- what was measured ----------------------------------------------------------------------------
@@ -786,15 +786,15 @@ class Coefficients:
         if self.kind == "fourier":
             cosine, sine = cos_sin(angles(rows, self.places.T))
             return np.hstack([cosine * self.amplitudes, sine * self.amplitudes])
-        found: Floats = gram(kernel, rows, self.places, domain) @ self._inverse(kernel, domain).T
-        return found
+        values: Floats = gram(kernel, rows, self.places, domain) @ self._inverse(kernel, domain).T
+        return values
 
     def _inverse(self, kernel: Kernel, domain: Domain) -> Floats:
         """Return the inverse of the triangle T with T T' = the places' Gram matrix; once."""
         key = (kernel, domain)
         if key not in self._inverses:
-            own = gram(kernel, self.places, self.places, domain)
-            triangle = np.linalg.cholesky(own + _JITTER * np.eye(len(own)))
+            square = gram(kernel, self.places, self.places, domain)
+            triangle = np.linalg.cholesky(square + _JITTER * np.eye(len(square)))
             # not scipy's solver for triangles: its import takes longer than this
             self._inverses[key] = np.linalg.inv(triangle)
         return self._inverses[key]
@@ -829,18 +829,18 @@ def probe_places(
     around = np.repeat(rows, _AROUND, axis=0)
     shape = (len(around), len(numeric))
     around[:, numeric] += rng.uniform(-bandwidth / 3, bandwidth / 3, size=shape)
-    found = [rows, around]
+    blocks = [rows, around]
     if domain.bounded:
         even = domain.points(_EVEN)
-        found.append(even)
+        blocks.append(even)
         base = np.vstack([rows, even[:_ALONG]])
         for index in numeric:
             for number in _numbers(index, schema, jumps):
                 moved = base.copy()
                 moved[:, index] = number
-                found.append(moved)
-        found.append(_corners(rows, domain, rng))
-    places = np.vstack(found)
+                blocks.append(moved)
+        blocks.append(_corners(rows, domain, rng))
+    places = np.vstack(blocks)
     if domain.bounded:
         places[:, numeric] = np.clip(places[:, numeric], 0.0, 1.0)
     if schema is not None:
@@ -868,9 +868,9 @@ def _corners(rows: Floats, domain: Domain, rng: np.random.Generator) -> Floats:
 
 def _numbers(index: int, schema: Schema | None, jumps: Jumps) -> list[float]:
     """Return the bounds of a column and its jumps, encoded, each with both its sides."""
-    found = [0.0, 1.0]
+    numbers = [0.0, 1.0]
     if schema is None:
-        return found
+        return numbers
     name = list(schema.columns)[index]
     column = schema.columns[name]
     assert isinstance(column, NumericColumn)
@@ -878,8 +878,8 @@ def _numbers(index: int, schema: Schema | None, jumps: Jumps) -> list[float]:
     for mark in jumps.get(name, ()):
         place = (mark - column.lower) / width
         step = 1 / width if column.integer else _STEP
-        found += [place - step, place, place + step]
-    return [place for place in found if 0 <= place <= 1]
+        numbers += [place - step, place, place + step]
+    return [place for place in numbers if 0 <= place <= 1]
 
 
 def leaders(rows: Floats, domain: Domain, spacing: float) -> tuple[Floats, NDArray[np.intp]]:
@@ -893,9 +893,9 @@ def leaders(rows: Floats, domain: Domain, spacing: float) -> tuple[Floats, NDArr
     owner = np.zeros(len(rows), dtype=np.intp)
     while left.max() >= spacing:
         new = 0 if not chosen else int(np.argmax(left))  # the furthest from all others
-        away = np.sqrt(((scaled - scaled[new]) ** 2).sum(axis=1))
-        owner[away < left] = len(chosen)
-        left = np.minimum(left, away)
+        distance = np.sqrt(((scaled - scaled[new]) ** 2).sum(axis=1))
+        owner[distance < left] = len(chosen)
+        left = np.minimum(left, distance)
         chosen.append(new)
     return rows[chosen], owner
 
@@ -908,8 +908,8 @@ def nearest(places: Floats, rows: Floats, domain: Domain) -> NDArray[np.intp]:
     owners = np.empty((len(places), count), dtype=np.intp)
     for start in range(0, len(places), _BLOCK):
         block = scaled[start : start + _BLOCK]
-        far = squares - 2 * block @ goals.T
-        owners[start : start + _BLOCK] = np.argpartition(far, count - 1, axis=1)[:, :count]
+        distances = squares - 2 * block @ goals.T
+        owners[start : start + _BLOCK] = np.argpartition(distances, count - 1, axis=1)[:, :count]
     return owners
 
 
@@ -953,72 +953,64 @@ class EmbeddingMeans(MeanSource):
         self._leaders, self._leader = leaders(self._rows, domain, spacing)
         self._at_rows = self._functions(self._rows)
         self._gap = measured.values / measured.sigma - self.weights @ self._at_rows
-        self._known: dict[str, _Surroundings] = {}
+        self._cache: dict[str, _Probes] = {}
 
     finest = "this release says nothing about conditions finer than its points"
 
     def means(
         self, function: Function | Sequence[Function], jumps: Jumps | None = None
     ) -> MeanEstimates:
-        """Estimate the means of a function's columns (rows × functions, or one per row).
+        """Estimate the means of functions, each by the split with the shortest bar.
 
-        Parameters
-        ----------
-        function : callable, or several
-            Maps columns to one number, or several, for each row.
-        jumps : mapping of str to numbers, optional
-            Where the function may jump, by column.
+        A function is a combination u of those that were measured and a rest. The mean of u has
+        noise of known size; that of the rest is taken from the synthetic rows, and can be wrong
+        by how far the rest varies around each row.
         """
-        around = self._surroundings(jumps or {})
+        around = self._probes(jumps or {})
         at_rows, at_places = (_matrix(function, each.columns) for each in (self, around))
         spread = np.sqrt(np.maximum(self.weights @ (at_rows - self.weights @ at_rows) ** 2, 0.0))
         centred = at_places - around.law @ at_places
         pull = around.turned.T @ (around.law[:, None] * centred)
-        candidates = [self._candidate(around, at_rows, at_places, pull, w) for w in _WEIGHTS]
-        errors = np.array([honest_error(each.noise, each.unseen) for each in candidates])
-        held = np.array([is_noise(each.noise, each.unseen) for each in candidates])
-        shortest = errors.min(axis=0)
-        bars = np.where(held, errors, np.inf)
-        chosen = np.where(
-            bars.min(axis=0) <= _LONGER * shortest, bars.argmin(axis=0), errors.argmin(axis=0)
-        )
-        places = np.arange(at_rows.shape[1])
-        noise = np.array([each.noise for each in candidates])[chosen, places]
-        unseen = np.array([each.unseen for each in candidates])[chosen, places]
-        turned = np.array([each.turned for each in candidates])[chosen, :, places].T
-        directions = around.vectors @ turned
+        candidates = [self._split(around, at_rows, at_places, pull, w) for w in _WEIGHTS]
+        turned, noise, unseen = (np.array(each) for each in zip(*candidates, strict=True))
+        errors = honest_error(noise, unseen)
+        bars = np.where(is_noise(noise, unseen), errors, np.inf)
+        short = bars.min(axis=0) <= _LONGER * errors.min(axis=0)
+        chosen = np.where(short, bars.argmin(axis=0), errors.argmin(axis=0))
+        chosen = chosen, np.arange(at_rows.shape[1])
+        directions = around.vectors @ turned[chosen[0], :, chosen[1]].T
         plain = self.weights @ at_rows
         values = plain + self._gap @ directions
-        return MeanEstimates(
-            values, errors[chosen, places], noise, unseen, directions, spread, plain
-        )
+        errors, noise, unseen = errors[chosen], noise[chosen], unseen[chosen]
+        return MeanEstimates(values, errors, noise, unseen, directions, spread, plain)
 
-    def _candidate(
-        self, around: _Surroundings, at_rows: Floats, at_places: Floats, pull: Floats, weight: float
-    ) -> _Split:
-        """Split by a ridge regression: |u|² + weight · variance of the rest."""
+    def _split(
+        self, around: _Probes, at_rows: Floats, at_places: Floats, pull: Floats, weight: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Split functions by ridge regression: |u|² + weight · variance of the rest.
+
+        Returns u in the eigenbasis, the noise of its mean, and a bound on the rest.
+        """
         turned = pull * (weight / (weight * around.spectrum + 1))[:, None]
         rest_rows = at_rows - around.at_rows @ turned
-        rest_places = at_places - around.turned @ turned
-        ends = (np.maximum, np.minimum)
+        rest_places = (at_places - around.turned @ turned)[around.place]
         high, low = (
-            end.reduceat(rest_places[around.place], around.starts, axis=0)[self._leader]
-            for end in ends
+            end.reduceat(rest_places, around.starts, axis=0)[self._leader]
+            for end in (np.maximum, np.minimum)
         )
         most = np.maximum(high - rest_rows, rest_rows - low).clip(0)
-        level = rest_rows - self.weights @ rest_rows
-        moved = level.T @ self._draws
+        moved = (rest_rows - self.weights @ rest_rows).T @ self._draws
         left = (moved**2).mean(axis=1) if moved.size else np.zeros(len(moved))
         size = np.einsum("ij,ij->j", turned, turned)
-        return _Split(turned, np.sqrt(size + left), around.strain * (self.weights @ most))
+        return turned, np.sqrt(size + left), around.strain * (self.weights @ most)
 
-    def _surroundings(self, jumps: Jumps) -> _Surroundings:
+    def _probes(self, jumps: Jumps) -> _Probes:
         key = repr(sorted((name, sorted(set(numbers))) for name, numbers in jumps.items()))
-        if key not in self._known:
-            self._known[key] = self._look(jumps)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._new_probes(jumps)
+        return self._cache[key]
 
-    def _look(self, jumps: Jumps) -> _Surroundings:
+    def _new_probes(self, jumps: Jumps) -> _Probes:
         places = probe_places(self._rows, self._domain, self._schema, self._kernel.bandwidth, jumps)
         owners = nearest(places, self._leaders, self._domain)
         counts = np.bincount(owners.ravel(), minlength=len(self._leaders))
@@ -1031,7 +1023,7 @@ class EmbeddingMeans(MeanSource):
         spectrum, vectors = np.linalg.eigh(centred.T @ (law[:, None] * centred))
         order = np.argsort(owners.ravel(), kind="stable")
         starts = np.searchsorted(owners.ravel()[order], np.arange(len(counts)))
-        return _Surroundings(
+        return _Probes(
             columns=self._decoded(places),
             law=law,
             turned=centred @ vectors,
@@ -1052,18 +1044,18 @@ class EmbeddingMeans(MeanSource):
         furthest = np.zeros(len(self._leaders))
         centres = self._functions(self._leaders)
         # squares of distances from products: differences would be a copy of all for each owner
-        sizes, own = (np.einsum("ij,ij->i", each, each) for each in (functions, centres))
+        sizes, centre_sizes = (np.einsum("ij,ij->i", each, each) for each in (functions, centres))
         products = functions @ centres.T
         for owner in owners.T:
-            away = sizes + own[owner] - 2 * products[np.arange(len(owner)), owner]
-            np.maximum.at(furthest, owner, np.maximum(away, 0.0))
+            squares = sizes + centre_sizes[owner] - 2 * products[np.arange(len(owner)), owner]
+            np.maximum.at(furthest, owner, np.maximum(squares, 0.0))
         possible = float(self.weights @ np.sqrt(furthest[self._leader]))
         beyond_noise = float(self._gap @ self._gap) - 2 * len(self._gap)
         return max(1.0, math.sqrt(max(beyond_noise, 0.0)) / max(possible, 1e-12))
 
     def _functions(self, rows: Floats) -> Floats:
-        found = self._measured.functions(rows, self._kernel, self._domain)
-        return found / self._measured.sigma
+        values = self._measured.functions(rows, self._kernel, self._domain)
+        return values / self._measured.sigma
 
     def _decoded(self, rows: Floats) -> Columns:
         if self._schema is None:
@@ -1072,7 +1064,7 @@ class EmbeddingMeans(MeanSource):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Surroundings:
+class _Probes:
     """Probes of a question, and what does not depend on its function."""
 
     columns: Columns
@@ -1084,13 +1076,6 @@ class _Surroundings:
     place: NDArray[np.intp]  # probes that a leader may stand for, leader after leader
     starts: NDArray[np.intp]
     strain: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Split:
-    turned: Floats
-    noise: Floats
-    unseen: Floats
 
 
 def _matrix(function: Function | Sequence[Function], columns: Columns) -> Floats:

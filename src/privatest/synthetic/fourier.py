@@ -203,12 +203,12 @@ class _WaveSums:
     def update(self, rows: Floats, start: int) -> None:
         """Add a block."""
         del start
-        found = np.zeros(self.sums.units.shape[1:], dtype=np.complex128)
+        sums = np.zeros(self.sums.units.shape[1:], dtype=np.complex128)
         strips = (rows[first : first + _STRIP] for first in range(0, len(rows), _STRIP))
         summed = partial(_summed, parts=self.parts)
-        for part in within_block(summed, strips, self.total, len(rows) * found.size):
-            found += part
-        self.sums.add(np.stack([found.real, found.imag]))
+        for part in within_block(summed, strips, self.total, len(rows) * sums.size):
+            sums += part
+        self.sums.add(np.stack([sums.real, sums.imag]))
 
     def merge(self, other: _WaveSums) -> None:
         """Add other blocks."""
@@ -224,8 +224,8 @@ def mean_features(rows: Held, features: FourierMap) -> Floats:
     block, and may be a whole turn.
     """
     left, right = parts = _parts(features.frequencies)
-    (found,) = summarise((Sample(rows, None), partial(_WaveSums, parts, len(rows))))
-    sums = found.sums.value[:, left.index, right.index]
+    (result,) = summarise((Sample(rows, None), partial(_WaveSums, parts, len(rows))))
+    sums = result.sums.value[:, left.index, right.index]
     return sums * features.amplitudes / len(rows)
 
 
@@ -398,7 +398,7 @@ def _candidates(
 ) -> Floats:
     """Add candidates near those with the best scores: a box has too many corners."""
     best, scores = even, goal.scores(even)
-    found = [even]
+    candidates = [even]
     for _ in range(_ROUNDS):
         parents = best[np.argsort(-scores)[:_PARENTS]]
         children = np.repeat(parents, _CHILDREN, axis=0)
@@ -412,10 +412,10 @@ def _candidates(
                 children[:, column] += step[:, column]
         if domain.bounded:
             children[:, domain.numeric] = np.clip(children[:, domain.numeric], 0, 1)
-        found.append(children)
+        candidates.append(children)
         best = np.vstack([parents, children])
         scores = goal.scores(best)
-    return np.vstack(found)
+    return np.vstack(candidates)
 
 
 def _herded(
@@ -468,8 +468,8 @@ class _Goal:
 
     def gradient(self, points: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
         """Return the value, its derivatives by weights, and by points."""
-        kept = len(points) * len(self._amplitudes) <= _MOST_KEPT
-        tiles: Any = list(self._tiles(points)) if kept else None
+        fits = len(points) * len(self._amplitudes) <= _MOST_KEPT
+        tiles: Any = list(self._tiles(points)) if fits else None
         single = weights.astype(np.float32)
         sums = np.zeros_like(self._mean)
         for part, cos, sin in tiles or self._tiles(points):
@@ -516,7 +516,7 @@ class _PointFit:
 
         unit = self.noisy.kernel.bandwidth
         limits = (0.0, 1 / unit) if self.domain.bounded else (None, None)
-        found = minimize(
+        fit = minimize(
             lambda variables: self._value(variables, moved, movable),
             np.concatenate([(points[:, movable] / unit).ravel(), parameters]),
             jac=True,
@@ -529,7 +529,7 @@ class _PointFit:
                 "ftol": _UNSEEN / self.noisy.mean.size,
             },
         )
-        shares = self._place(found.x, moved, movable)
+        shares = self._place(fit.x, moved, movable)
         return moved, self._weights(shares, len(points))
 
     def _place(self, variables: Floats, moved: Floats, movable: list[int]) -> Floats:

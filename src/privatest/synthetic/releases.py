@@ -331,8 +331,8 @@ def _subspace(
     points, coordinates = plan.points, space.coordinates
     known, *fewer = nested_moments(coordinates)
     if plan.n_points < len(points) and weights != "equal":
-        kept = np.sort(best_points(coordinates, noisy, plan.n_points, sigma))
-        points, coordinates = points[kept], coordinates[kept]
+        best = np.sort(best_points(coordinates, noisy, plan.n_points, sigma))
+        points, coordinates = points[best], coordinates[best]
         # choosing few points already shrinks: project on their span, and no more
         denoised = Denoised(noisy, sigma, math.inf, math.inf, known)
     else:

@@ -219,15 +219,15 @@ def _release(table: pa.Table, facts: dict[str, Any]) -> SyntheticData:
         simulated=bool(facts["simulated"]),
         starts={name: tuple(map(float, own)) for name, own in facts.get("starts", {}).items()},
     )
-    own = _weighting(table, weight, draws)
+    weights = _weighting(table, weight, draws)
     before = _weighting(table, *signed) if signed else None
     coefficients = _measured(facts.get("coefficients"))
     tables = tuple(map(Measurement.from_dict, facts.get("measured", ())))
     parts = (public, before, coefficients, tables)
-    made = SyntheticData(columns, own.weights, own.draws, *parts)
+    release = SyntheticData(columns, weights.weights, weights.draws, *parts)
     if fitted:
-        made.keep_nonnegative(_weighting(table, *fitted))
-    return made
+        release.keep_nonnegative(_weighting(table, *fitted))
+    return release
 
 
 def _coefficients(measured: Coefficients | None) -> dict[str, Any] | None:
@@ -282,16 +282,16 @@ def _numbers(column: pa.ChunkedArray) -> NDArray[Any]:
 
 def _digest(table: pa.Table) -> str:
     """Return a digest of all values, independent of chunks and encoding in the file."""
-    found = hashlib.sha256()
+    state = hashlib.sha256()
     for name in table.schema.names:
         column = table.column(name)
         kind = str(column.type).partition("<")[0]  # Parquet renames what is in a list
-        found.update(json.dumps([name, kind, len(column)]).encode())
+        state.update(json.dumps([name, kind, len(column)]).encode())
         if kind in _PLAIN or kind == "fixed_size_list":
-            found.update(np.ascontiguousarray(_numbers(column)).tobytes())
+            state.update(np.ascontiguousarray(_numbers(column)).tobytes())
         else:
-            found.update(json.dumps(column.to_pylist()).encode())
-    return found.hexdigest()
+            state.update(json.dumps(column.to_pylist()).encode())
+    return state.hexdigest()
 
 
 def _first_digest(table: pa.Table) -> str:
