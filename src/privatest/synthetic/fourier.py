@@ -27,14 +27,14 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.encoding import Sample, rows_of_a_person
+from privatest.data.encoding import Sample
 from privatest.data.engines import BLOCK_ROWS, within_block
 from privatest.data.schema import Domain
 from privatest.data.sources import Held
 from privatest.data.summaries import FixedPoint, fixed_rounding, in_secret_order, summarise
 from privatest.numerics.features import FourierMap, Frequencies, angles, cos_sin, kernel_map
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram
-from privatest.synthetic.answers import Floats, Weighting
+from privatest.synthetic.answers import Floats
 from privatest.synthetic.embedding import (
     Coefficients,
     Denoised,
@@ -44,7 +44,6 @@ from privatest.synthetic.embedding import (
     noisy_share,
     nonnegative_weights,
     signed_weights,
-    span,
 )
 
 _BLOCK_VALUES = 8_192  # of a temporary array: it stays in a processor's cache
@@ -161,14 +160,20 @@ def _check_rows(rows: Floats, domain: Domain) -> None:
     """Refuse rows that are not encoded: the sensitivity would not hold for them."""
     if rows.ndim != 2 or not len(rows) or rows.shape[1] != domain.dimension:
         raise DataError(f"rows must be at least one row of {domain.dimension} columns.")
+    if not _are_encoded(rows, domain):
+        raise DataError("rows must be encoded: [0, 1] for a number, 0, 1, ... for a category.")
+
+
+def _are_encoded(rows: Floats, domain: Domain) -> bool:
     for column, level in enumerate(domain.levels):
         values = rows[:, column]
-        low, high = values.min(), values.max()  # NaN if there is one, and then refused below
+        low, high = values.min(), values.max()  # NaN if there is one, and then refused
         inside = np.isfinite(low) and np.isfinite(high)
         if level or domain.bounded:
             inside = low >= 0 and high <= max(level - 1, 1)
         if not inside or (level and not np.array_equal(values, np.rint(values))):
-            raise DataError("rows must be encoded: [0, 1] for a number, 0, 1, ... for a category.")
+            return False
+    return True
 
 
 def mean_features_sensitivity(
@@ -384,12 +389,8 @@ def _places(domain: Domain, n_points: int, start: Floats | None) -> Floats:
         reject("start", f"rows of {domain.dimension} columns", start)
     if not np.all(np.isfinite(points)):
         raise ParameterError("start must hold finite numbers.")
-    for column, level in enumerate(domain.levels):
-        low, high = (0, max(level - 1, 1)) if level or domain.bounded else (-np.inf, np.inf)
-        values = points[:, column]
-        inside = values.min() >= low and values.max() <= high
-        if not inside or (level and not np.array_equal(values, np.rint(values))):
-            raise ParameterError("start must hold encoded rows within the domain.")
+    if not _are_encoded(points, domain):
+        raise ParameterError("start must hold encoded rows within the domain.")
     return np.vstack([points, even])
 
 
@@ -585,73 +586,15 @@ def _softmax(parameters: Floats) -> Floats:
     return shares
 
 
-# --- the release ---------------------------------------------------------------------------------
+# --- draws of the weights, for error bars --------------------------------------------------------
 
 
-_CONSTRAINTS: dict[Weights, Constraint] = {
-    "nonnegative": "simplex",
-    "bounded": "l1",
-    "equal": "equal",
-}
 _DRAWS = 32
 _MOST_FREQUENCIES = 250  # the heaviest ones
 _PRIOR = 1.0  # weights vary by up to M^(-1/2)
 
 
-def features_release(
-    sample: Sample,
-    *,
-    kernel: Kernel,
-    start: Floats,
-    n_points: int,
-    snap: Callable[[Floats], Floats] | None,
-    n_frequencies: int,
-    weights: Weights,
-    weight_bound: float,
-    budget: Budget,
-    share: Fraction | None,
-    rng: np.random.Generator,
-    noise: NoiseSource,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[Floats, Weighting, Coefficients]:
-    """Return points, weights with draws, and what was measured.
-
-    ``share`` is what the features take of the budget; None for all of it.
-
-    Notes
-    -----
-    **Sensitivity** Of the mean feature: docs/proofs/fourier-release.md.
-
-    **Privacy** The noisy mean feature is (epsilon, delta)-private; the rest is post-processing.
-    """
-    noisy = noisy_features(
-        sample.held,
-        kernel=kernel,
-        domain=sample.domain,
-        n_frequencies=n_frequencies,
-        budget=budget,
-        rows_per_person=rows_of_a_person(sample),
-        share=share,
-        rng=rng,
-        noise=noise,
-    )
-    points, fitted = reduced_set(
-        noisy,
-        domain=sample.domain,
-        n_points=n_points,
-        constraint=_CONSTRAINTS[weights],
-        weight_bound=weight_bound,
-        start=start,
-        snap=snap,
-        rng=rng,
-        progress=progress,
-    )
-    space = span(points, kernel, sample.domain)
-    draws = _draws(space, noisy, fitted, weights, rng)
-    return points, Weighting(fitted, draws), of_features(noisy)
-
-
-def _draws(
+def weight_draws(
     space: Subspace,
     noisy: NoisyFeatures,
     fitted: Floats,

@@ -49,7 +49,13 @@ from privatest.synthetic.embedding import (
     usual_tolerance,
     weighted,
 )
-from privatest.synthetic.fourier import features_release
+from privatest.synthetic.fourier import (
+    Constraint,
+    noisy_features,
+    of_features,
+    reduced_set,
+    weight_draws,
+)
 from privatest.synthetic.tables import (
     ATOM_SHARE,
     Bins,
@@ -65,6 +71,11 @@ from privatest.synthetic.tables_fit import fit_rows
 
 Method = Literal["auto", "tables", "subspace", "features"]
 _DEFAULT_POINTS = 500
+_CONSTRAINTS: dict[Weights, Constraint] = {
+    "nonnegative": "simplex",
+    "bounded": "l1",
+    "equal": "equal",
+}
 _UNBOUNDED = ("linear", "poly", "polynomial", "quadratic", "cosine", "sigmoid")
 
 
@@ -207,27 +218,12 @@ def release(
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
     atoms = _atoms(x, plan, budget, source)
     rest = 1 - ATOM_SHARE if atoms else None
+    shared = (plan, chosen, weight_bound, budget, rest, generator, source)
     if method == "features":
-        points, fitted, measured = features_release(
-            plan.sample,
-            kernel=plan.kernel,
-            start=plan.points,
-            n_points=plan.n_points,
-            snap=snapping(plan.sample.schema),
-            n_frequencies=n_frequencies,
-            weights=chosen,
-            weight_bound=weight_bound,
-            budget=budget,
-            share=rest,
-            rng=generator,
-            noise=source,
-            progress=progress,
-        )
-        before = None
+        made = _features(*shared, n_frequencies, progress)
     else:
-        points, fitted, before, measured = _subspace(
-            plan, chosen, weight_bound, tolerance, budget, rest, generator, source
-        )
+        made = _subspace(*shared, tolerance)
+    points, fitted, before, measured = made
     facts = Facts(
         n=len(plan.sample),
         spent=budget,
@@ -305,20 +301,68 @@ def _plan(
     return _Plan(sample, points, size, _kernel(kernel, bandwidth, sample.domain, size))
 
 
-def _subspace(
+_Made = tuple[Floats, Weighting, Weighting | None, Coefficients]
+"""Points, their weights, the signed weights, and what was measured."""
+
+
+def _features(
     plan: _Plan,
     weights: Weights,
     weight_bound: float,
-    tolerance: float,
     budget: Budget,
     share: Fraction | None,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[Floats, Weighting, Weighting | None, Coefficients]:
-    """Algorithm 1: points, their weights, the signed weights, and what was measured.
+    n_frequencies: int,
+    progress: Callable[[int, int], None] | None,
+) -> _Made:
+    """Release by Algorithm 2; the features take ``share`` of the budget, None for all of it.
 
-    ``share`` is what the coefficients take of the budget; None for all of it.
+    Notes
+    -----
+    **Sensitivity** Of the mean feature: docs/proofs/fourier-release.md.
+
+    **Privacy** The noisy mean feature is (epsilon, delta)-private; the rest is post-processing.
     """
+    sample = plan.sample
+    noisy = noisy_features(
+        sample.held,
+        kernel=plan.kernel,
+        domain=sample.domain,
+        n_frequencies=n_frequencies,
+        budget=budget,
+        rows_per_person=rows_of_a_person(sample),
+        share=share,
+        rng=rng,
+        noise=noise,
+    )
+    points, fitted = reduced_set(
+        noisy,
+        domain=sample.domain,
+        n_points=plan.n_points,
+        constraint=_CONSTRAINTS[weights],
+        weight_bound=weight_bound,
+        start=plan.points,
+        snap=snapping(sample.schema),
+        rng=rng,
+        progress=progress,
+    )
+    space = span(points, plan.kernel, sample.domain)
+    draws = weight_draws(space, noisy, fitted, weights, rng)
+    return points, Weighting(fitted, draws), None, of_features(noisy)
+
+
+def _subspace(
+    plan: _Plan,
+    weights: Weights,
+    weight_bound: float,
+    budget: Budget,
+    share: Fraction | None,
+    rng: np.random.Generator,
+    noise: NoiseSource,
+    tolerance: float,
+) -> _Made:
+    """Release by Algorithm 1; the coefficients take ``share`` of the budget, None for all."""
     n = len(plan.sample)
     space = span(plan.points, plan.kernel, plan.sample.domain, tolerance)
     sensitivity = coefficient_sensitivity(space, n, rows_of_a_person(plan.sample))
