@@ -108,9 +108,9 @@ def warm(job: str) -> None:
 
 
 def client_of(workers: dict[str, Any]) -> Any:
-    from privatest.data.engines import Workers, connected  # noqa: PLC0415
+    from privatest.data.engines import EngineConfig, connected  # noqa: PLC0415
 
-    return connected(Workers(**workers))
+    return connected(EngineConfig(**workers))
 
 
 def peak() -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 import privatest as pt
 from benchmarks.measure import save
-from privatest.data.engines import Workers
+from privatest.data.engines import EngineConfig
 from privatest.data.sources import Part, Source
 from privatest.numerics import order as value_cells
 from privatest.numerics import order as value_order
@@ -46,7 +46,7 @@ def sample(first: int, rows: int, digits: int | None, threads: int) -> Source:
     """Return rows in parts of about a million."""
     starts = range(0, rows, PART)
     parts = tuple(Made(first + start, min(PART, rows - start), digits) for start in starts)
-    return Source(("value",), parts, Workers(threads=threads))
+    return Source(("value",), parts, EngineConfig(threads=threads))
 
 
 def measured(run: Callable[[], Any]) -> dict[str, Any]:

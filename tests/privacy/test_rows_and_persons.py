@@ -189,13 +189,13 @@ POINTS = {"public_points": [[0.2, 0.3], [0.7, 0.1], [0.5, 0.9]]}
 def test_a_release_sums_its_rows_in_a_secret_order(options, monkeypatch):
     """Kernel values and angles depend on a row's place, by their last digits."""
     seen: list[Any] = []
-    original = engines.Job.add_to
+    original = engines.BlockJob.add_to
 
     def watched(self: Any, *told: Any) -> Any:
         seen.extend(rows.copy() for _, rows in self.held.blocks(self.start, self.stop))
         return original(self, *told)
 
-    monkeypatch.setattr(engines.Job, "add_to", watched)
+    monkeypatch.setattr(engines.BlockJob, "add_to", watched)
     rows, found = np.column_stack([X, PARTNER]), []
     for seed in (1, 2):
         noise = SimulatedNoise(seed)

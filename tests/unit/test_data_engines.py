@@ -27,7 +27,7 @@ from privatest.core.secret_order import (
     secret_pair_bins,
 )
 from privatest.data.encoding import encode_sample
-from privatest.data.engines import BLOCK_ROWS, Workers
+from privatest.data.engines import BLOCK_ROWS, EngineConfig
 from privatest.data.files import scan
 from privatest.data.reading import Grouping, split_source
 from privatest.data.sources import Part, Source
@@ -58,6 +58,9 @@ ROWS = np.random.default_rng(3).uniform(size=(3 * BLOCK_ROWS + 17, 2))
 class Cut(Part):
     """Rows of an array, in batches of one size."""
 
+    rows: int
+    label: str
+
     def __init__(self, rows, batch, claimed=None):
         self.held, self.batch = rows, batch
         self.rows = len(rows) if claimed is None else claimed
@@ -73,7 +76,7 @@ class Cut(Part):
 def cut_source(cuts, batch, threads):
     edges = [0, *sorted(cuts), len(ROWS)]
     parts = tuple(Cut(ROWS[a:b], batch) for a, b in pairwise(edges))
-    return Source(("a", "b"), parts, Workers(threads=threads))
+    return Source(("a", "b"), parts, EngineConfig(threads=threads))
 
 
 @settings(max_examples=15, deadline=None)

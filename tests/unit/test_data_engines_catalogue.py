@@ -22,7 +22,7 @@ from pyarrow import feather
 
 from privatest.core.noise import SimulatedNoise
 from privatest.data import engines
-from privatest.data.engines import Workers
+from privatest.data.engines import EngineConfig
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.sources import Part, Source
 from privatest.numerics import order as value_cells
@@ -163,6 +163,6 @@ def test_answers_do_not_depend_on_who_reads(
         monkeypatch.setattr(value_order, "SLICE_ROWS", 5_000)
         monkeypatch.setattr(value_cells, "CELLS", 1 << 12)
     expected = from_memory(question, method, group, count)
-    for workers in (Workers(threads=2), Workers("dask", threads=2)):
+    for workers in (EngineConfig(threads=2), EngineConfig("dask", threads=2)):
         streamed = source(files, count, cuts, batch, workers)
         assert answer(question, method, group, streamed) == expected

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import privatest as pt
 from privatest.data.columns import Encoder
 from privatest.data.encoding import encode_sample
-from privatest.data.engines import Workers
+from privatest.data.engines import EngineConfig
 from privatest.data.schema import NumericColumn, equal_cuts
 from privatest.data.sources import Part, Source
 from privatest.noise import SimulatedNoise
@@ -29,6 +29,9 @@ SMALL = ROWS[:4_000]
 
 class Cut(Part):
     """Values of an array, in batches of one size."""
+
+    rows: int
+    label: str
 
     def __init__(self, values, batch):
         self.held, self.batch, self.rows, self.label = values, batch, len(values), "a part"
@@ -42,7 +45,7 @@ class Cut(Part):
 def source(values, cuts=(), batch=1_000, threads=1):
     edges = [0, *sorted(cuts), len(values)]
     parts = tuple(Cut(values[a:b], batch) for a, b in pairwise(edges))
-    return Source(("a",), parts, Workers(threads=threads))
+    return Source(("a",), parts, EngineConfig(threads=threads))
 
 
 @settings(max_examples=10, deadline=None)

@@ -1,4 +1,4 @@
-"""Workers of a cluster: the same sums as in memory, whatever happens to the workers."""
+"""EngineConfig of a cluster: the same sums as in memory, whatever happens to the workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from privatest.core.noise import SimulatedNoise
 from privatest.core.secret_order import SecretBins, secret_bins
 from privatest.data import engines
 from privatest.data.encoding import beside, encode_pairs, encode_sample
-from privatest.data.engines import BLOCK_ROWS, Workers
+from privatest.data.engines import BLOCK_ROWS, EngineConfig
 from privatest.data.files import scan
 from privatest.data.sources import Part, Source
 from privatest.data.summaries import FixedPoint, in_secret_order, summarise
@@ -34,7 +34,7 @@ from privatest.numerics.dependence import Bases, cross_sums
 
 pytest.importorskip("distributed")
 
-TWO = Workers("dask", threads=2)
+TWO = EngineConfig("dask", threads=2)
 ROWS = np.random.default_rng(5).uniform(size=(11 * BLOCK_ROWS + 17, 2))
 
 
@@ -135,7 +135,7 @@ EVERY_BLOCK = [*range(BLOCK_ROWS, len(ROWS), BLOCK_ROWS)]
 def test_a_cluster_gives_the_same_sums_for_any_cut(stored, cuts, batch):
     (found,) = summarise((sample_of(stored, cuts, batch=batch), empty))
     assert_the_same(found)
-    (local,) = summarise((sample_of(stored, cuts, Workers(threads=2), batch), empty))
+    (local,) = summarise((sample_of(stored, cuts, EngineConfig(threads=2), batch), empty))
     assert_the_same(local)
 
 
@@ -306,21 +306,21 @@ def test_an_unreachable_scheduler_is_said_within_seconds(monkeypatch):
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     start = time.monotonic()
     with pytest.raises(EngineError, match="no Dask scheduler answers at 'tcp://127"):
-        engines.check_workers(Workers("dask", scheduler=address))
+        engines.check_workers(EngineConfig("dask", scheduler=address))
     assert time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("address", ["nonsense", "what://127.0.0.1:1", "tcp://127.0.0.1:none"])
 def test_addresses_that_are_none(address):
     with pytest.raises(EngineError, match="no Dask scheduler answers"):
-        engines.check_workers(Workers("dask", scheduler=address))
+        engines.check_workers(EngineConfig("dask", scheduler=address))
 
 
 def test_a_cluster_is_reached_by_its_address(stored):
     own = engines.connected(TWO)
     if own.scheduler.address.startswith("tls"):
         pytest.skip("its certificates are in memory")
-    by_address = Workers("dask", scheduler=own.scheduler.address)
+    by_address = EngineConfig("dask", scheduler=own.scheduler.address)
     engines.check_workers(by_address)
     assert engines.connected(by_address) is engines.connected(by_address)
     assert engines.DaskEngine(by_address).size() == 2
@@ -351,7 +351,7 @@ class Client:
 
 
 def test_nothing_is_shown_of_what_is_sent():
-    work = engines._Work(None, empty, engines.versions())
+    work = engines._Work(None, empty, engines.versions())  # type: ignore[arg-type]
     sealed = engines._Sealed(BINS.secret)
     assert "Stored" not in repr(work)
     assert repr(BINS.secret)[2:10] not in repr(sealed)
@@ -379,7 +379,7 @@ def test_tests_that_hold_rows_look_for_the_scheduler_first(test, stored, monkeyp
     """Nothing is read before."""
     monkeypatch.setattr(engines, "_TIMEOUT", 0.5)
     monkeypatch.setattr(Stored, "batches", None)
-    source = Source(("a",), (Stored(stored, 0, 500),), Workers("dask", scheduler=nobody()))
+    source = Source(("a",), (Stored(stored, 0, 500),), EngineConfig("dask", scheduler=nobody()))
     with pytest.raises(EngineError, match="no Dask scheduler answers"):
         test(source)
 

@@ -16,7 +16,7 @@ import privatest as pt
 from privatest.core import secret_order as orders
 from privatest.data import summaries
 from privatest.data.encoding import TwoSamples, beside, encode_pairs, encode_sample
-from privatest.data.engines import BLOCK_ROWS, Workers
+from privatest.data.engines import BLOCK_ROWS, EngineConfig
 from privatest.data.sources import Part, Shuffled, Source
 from privatest.data.summaries import in_secret_order, secret_subsets
 from privatest.methods.hsic import Asked, compute, make_plan
@@ -30,6 +30,9 @@ ROWS[:, 2] = np.round(ROWS[:, 0] * ROWS[:, 1], 2)
 
 
 class Rows(Part):
+    rows: int
+    label: str
+
     def __init__(self, start, stop, batch):
         self.start, self.stop, self.batch, self.label = start, stop, batch, "a part"
         self.rows = stop - start
@@ -42,7 +45,7 @@ class Rows(Part):
 
 def source(names, cuts, batch, threads):
     parts = tuple(Rows(a, b, batch) for a, b in pairwise([0, *sorted(cuts), N]))
-    return Source(names, parts, Workers(threads=threads))
+    return Source(names, parts, EngineConfig(threads=threads))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import privatest as pt
 from privatest.core.privacy import Budget
 from privatest.data import engines
 from privatest.data.encoding import encode_sample
-from privatest.data.engines import BLOCK_ROWS, Workers, added
+from privatest.data.engines import BLOCK_ROWS, EngineConfig, added
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.data.sources import Part, Source
 from privatest.noise import SimulatedNoise
@@ -43,6 +43,8 @@ COLUMNS = {
 
 class Rows(Part):
     """Some of the rows, in batches of one size."""
+
+    label: str
 
     def __init__(self, start, stop, batch):
         self.start, self.stop, self.batch = start, stop, batch
@@ -73,7 +75,7 @@ class Streamed:
         inner = [start + cut for cut in sorted(self.cuts)]
         edges = [start, *inner, start + HALF]
         parts = tuple(Rows(a, b, self.batch) for a, b in pairwise(edges))
-        return Source(names, parts, Workers(threads=self.threads))
+        return Source(names, parts, EngineConfig(threads=self.threads))
 
 
 BOX = (0.0, 1.0)

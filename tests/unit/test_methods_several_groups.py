@@ -172,7 +172,9 @@ def test_kruskal_of_many_rows():
 class Nothing(Part):
     """A part of many rows that are never read."""
 
-    label, travels = "nothing", False
+    rows: int
+    label = "nothing"
+    travels = False
 
     def __init__(self, rows):
         self.rows = rows

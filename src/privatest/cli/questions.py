@@ -24,7 +24,7 @@ from privatest.cli.output import (
 from privatest.cli.spending import Purse, spending
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.data.engines import Engine, Workers
+from privatest.data.engines import Engine, EngineConfig
 from privatest.data.reading import Place
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, parse_bounds
 from privatest.data.sources import Source
@@ -491,7 +491,7 @@ def _opened_places(
 ) -> dict[str, Place]:
     """Return each place with what is read there, and by which workers."""
     named = (engine, scheduler, threads)
-    workers = None if named == (None,) * 3 else Workers(engine or "local", threads, scheduler)
+    workers = None if named == (None,) * 3 else EngineConfig(engine or "local", threads, scheduler)
     asked = [("table", name) for name in table or ()] + [("query", text) for text in query or ()]
     bases = [name for name, place in places.items() if place.is_database]
     if asked and not bases:

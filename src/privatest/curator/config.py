@@ -20,7 +20,7 @@ from privatest.core.errors import ParameterError, PrivatestError
 from privatest.core.privacy import Budget
 from privatest.core.validation import integer_at_least, one_of, reject
 from privatest.curator.contents import covered, identity
-from privatest.data.engines import Workers
+from privatest.data.engines import EngineConfig
 from privatest.data.files import is_pattern
 from privatest.data.reading import Place
 from privatest.data.schema import CategoricalColumn, Schema
@@ -87,7 +87,7 @@ class DatasetConfig:
         What may be asked.
     table : str or None
         The table of a database.
-    workers : Workers or None
+    workers : EngineConfig or None
         Who reads the rows, if the custodian says so.
     renew : str, int or None
         When the budget may be renewed: a period, or a number of days; None is never.
@@ -102,7 +102,7 @@ class DatasetConfig:
     partition: str | None = None
     policy: Policy = Policy()
     table: str | None = None
-    workers: Workers | None = None
+    workers: EngineConfig | None = None
     renew: Renewal | None = None
 
     @property
@@ -585,7 +585,7 @@ def _read_dataset(document: _Document, name: str) -> DatasetConfig | None:
     section.check_name()
     source, table = _read_source(section)
     given = {key: values[key] for key in ("engine", "threads", "scheduler") if key in values}
-    workers = section.attempt(next(iter(given)), lambda: Workers(**given)) if given else None
+    workers = section.attempt(next(iter(given)), lambda: EngineConfig(**given)) if given else None
     schema = None
     if path := section.text("schema"):
         schema = section.attempt("schema", lambda: Schema.from_toml(document.path(path)))

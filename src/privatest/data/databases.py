@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from privatest.core.errors import DataError, ParameterError, PrivatestError
 from privatest.core.validation import of_type, printable
-from privatest.data.engines import Engine, Workers
+from privatest.data.engines import Engine, EngineConfig
 from privatest.data.files import frame_parts
 from privatest.data.sources import Part, Source
 
@@ -87,7 +87,7 @@ def scan_sql(
     PostgreSQL keeps the state that was counted until the source is let go; what others write
     meanwhile is not seen. An SQLite file must not be written to. Nothing is written to either.
     """
-    workers = Workers(engine, threads, scheduler)
+    workers = EngineConfig(engine, threads, scheduler)
     if (table is None) == (query is None):
         raise ParameterError("table or query must be given, one of them.")
     database = _database(url)

@@ -63,7 +63,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
+class EngineConfig:
     """Who reads and adds up.
 
     Parameters
@@ -83,9 +83,9 @@ class Workers:
     scheduler: str | None = None
     progress: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[type[Workers], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[type[EngineConfig], tuple[object, ...]]:
         """Leave the progress callback here when rows are read by another process."""
-        return Workers, (self.engine, self.threads, self.scheduler)
+        return EngineConfig, (self.engine, self.threads, self.scheduler)
 
     def __post_init__(self) -> None:
         """Refuse options that do not go together."""
@@ -122,7 +122,7 @@ class BlockReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
-class Job:
+class BlockJob:
     """Rows ``start`` to ``stop`` of one sample, for a worker; ``start`` begins a block."""
 
     held: BlockReader
@@ -138,7 +138,7 @@ class Job:
                 seen(len(rows))
 
 
-def added(jobs: Iterable[Job], seen: Callable[[int], None] | None = None) -> Summary:
+def added(jobs: Iterable[BlockJob], seen: Callable[[int], None] | None = None) -> Summary:
     """Return the summary of jobs of one sample, which must not be empty."""
     summary: Summary | None = None
     for job in jobs:
@@ -152,7 +152,7 @@ def added(jobs: Iterable[Job], seen: Callable[[int], None] | None = None) -> Sum
 class _RowCounter:
     """Reports how many rows of a pass are done."""
 
-    def __init__(self, jobs: Sequence[tuple[int, Job]], workers: Workers) -> None:
+    def __init__(self, jobs: Sequence[tuple[int, BlockJob]], workers: EngineConfig) -> None:
         self.progress, self.lock, self.done = workers.progress, Lock(), 0
         self.total = sum(job.stop - job.start for _, job in jobs)
 
@@ -170,13 +170,13 @@ class _RowCounter:
 class LocalEngine:
     """Threads of this process: each reads and adds up stretches of rows of its own."""
 
-    workers: Workers
+    workers: EngineConfig
 
     def size(self) -> int:
         """Return how many jobs run at once."""
         return self.workers.threads or _processors()
 
-    def run(self, jobs: Sequence[tuple[int, Job]], totals: list[Summary]) -> None:
+    def run(self, jobs: Sequence[tuple[int, BlockJob]], totals: list[Summary]) -> None:
         """Run the jobs and merge each into its place of ``totals``.
 
         A thread holds one block and one summary, of all its jobs of a sample: memory does not grow
@@ -185,7 +185,7 @@ class LocalEngine:
         counter, lock, stopped = _RowCounter(jobs, self.workers), Lock(), False
         waiting = iter(jobs)
 
-        def taken() -> Iterator[tuple[int, Job]]:
+        def taken() -> Iterator[tuple[int, BlockJob]]:
             while True:
                 with lock:
                     job = None if stopped else next(waiting, None)
@@ -264,14 +264,14 @@ def _controller() -> Any:
 class DaskEngine:
     """Workers of a Dask cluster: each reads its own rows, and only their summaries are merged."""
 
-    workers: Workers
+    workers: EngineConfig
 
     def size(self) -> int:
         """Return how many jobs run at once."""
         threads: dict[str, int] = connected(self.workers).nthreads()
         return max(1, sum(threads.values()))
 
-    def run(self, jobs: Sequence[tuple[int, Job]], totals: list[Summary]) -> None:
+    def run(self, jobs: Sequence[tuple[int, BlockJob]], totals: list[Summary]) -> None:
         """Run the jobs on the cluster and merge each into its place of ``totals``, once.
 
         Rows that are in memory stay here, and threads of this process add them up.
@@ -299,7 +299,7 @@ class DaskEngine:
                 client.cancel([*waiting, *roots.values()], force=True)
 
 
-def engine_for(workers: Workers) -> LocalEngine | DaskEngine:
+def engine_for(workers: EngineConfig) -> LocalEngine | DaskEngine:
     """Return the engine of these workers."""
     return DaskEngine(workers) if workers.engine == "dask" else LocalEngine(workers)
 
@@ -320,7 +320,7 @@ class _Sealed:
     content: bytes
 
 
-def _submit(client: Any, jobs: Sequence[Job], waiting: dict[Any, int]) -> Any:
+def _submit(client: Any, jobs: Sequence[BlockJob], waiting: dict[Any, int]) -> Any:
     """Hand out the jobs of one sample, and merge by a tree; return its root."""
     import cloudpickle  # noqa: PLC0415 -- comes with Dask
 
@@ -392,7 +392,7 @@ def _summary(work: _Work, start: int, stop: int) -> Summary:
         raise EngineError(f"a worker of the Dask cluster was asked by {different}.")
     _limit_blas()
     try:
-        return added([Job(work.held, work.empty, start, stop)])
+        return added([BlockJob(work.held, work.empty, start, stop)])
     except PrivatestError:
         raise
     except Exception as error:
@@ -431,13 +431,13 @@ _clients: dict[tuple[int, str | None, int | None], Any] = {}  # of this process
 _connecting = Lock()
 
 
-def check_workers(workers: Workers) -> None:
+def check_workers(workers: EngineConfig) -> None:
     """Refuse workers that cannot be used; to be called before a budget is reserved."""
     if workers.engine == "dask":
         _require_same_versions(connected(workers))  # again: others may have come since
 
 
-def connected(workers: Workers) -> Any:
+def connected(workers: EngineConfig) -> Any:
     """Return a client of the cluster, the same at every call; its workers are checked first."""
     key = (os.getpid(), workers.scheduler, workers.threads)  # a fork has to connect anew
     with _connecting:
@@ -480,7 +480,7 @@ def _usable(client: Any) -> bool:
     return bool(client.status == "running" and complete)
 
 
-def _connect(workers: Workers) -> Any:
+def _connect(workers: EngineConfig) -> Any:
     if find_spec("distributed") is None:
         raise EngineError("engine='dask' needs Dask: pip install 'privatest[dask]'.")
     import distributed  # noqa: PLC0415

@@ -28,9 +28,9 @@ import numpy as np
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.validation import listed, printable, reject
 from privatest.data.columns import native_numbers
-from privatest.data.engines import Engine, Workers
+from privatest.data.engines import Engine, EngineConfig
 from privatest.data.schema import LABEL_TYPES, MISSING_TEXT, is_number, numbered_names
-from privatest.data.sources import Part, Source, hiding_values
+from privatest.data.sources import Part, Source, WrappedPart, hiding_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +135,7 @@ def scan(
     >>> pt.mmd_test(rows, shifted, bounds=(-4, 6), epsilon=1).reject
     True
     """
-    workers = Workers(engine, threads, scheduler)
+    workers = EngineConfig(engine, threads, scheduler)
     if isinstance(data, Source):
         raise ParameterError("data is a source already.")
     named = True
@@ -653,8 +653,21 @@ def _present(values: Any) -> Any:
     return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
 
 
+class FileRows(Part):
+    """Rows of a file, its field ``file``."""
+
+    __slots__ = ()
+
+    file: File
+
+    @property
+    def label(self) -> str:
+        """The label of the file."""
+        return self.file.label
+
+
 @dataclass(frozen=True, slots=True)
-class DelimitedRows(Part):
+class DelimitedRows(FileRows):
     """The rows of a CSV or TSV file.
 
     Attributes
@@ -671,11 +684,6 @@ class DelimitedRows(Part):
     rows: int
     single: bool
     text: frozenset[str] = frozenset()
-
-    @property
-    def label(self) -> str:
-        """The file."""
-        return self.file.label
 
     @property
     def typed(self) -> bool:
@@ -785,7 +793,7 @@ def _csv_parts(file: File) -> tuple[Columns, list[Part]]:
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetRows(Part):
+class ParquetRows(FileRows):
     """A row group of a Parquet file."""
 
     file: File
@@ -837,7 +845,7 @@ def _parquet_parts(file: File) -> tuple[Columns, list[Part]]:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowRows(Part):
+class ArrowRows(FileRows):
     """Record batches of an Arrow IPC or Feather file."""
 
     file: File
@@ -886,18 +894,13 @@ def _arrow_parts(file: File) -> tuple[Columns, list[Part]]:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedRows(Part):
+class SavedRows(FileRows):
     """Rows of an .npy file, which is mapped by whoever reads it."""
 
     file: File
     names: tuple[str, ...]
     first: int
     rows: int
-
-    @property
-    def label(self) -> str:
-        """The file."""
-        return self.file.label
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
@@ -924,7 +927,7 @@ def _mapped(file: File) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed(Part):
+class Keyed(WrappedPart):
     """Rows of a file in a folder such as "arm=treated": that column is the same in all of them."""
 
     part: Part
@@ -935,16 +938,6 @@ class Keyed(Part):
     def rows(self) -> int:
         """Number of rows."""
         return self.part.rows
-
-    @property
-    def label(self) -> str:
-        """The label of the part."""
-        return self.part.label
-
-    @property
-    def typed(self) -> bool:
-        """Whether the part is typed."""
-        return self.part.typed
 
     def as_text(self, names: Collection[str]) -> Part:
         """Return it with these columns as their folders are called."""

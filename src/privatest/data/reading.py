@@ -27,7 +27,7 @@ from privatest.core.privacy import ADJACENCIES, Adjacency
 from privatest.core.spending import pay_for_data
 from privatest.core.validation import listed, one_of, reject
 from privatest.data.columns import category_blocks, one_column, refuse_missing
-from privatest.data.engines import Workers
+from privatest.data.engines import EngineConfig
 from privatest.data.schema import (
     MISSING,
     UNKNOWN,
@@ -898,14 +898,14 @@ class Place:
         A path, a pattern, or an address.
     table, query : str or None
         What is read of a database.
-    workers : Workers or None
+    workers : EngineConfig or None
         Who reads, if somebody said so.
     """
 
     text: str
     table: str | None = None
     query: str | None = None
-    workers: Workers | None = None
+    workers: EngineConfig | None = None
 
     def __str__(self) -> str:
         """Return the place without a password."""
@@ -994,7 +994,7 @@ class Place:
         from privatest.data.databases import scan_sql  # noqa: PLC0415
         from privatest.data.files import scan  # noqa: PLC0415
 
-        workers = self.workers or Workers()
+        workers = self.workers or EngineConfig()
         options: dict[str, Any] = {"engine": workers.engine, "threads": workers.threads}
         options["scheduler"] = workers.scheduler
         if self.is_database:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError, PrivatestError
 from privatest.core.secret_order import SecretBins
 from privatest.core.validation import listed
-from privatest.data.engines import BLOCK_ROWS, Workers, check_workers
+from privatest.data.engines import BLOCK_ROWS, EngineConfig, check_workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,7 +88,7 @@ class Source:
         The columns.
     parts : tuple of Part
         In the order of their rows.
-    workers : Workers
+    workers : EngineConfig
         Who reads them.
     named : bool
         Whether the columns have names of their own; those of an array are x1, x2, ...
@@ -98,12 +98,12 @@ class Source:
 
     names: tuple[str, ...]
     parts: tuple[Part, ...]
-    workers: Workers = field(default_factory=Workers)
+    workers: EngineConfig = field(default_factory=EngineConfig)
     named: bool = True
     some_of: int | None = None
 
     def with_progress(self, progress: Callable[[int, int], None] | None) -> Source:
-        """Return the source with a callback for passes over its rows: see :class:`Workers`."""
+        """Return the source with a callback for passes over its rows: see :class:`EngineConfig`."""
         return replace(self, workers=replace(self.workers, progress=progress))
 
     def __len__(self) -> int:
@@ -234,7 +234,7 @@ class Source:
             replace(
                 chosen,
                 parts=tuple(
-                    ChosenRows(part, deciding, codes, code, int(rows[code]))
+                    FilteredRows(part, deciding, codes, code, int(rows[code]))
                     for part, rows in zip(read.parts, counts, strict=True)
                     if rows[code]
                 ),
@@ -244,15 +244,17 @@ class Source:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)  # the number of rows may be private
-class ChosenRows(Part):
-    """The rows of a part that have one code."""
+class WrappedPart(Part):
+    """A part that takes its rows from another, its field ``part``."""
+
+    __slots__ = ()
 
     part: Part
-    deciding: tuple[str, ...]
-    codes: Callable[[Any], NDArray[Any]]
-    code: int
-    rows: int
+
+    @property
+    def label(self) -> str:
+        """The label of the part."""
+        return self.part.label
 
     @property
     def travels(self) -> bool:
@@ -264,10 +266,16 @@ class ChosenRows(Part):
         """Whether the part is typed."""
         return self.part.typed
 
-    @property
-    def label(self) -> str:
-        """The label of the part."""
-        return self.part.label
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)  # the number of rows may be private
+class FilteredRows(WrappedPart):
+    """The rows of a part that have one code."""
+
+    part: Part
+    deciding: tuple[str, ...]
+    codes: Callable[[Any], NDArray[Any]]
+    code: int
+    rows: int
 
     def as_text(self, names: Collection[str]) -> Part:
         """Return it with these columns read as they are written."""

@@ -22,11 +22,11 @@ from privatest.core.secret_order import secret_bins, secret_order
 from privatest.data.encoding import Sample
 from privatest.data.engines import (
     BLOCK_ROWS,
+    BlockJob,
     DaskEngine,
-    Job,
+    EngineConfig,
     LocalEngine,
     Summary,
-    Workers,
     engine_for,
 )
 from privatest.data.sources import Arranged, Shuffled, as_blocks, source_of
@@ -80,10 +80,10 @@ def summarise(*requests: tuple[Sample, Callable[[], Made]]) -> list[Made]:
 def engine_of(samples: Sequence[Sample]) -> LocalEngine | DaskEngine:
     """Return the engine of the first sample that is not in memory."""
     sources = filter(None, (source_of(sample.held) for sample in samples))
-    return engine_for(next((source.workers for source in sources), Workers()))
+    return engine_for(next((source.workers for source in sources), EngineConfig()))
 
 
-def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> list[Job]:
+def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> list[BlockJob]:
     """Cut a sample into jobs that begin with a block, near the beginning of a part.
 
     Rows are many for ``at_once`` jobs that run at the same time, or few: sizes are public.
@@ -104,7 +104,7 @@ def jobs_of(sample: Sample, empty: Callable[[], Summary], at_once: int = 1) -> l
                 cuts.append(aligned)
         cuts.append(total)
     # an empty sample has a job too: that a private group is empty must not show
-    return [Job(held, empty, a, b) for a, b in pairwise(cuts) if a < b or total == 0]
+    return [BlockJob(held, empty, a, b) for a, b in pairwise(cuts) if a < b or total == 0]
 
 
 # --- exact sums and counts ------------------------------------------------------------------
@@ -194,7 +194,7 @@ def square_sums(terms: Floats) -> Floats:
     return total if whole == len(terms) else total + terms[whole:].T @ terms[whole:]
 
 
-class Sums:
+class TermSums:
     """Sum of a vector of each row.
 
     Parameters
@@ -220,14 +220,14 @@ class Sums:
             total += column_sums(self.terms(piece))
         self.sums.add(total)
 
-    def merge(self, other: Sums) -> None:
+    def merge(self, other: TermSums) -> None:
         """Add other blocks."""
         self.sums.merge(other.sums)
 
 
 def sums_of(sample: Sample, terms: Terms, width: int, largest: float) -> Floats:
     """Return the sum over all rows; ``largest`` bounds a term of one row."""
-    (summary,) = summarise((sample, partial(Sums, terms, width, len(sample) * largest)))
+    (summary,) = summarise((sample, partial(TermSums, terms, width, len(sample) * largest)))
     return summary.sums.value
 
 
