@@ -6,7 +6,6 @@ import json
 import sqlite3
 
 import pytest
-from sqlalchemy import create_engine, inspect
 
 from privatest.accounting import Pure
 from privatest.core.errors import LedgerError, ParameterError
@@ -14,7 +13,6 @@ from privatest.core.privacy import Budget
 from privatest.ledger import Head, Ledger
 from privatest.ledger import tables as ledger_tables
 from privatest.ledger.state import GENESIS, digest
-from privatest.ledger.tables import tables
 
 TRIGGERS = ("privatest_no_update", "privatest_no_delete")
 
@@ -267,26 +265,3 @@ def test_a_migration_that_fails_changes_nothing(path, monkeypatch):
     with pytest.raises(sqlite3.OperationalError):
         connection.execute("SELECT note FROM privatest_analysts")
     connection.close()
-
-
-def test_migrations_give_the_tables_of_the_code(path, tmp_path):
-    fresh = create_engine(f"sqlite:///{tmp_path}/fresh.db")
-    tables().metadata.create_all(fresh)
-    migrated = create_engine(f"sqlite:///{path}")
-
-    def described(engine):
-        look = inspect(engine)
-        return {
-            name: (
-                [(c["name"], str(c["type"]), c["nullable"]) for c in look.get_columns(name)],
-                look.get_pk_constraint(name)["constrained_columns"],
-                sorted(u["column_names"] for u in look.get_unique_constraints(name)),
-                sorted(i["name"] for i in look.get_indexes(name)),
-            )
-            for name in look.get_table_names()
-            if name != "privatest_version"
-        }
-
-    assert described(migrated) == described(fresh)
-    fresh.dispose()
-    migrated.dispose()

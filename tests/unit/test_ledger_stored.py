@@ -49,3 +49,16 @@ def test_it_is_continued(path):
             ledger.commit(entry.body["opens"], released={"late": True})
         ledger.commit(ledger.reserve("new", Pure("0.1")), released=[1])
         assert ledger.verify(heads)["new"].sequence == heads["new"].sequence + 2
+
+
+def test_a_new_ledger_has_the_same_tables(path, tmp_path):
+    """Migrations give the same tables for ever: what they once made is never made otherwise."""
+
+    def tables(file):
+        connection = sqlite3.connect(file)
+        rows = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+        connection.close()
+        return rows
+
+    Ledger.open(tmp_path / "new.db", create=True).close()
+    assert tables(tmp_path / "new.db") == tables(path)

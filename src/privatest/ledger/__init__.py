@@ -10,6 +10,7 @@ from privatest.ledger.state import (
     Limits,
     Reservation,
     Spent,
+    State,
     Sums,
     Totals,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Reservation",
     "Restored",
     "Spent",
+    "State",
     "Sums",
     "Totals",
     "request_digest",

@@ -31,13 +31,7 @@ from privatest.ledger.store import (
     read_states,
     reason_fields,
 )
-from privatest.ledger.tables import (
-    copy_rows,
-    delete_rows,
-    migrate,
-    query_one,
-    tables,
-)
+from privatest.ledger.tables import copy_rows, delete_rows, lock_tables, migrate, query_one
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -214,7 +208,7 @@ def _replace(
     source = Database(draft, create=False, timeout=30)
     with closing(source), source.reading() as backup, database.writing() as present:
         migrate(present, create=True)
-        _lock_all(present)
+        lock_tables(present)
         before = read_states(present)
         lost = _compare(present, backup, before)
         if not before and not back_in_time:
@@ -235,14 +229,6 @@ def _replace(
         if not before:
             _record_unknown(present, words)
     return lost, not before
-
-
-def _lock_all(connection: Connection) -> None:
-    from sqlalchemy import text  # noqa: PLC0415
-
-    if connection.dialect.name == "postgresql":
-        names = ", ".join(t.name for t in tables().metadata.sorted_tables)
-        connection.execute(text(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE"))
 
 
 def _compare(
@@ -277,7 +263,7 @@ def _common_entries(
 
 
 def _hash(connection: Connection, dataset: int, sequence: int) -> str | None:
-    row = query_one(connection, "entry_hash", of_dataset=dataset, of_sequence=sequence)
+    row = query_one(connection, "entry_hash", dataset=dataset, sequence=sequence)
     return None if row is None else row.hash
 
 
@@ -297,7 +283,7 @@ def _continued_as(connection: Connection, state: State) -> str:
     """Return the name of the data set that continues a closed one; nothing if it is open."""
     if not state.account.closed:
         return ""
-    row = query_one(connection, "last_of_kinds", of_dataset=state.row, kinds=["closed"])
+    row = query_one(connection, "closed", dataset=state.row)
     return "" if row is None else str(read_body(row.body).get("to", ""))
 
 

@@ -424,57 +424,6 @@ class Head:
         return {"sequence": self.sequence, "hash": self.hash}
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """All budgets of one data set.
-
-    Attributes
-    ----------
-    dataset : str
-        Its name.
-    composition : {"basic", "tight", "equal"}
-        Which sums decide a grant.
-    account : Account
-        The budget of the data set.
-    analysts : mapping of str to Account
-        The budgets of the analysts.
-    each : Event or None
-        What every request costs, if the composition is "equal".
-    partition : tuple of str
-        The declared public parts.
-    schema_digest : str
-        Digest of the public schema.
-    head : Head
-        The end of the chain.
-    time : str
-        Time of the last entry.
-    """
-
-    dataset: str
-    composition: Composition
-    account: Account
-    analysts: Mapping[str, Account] = field(default_factory=dict)
-    each: Event | None = None
-    partition: tuple[str, ...] = ()
-    schema_digest: str = ""
-    head: Head = Head(0, "")
-    time: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Write as plain values, decimals as strings."""
-        return {
-            "dataset": self.dataset,
-            "composition": self.composition,
-            **self.account.to_dict(),
-            "analysts": {name: account.to_dict() for name, account in self.analysts.items()},
-            "each": None if self.each is None else event_to_dict(self.each),
-            "partition": list(self.partition),
-            "schema_digest": self.schema_digest,
-            "head": self.head.to_dict(),
-            "time": self.time,
-        }
-
-
 # --- entries --------------------------------------------------------------------------------------
 
 
@@ -600,7 +549,7 @@ class State:
     period : str
         The day on which the current period began.
     continuations : list of (str, mapping)
-        Which data sets were closed in favour of which, and the heads before that.
+        Which data sets continue this one, and its heads before it was closed.
     links : list of (str, mapping, Spent)
         Which data sets this one continues, where they ended, and what was spent there.
     row : int
@@ -618,6 +567,27 @@ class State:
     continuations: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     links: list[tuple[str, Mapping[str, Any], Spent]] = field(default_factory=list)
     row: int = 0
+
+    @property
+    def composition(self) -> Composition:
+        """Which sums decide a grant."""
+        composition: Composition = self.settings["composition"]
+        return composition
+
+    @property
+    def each(self) -> Event | None:
+        """What every request costs, if the composition is "equal"."""
+        return event_from_dict(self.settings["each"]) if "each" in self.settings else None
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """The declared public parts."""
+        return tuple(self.settings.get("partition", ()))
+
+    @property
+    def schema_digest(self) -> str:
+        """Digest of the public schema."""
+        return str(self.settings["schema"])
 
     @classmethod
     def from_rows(cls, row: Any, analysts: Mapping[str, Any]) -> Self:
@@ -708,16 +678,14 @@ class State:
 
     def cost(self, event: Event, budget: Budget) -> Spent:
         """Return what an event costs this data set, after checking that it may happen there."""
-        if event.part is not None and event.part not in self.settings.get("partition", ()):
+        if event.part is not None and event.part not in self.partition:
             raise ParameterError(
                 "part must be one of the data set's declared public partition; got "
                 f"{event.part!r}. Events on other parts are charged to the whole data set."
             )
         each = self.settings.get("each")
         if each is not None and event_to_dict(event) | {"part": ""} != each | {"part": ""}:
-            raise ParameterError(
-                f"event must be the one that this data set allows, {event_from_dict(each)}."
-            )
+            raise ParameterError(f"event must be the one that this data set allows, {self.each}.")
         return Spent.on(event, budget)
 
     def head_columns(self) -> dict[str, Any]:
@@ -725,17 +693,20 @@ class State:
         settings = canonical(self.settings)
         return {"settings": settings, "time": self.time, **self.head.to_dict()}
 
-    def totals(self) -> Totals:
-        """Return the budgets for readers."""
-        each = self.settings.get("each")
-        return Totals(
-            dataset=self.dataset,
-            composition=self.settings["composition"],
-            account=self.account,
-            analysts=self.analysts,
-            each=None if each is None else event_from_dict(each),
-            partition=tuple(self.settings.get("partition", ())),
-            schema_digest=self.settings["schema"],
-            head=self.head,
-            time=self.time,
-        )
+    def to_dict(self) -> dict[str, Any]:
+        """Write as plain values, decimals as strings."""
+        return {
+            "dataset": self.dataset,
+            "composition": self.composition,
+            **self.account.to_dict(),
+            "analysts": {name: account.to_dict() for name, account in self.analysts.items()},
+            "each": self.settings.get("each"),
+            "partition": list(self.partition),
+            "schema_digest": self.schema_digest,
+            "head": self.head.to_dict(),
+            "time": self.time,
+        }
+
+
+Totals = State
+"""The name of a state for those who only read it."""

@@ -31,7 +31,6 @@ from privatest.ledger.state import (
     Reservation,
     Spent,
     State,
-    Totals,
     canonical,
     digest,
     limits_for,
@@ -43,8 +42,7 @@ from privatest.ledger.tables import (
     migrate,
     query,
     query_one,
-    query_value,
-    statements,
+    run,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +51,6 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 200
 _SHORTEST_ID = 4
 _REQUESTS = ("reserved", "committed", "failed")  # what a serving role may append
-_STARTS = ("created", "renewed", "restored")  # a new period begins with these
 
 
 def request_digest(request: Mapping[str, Any]) -> str:
@@ -299,7 +296,7 @@ class Ledger:
         _require_budget(budget)
         if exist_ok:
             with self._database.reading() as connection:
-                if query_one(connection, "dataset", of_name=name) is not None:
+                if query_one(connection, "dataset", name=name) is not None:
                     _require_same(read_state(connection, name), budget, settings)
                     return
         with self._database.writing() as connection:
@@ -385,7 +382,7 @@ class Ledger:
         words = reason_fields(reason)
         with self._database.writing() as connection:
             state = _locked_open(connection, dataset, None)
-            begun = query_one(connection, "last_of_kinds", of_dataset=state.row, kinds=_STARTS)
+            begun = query_one(connection, "period_start", dataset=state.row)
             state.period = "" if begun is None else str(read_body(begun.body).get("time", ""))[:10]
             if since <= state.period:
                 return False
@@ -428,7 +425,7 @@ class Ledger:
         with self._database.reading() as connection:
             id_ = _dataset_row(connection, dataset).id
             # always the first answer: later ones would be further releases
-            rows = query(connection, "recorded", of_dataset=id_, request=request)
+            rows = query(connection, "recorded", dataset=id_, request=request)
             bodies = (read_body(row.body) for row in rows)
             return next((body["released"] for body in bodies if "released" in body), None)
 
@@ -437,10 +434,10 @@ class Ledger:
         with self._database.reading() as connection:
             return [row.name for row in query(connection, "names")]
 
-    def totals(self, dataset: str) -> Totals:
+    def totals(self, dataset: str) -> State:
         """Return budgets and what was spent; the time does not depend on the history."""
         with self._database.reading() as connection:
-            return read_state(connection, dataset).totals()
+            return read_state(connection, dataset)
 
     def history(self, dataset: str, *, last: int = 50, before: int | None = None) -> list[Entry]:
         """Return entries, newest first; ``before`` is a sequence number, for paging."""
@@ -448,14 +445,14 @@ class Ledger:
         end = LARGEST if before is None else before
         with self._database.reading() as connection:
             id_ = _dataset_row(connection, dataset).id
-            rows = query(connection, "last_entries", of_dataset=id_, last=last, before=end)
+            rows = query(connection, "last_entries", dataset=id_, last=last, before=end)
             return [_entry(dataset, row) for row in rows]
 
     def unfinished(self, dataset: str) -> list[Entry]:
         """Return reservations that were neither committed nor failed: running, or crashed."""
         with self._database.reading() as connection:
             id_ = _dataset_row(connection, dataset).id
-            return [_entry(dataset, row) for row in query(connection, "unfinished", of_dataset=id_)]
+            return [_entry(dataset, row) for row in query(connection, "unfinished", dataset=id_)]
 
     def answer(self, reservation: Reservation | str) -> Answered:
         """Return a request and its answer, at no cost; the first digits of the id suffice."""
@@ -538,7 +535,7 @@ class Ledger:
 
 
 def _dataset_row(connection: Connection, name: str, statement: str = "dataset") -> Row[Any]:
-    row = query_one(connection, statement, of_name=name)
+    row = query_one(connection, statement, name=name)
     if row is None:
         raise ParameterError(f"dataset must be one that the ledger holds; got {name!r}.")
     return row
@@ -557,7 +554,7 @@ def read_states(connection: Connection) -> dict[str, State]:
 
 
 def _analyst_rows(connection: Connection, dataset: int) -> dict[str, Row[Any]]:
-    return {row.name: row for row in query(connection, "analysts", of_dataset=dataset)}
+    return {row.name: row for row in query(connection, "analysts", dataset=dataset)}
 
 
 def locked(connection: Connection, name: str, analysts: Collection[str] | None = ()) -> State:
@@ -565,7 +562,7 @@ def locked(connection: Connection, name: str, analysts: Collection[str] | None =
     row = _dataset_row(connection, name, "lock")
     if analysts is None:
         return State.from_rows(row, _analyst_rows(connection, row.id))
-    own = {who: query_one(connection, "analyst", of_dataset=row.id, whose=who) for who in analysts}
+    own = {who: query_one(connection, "analyst", dataset=row.id, name=who) for who in analysts}
     return State.from_rows(row, {who: each for who, each in own.items() if each is not None})
 
 
@@ -593,29 +590,18 @@ def append(connection: Connection, state: State, kind: str, fields: Mapping[str,
     state.advance(body, text)
     entry = {name: fields.get(name) for name in ("opens", "closes", "request")}
     entry |= {"dataset": state.row, "kind": kind, "body": text, **state.head.to_dict()}
-    new = _new(state.head_columns() | state.account.columns())
-    values = entry | {"of_dataset": state.row} | new
+    values = entry | state.head_columns() | state.account.columns()
     changed = {who: own for who, own in state.analysts.items() if own is not before.get(who)}
-    ready = statements(connection.dialect.name)
-    if "serve" in ready and kind in _REQUESTS:
-        whose = next(iter(changed), None)
-        own = None if whose is None else changed[whose].columns()["sums"]
-        connection.execute(ready["serve"], values | {"whose": whose, "new_own": own})
+    if connection.dialect.name == "postgresql" and kind in _REQUESTS:
+        analyst = next(iter(changed), None)
+        own = None if analyst is None else changed[analyst].columns()["sums"]
+        run(connection, "serve", **values, analyst=analyst, own=own)
         return
-    connection.execute(ready["add_entry"], values)
-    connection.execute(ready["move_head"], values)
+    run(connection, "add_entries", **values)
+    run(connection, "set_dataset", **values)
     for who, account in changed.items():
-        columns = account.columns()
-        if who in before:
-            key = {"of_dataset": state.row, "whose": who}
-            connection.execute(ready["set_analyst"], key | _new(columns))
-        else:
-            key = {"dataset": state.row, "name": who}
-            connection.execute(ready["add_analyst"], key | columns)
-
-
-def _new(columns: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"new_{name}": value for name, value in columns.items()}
+        statement = "set_analyst" if who in before else "add_analysts"
+        run(connection, statement, dataset=state.row, name=who, **account.columns())
 
 
 def create(connection: Connection, name: str, budget: Budget, settings: Mapping[str, Any]) -> State:
@@ -624,13 +610,13 @@ def create(connection: Connection, name: str, budget: Budget, settings: Mapping[
 
     if connection.dialect.name == "postgresql":  # SQLite has only one writer anyway
         connection.execute(text("LOCK TABLE privatest_datasets IN SHARE ROW EXCLUSIVE MODE"))
-    if query_one(connection, "dataset", of_name=name) is not None:
+    if query_one(connection, "dataset", name=name) is not None:
         raise ParameterError(f"dataset must be a new name; {name!r} is in the ledger already.")
     account = Account(budget, limits_for(budget, settings))
-    id_ = (query_value(connection, "largest") or 0) + 1
+    id_ = (run(connection, "largest_id").scalar() or 0) + 1
     state = State(name, settings, account, row=id_)
-    row = {"id": id_, "name": name, **state.head_columns(), **account.columns()}
-    connection.execute(statements(connection.dialect.name)["add_dataset"], row)
+    columns = state.head_columns() | account.columns()
+    run(connection, "add_datasets", id=id_, name=name, **columns)
     append(connection, state, "created", {"settings": settings, **account.fields()})
     return state
 

@@ -1,21 +1,20 @@
 """The tables of a ledger: their newest form, migrations from older ones, prepared statements.
 
 Budgets are stored as text: exact decimals, the same in every database. A migration is plain SQL
-that never changes once published; a test checks that all of them together give these tables.
+that never changes once published.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from privatest.core.errors import LedgerError, LedgerMissing
 from privatest.ledger.state import DAMAGED
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Connection, CursorResult, Row
 
 _NUMBERS = ("id", "dataset", "sequence", "version")
 _OPTIONAL = ("opens", "closes", "request")
@@ -40,71 +39,16 @@ def sound(row: R) -> R:
     return row
 
 
-@cache
-def tables() -> SimpleNamespace:
-    """Describe the tables; on first use, because importing SQLAlchemy is slow."""
-    from sqlalchemy import (  # noqa: PLC0415
-        BigInteger,
-        Column,
-        ForeignKey,
-        Index,
-        Integer,
-        MetaData,
-        PrimaryKeyConstraint,
-        String,
-        Table,
-        Text,
-    )
-
-    metadata = MetaData()
-    version = Table("privatest_version", metadata, Column("version", Integer, primary_key=True))
-    # The settings of a data set, which never change; the head of its chain; running sums, which
-    # verify() recomputes.
-    datasets = Table(
-        "privatest_datasets",
-        metadata,
-        Column("id", Integer, primary_key=True),
-        Column("name", String(200), nullable=False, unique=True),
-        Column("settings", Text, nullable=False),
-        Column("epsilon", String(80), nullable=False),
-        Column("delta", String(80), nullable=False),
-        Column("limits", Text, nullable=False),
-        Column("sums", Text, nullable=False),
-        Column("sequence", BigInteger, nullable=False),
-        Column("hash", String(64), nullable=False),
-        Column("time", String(40), nullable=False),
-    )
-    analysts = Table(
-        "privatest_analysts",
-        metadata,
-        Column("dataset", Integer, ForeignKey(datasets.c.id), nullable=False),
-        Column("name", String(200), nullable=False),
-        Column("epsilon", String(80), nullable=False),
-        Column("delta", String(80), nullable=False),
-        Column("limits", Text, nullable=False),
-        Column("sums", Text, nullable=False),
-        PrimaryKeyConstraint("dataset", "name"),
-    )
-    # The chain. The body is what was hashed; the other columns repeat parts of it for searching.
-    entries = Table(
-        "privatest_entries",
-        metadata,
-        Column("dataset", Integer, ForeignKey(datasets.c.id), nullable=False),
-        Column("sequence", BigInteger, nullable=False),
-        Column("kind", String(20), nullable=False),
-        Column("opens", String(40), unique=True),
-        Column("closes", String(40), unique=True),
-        Column("request", String(64)),
-        Column("body", Text, nullable=False),
-        Column("hash", String(64), nullable=False),
-        PrimaryKeyConstraint("dataset", "sequence"),
-    )
-    Index("privatest_recall", entries.c.dataset, entries.c.request, entries.c.sequence)
-    return SimpleNamespace(
-        metadata=metadata, version=version, datasets=datasets, analysts=analysts, entries=entries
-    )
-
-
+# Tables in an order in which each comes after those it refers to, and their columns.
+_ACCOUNT = ("epsilon", "delta", "limits", "sums")
+_TABLES = {
+    "datasets": ("id", "name", "settings", *_ACCOUNT, "sequence", "hash", "time"),
+    "analysts": ("dataset", "name", *_ACCOUNT),
+    "entries": ("dataset", "sequence", "kind", "opens", "closes", "request", "body", "hash"),
+}
+# A data set has settings, which never change; the head of its chain; and running sums, which
+# verify() recomputes. The body of an entry is what was hashed; its other columns repeat parts of
+# it for searching.
 _FIRST = (
     """CREATE TABLE privatest_datasets (
         id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(200) NOT NULL,
@@ -298,138 +242,136 @@ def migrate(connection: Connection, *, create: bool) -> None:
         connection.execute(text(f"UPDATE privatest_version SET version = {len(MIGRATIONS)}"))
 
 
+def _select(table: str, rest: str, *more: str) -> str:
+    columns = ", ".join((*(f"t.{name}" for name in _TABLES[table]), *more))
+    return f"SELECT {columns} FROM privatest_{table} t {rest}"
+
+
+def _insert(table: str) -> str:
+    names = _TABLES[table]
+    values = ", ".join(f":{name}" for name in names)
+    return f"INSERT INTO privatest_{table} ({', '.join(names)}) VALUES ({values})"
+
+
+_SET_ACCOUNT = ", ".join(f"{name} = :{name}" for name in _ACCOUNT)
+# Statements by their names, the same in both databases but for _POSTGRESQL_STATEMENTS.
+_STATEMENTS = {
+    "names": "SELECT name FROM privatest_datasets ORDER BY id",
+    "largest_id": "SELECT max(id) FROM privatest_datasets",
+    "datasets": _select("datasets", "ORDER BY id"),
+    "dataset": _select("datasets", "WHERE name = :name"),
+    "lock": _select("datasets", "WHERE name = :name"),
+    # the reservation's data set, locked, and the digest of its request
+    "lock_open": _select(
+        "datasets",
+        "JOIN privatest_entries e ON e.dataset = t.id WHERE e.opens = :reservation",
+        "e.request",
+    ),
+    "analysts": _select("analysts", "WHERE dataset = :dataset ORDER BY name"),
+    "analyst": _select("analysts", "WHERE dataset = :dataset AND name = :name"),
+    "entries": _select("entries", "WHERE dataset = :dataset ORDER BY sequence"),
+    "last_entries": _select(
+        "entries",
+        "WHERE dataset = :dataset AND sequence < :before ORDER BY sequence DESC LIMIT :last",
+    ),
+    "period_start": """SELECT body FROM privatest_entries
+        WHERE dataset = :dataset AND kind IN ('created', 'renewed', 'restored')
+        ORDER BY sequence DESC LIMIT 1""",
+    "closed": """SELECT body FROM privatest_entries
+        WHERE dataset = :dataset AND kind = 'closed' ORDER BY sequence DESC LIMIT 1""",
+    "entry_hash": """SELECT hash FROM privatest_entries
+        WHERE dataset = :dataset AND sequence = :sequence""",
+    # reservations that were neither committed nor failed
+    "unfinished": _select(
+        "entries",
+        """LEFT JOIN privatest_entries c ON c.closes = t.opens
+        WHERE t.dataset = :dataset AND t.opens IS NOT NULL AND c.closes IS NULL
+        ORDER BY t.sequence""",
+    ),
+    "recorded": """SELECT body FROM privatest_entries
+        WHERE dataset = :dataset AND request = :request AND kind = 'committed'
+        ORDER BY sequence""",
+    "reservation": "SELECT sequence FROM privatest_entries WHERE opens = :reservation",
+    "reservations": """SELECT e.opens, e.body, d.name FROM privatest_entries e
+        JOIN privatest_datasets d ON d.id = e.dataset
+        WHERE substr(e.opens, 1, :length) = :digits LIMIT 2""",
+    "end": "SELECT kind, body FROM privatest_entries WHERE closes = :reservation",
+    "export": "SELECT body, hash FROM privatest_entries ORDER BY dataset, sequence",
+    "orphans": """SELECT dataset FROM privatest_entries
+        WHERE dataset NOT IN (SELECT id FROM privatest_datasets)
+        UNION SELECT dataset FROM privatest_analysts
+        WHERE dataset NOT IN (SELECT id FROM privatest_datasets)""",
+    "add_datasets": _insert("datasets"),
+    "add_analysts": _insert("analysts"),
+    "add_entries": _insert("entries"),
+    "set_dataset": f"""UPDATE privatest_datasets
+        SET sequence = :sequence, hash = :hash, time = :time, {_SET_ACCOUNT} WHERE id = :dataset""",
+    "set_analyst": f"""UPDATE privatest_analysts SET {_SET_ACCOUNT}
+        WHERE dataset = :dataset AND name = :name""",
+}
+# PostgreSQL has functions that its owner made: fewer round trips, and no rights to change.
+_POSTGRESQL_STATEMENTS = {
+    "lock": "SELECT * FROM privatest_lock(:name)",
+    # recording how a request ended need not wait for the disk (Ledger.commit)
+    "lock_open": """SELECT *, set_config('synchronous_commit', 'off', true)
+        FROM privatest_lock_open(:reservation)""",
+    # an entry of a request, which changes the sums of at most one analyst
+    "serve": """SELECT privatest_append(:dataset, :sequence, :kind, :opens, :closes, :request,
+        :body, :hash, :time, :sums, :analyst, :own)""",
+}
+
+
 @cache
-def statements(dialect: str) -> Mapping[str, Any]:
-    """Build all statements once: building costs more than running.
+def _statement(dialect: str, name: str) -> Any:
+    from sqlalchemy import text  # noqa: PLC0415
 
-    PostgreSQL gets functions that its owner made: fewer round trips, and no rights to change.
-    """
-    from sqlalchemy import (  # noqa: PLC0415
-        bindparam,
-        func,
-        insert,
-        literal_column,
-        select,
-        text,
-        update,
-    )
+    own = _POSTGRESQL_STATEMENTS if dialect == "postgresql" else {}
+    return text(own.get(name) or _STATEMENTS[name])
 
-    datasets, analysts, entries = tables().datasets, tables().analysts, tables().entries
-    closing = entries.alias()
-    here: Any = bindparam("of_dataset")
-    chain = entries.c.dataset == here
-    own = (analysts.c.dataset == here) & (analysts.c.name == bindparam("whose"))
-    opens = entries.c.opens == bindparam("reservation")
-    known = select(datasets.c.id)
-    account = ("epsilon", "delta", "limits", "sums")
-    found: dict[str, Any] = {
-        "names": select(datasets.c.name).order_by(datasets.c.id),
-        "datasets": select(datasets).order_by(datasets.c.id),
-        "dataset": select(datasets).where(datasets.c.name == bindparam("of_name")),
-        "largest": select(func.max(datasets.c.id)),
-        "analysts": select(analysts).where(analysts.c.dataset == here).order_by(analysts.c.name),
-        "analyst": select(analysts).where(own),
-        "entries": select(entries).where(chain).order_by(entries.c.sequence),
-        "last_entries": select(entries)
-        .where(chain, entries.c.sequence < bindparam("before"))
-        .order_by(entries.c.sequence.desc())
-        .limit(bindparam("last")),
-        "last_of_kinds": select(entries.c.body)
-        .where(chain, entries.c.kind.in_(bindparam("kinds", expanding=True)))
-        .order_by(entries.c.sequence.desc())
-        .limit(1),
-        "entry_hash": select(entries.c.hash).where(
-            chain, entries.c.sequence == bindparam("of_sequence")
-        ),
-        # reservations that were neither committed nor failed
-        "unfinished": select(entries)
-        .outerjoin(closing, closing.c.closes == entries.c.opens)
-        .where(chain, entries.c.opens.is_not(None), closing.c.closes.is_(None))
-        .order_by(entries.c.sequence),
-        "recorded": select(entries.c.body)
-        .where(chain, entries.c.request == bindparam("request"), entries.c.kind == "committed")
-        .order_by(entries.c.sequence),
-        "reservation": select(entries.c.sequence).where(opens),
-        "reservations": select(entries.c.opens, entries.c.body, datasets.c.name)
-        .join(datasets, datasets.c.id == entries.c.dataset)
-        .where(func.substr(entries.c.opens, 1, bindparam("length")) == bindparam("digits"))
-        .limit(2),
-        "end": select(entries.c.kind, entries.c.body).where(
-            entries.c.closes == bindparam("reservation")
-        ),
-        "export": select(entries.c.body, entries.c.hash).order_by(
-            entries.c.dataset, entries.c.sequence
-        ),
-        "orphans": select(literal_column("1")).where(
-            select(entries).where(entries.c.dataset.not_in(known)).exists()
-            | select(analysts).where(analysts.c.dataset.not_in(known)).exists()
-        ),
-        # the reservation's data set, locked, and the digest of its request
-        "lock_open": select(datasets, entries.c.request)
-        .join(entries, entries.c.dataset == datasets.c.id)
-        .where(opens),
-        "add_dataset": insert(datasets),
-        "add_analyst": insert(analysts),
-        "add_entry": insert(entries).values({c.name: bindparam(c.name) for c in entries.c}),
-        "move_head": update(datasets)
-        .where(datasets.c.id == here)
-        .values({n: bindparam(f"new_{n}") for n in ("sequence", "hash", "time", *account)}),
-        "set_analyst": update(analysts)
-        .where(own)
-        .values({name: bindparam(f"new_{name}") for name in account}),
-    }
-    found["lock"] = found["dataset"]
-    if dialect == "postgresql":
-        found["lock"] = text("SELECT * FROM privatest_lock(:of_name)")
-        # recording how a request ended need not wait for the disk (Ledger.commit)
-        found["lock_open"] = text(
-            "SELECT *, set_config('synchronous_commit', 'off', true) "
-            "FROM privatest_lock_open(:reservation)"
-        )
-        # an entry of a request, whose sums are those of at most one analyst
-        found["serve"] = text(
-            "SELECT privatest_append(:of_dataset, :sequence, :kind, :opens, :closes, :request, "
-            ":body, :hash, :new_time, :new_sums, :whose, :new_own)"
-        )
-    return found
+
+def run(connection: Connection, statement: str, **values: Any) -> CursorResult[Any]:
+    """Run a statement by its name."""
+    options = {"yield_per": _PIECE} if statement in ("entries", "export") else {}
+    prepared = _statement(connection.dialect.name, statement)
+    return connection.execute(prepared, values, execution_options=options)
 
 
 def query(connection: Connection, statement: str, **values: Any) -> Iterator[Row[Any]]:
-    """Run a statement by its name, and return its rows after checking their types."""
-    prepared = statements(connection.dialect.name)[statement]
-    options = {"yield_per": _PIECE} if statement in ("entries", "export") else {}
-    return map(sound, connection.execute(prepared, values, execution_options=options))
+    """Run a statement, and return its rows after checking their types."""
+    return map(sound, run(connection, statement, **values))
 
 
 def query_one(connection: Connection, statement: str, **values: Any) -> Row[Any] | None:
     """Run a statement that has one row, or none."""
-    prepared = statements(connection.dialect.name)[statement]
-    return sound(connection.execute(prepared, values).first())
-
-
-def query_value(connection: Connection, statement: str, **values: Any) -> Any:
-    """Run a statement that has one number, or none; its type is not checked."""
-    return connection.scalar(statements(connection.dialect.name)[statement], values)
+    return sound(run(connection, statement, **values).first())
 
 
 def copy_rows(source: Connection, target: Connection) -> None:
     """Insert all rows of a ledger into the empty tables of another one, of whatever kind."""
-    from sqlalchemy import insert, select  # noqa: PLC0415
+    from sqlalchemy import text  # noqa: PLC0415
 
-    for table in (tables().datasets, tables().analysts, tables().entries):
-        rows = source.execute(select(table), execution_options={"yield_per": _PIECE})
+    for table in _TABLES:
+        options = {"yield_per": _PIECE}
+        rows = source.execute(text(_select(table, "")), execution_options=options)
         for piece in rows.partitions(_PIECE):
-            target.execute(insert(table), [dict(sound(row)._mapping) for row in piece])
+            values = [dict(sound(row)._mapping) for row in piece]
+            target.execute(text(_insert(table)), values)
 
 
 def delete_rows(connection: Connection) -> None:
     """Delete all rows, to put those of another ledger there in the same transaction."""
-    from sqlalchemy import delete, text  # noqa: PLC0415
+    from sqlalchemy import text  # noqa: PLC0415
 
     drop, make = GUARDS[connection.dialect.name]
-    for statement in drop:
+    deletions = [f"DELETE FROM privatest_{table}" for table in reversed(_TABLES)]
+    for statement in (*drop, *deletions, *make):
         connection.execute(text(statement))
-    for table in (tables().entries, tables().analysts, tables().datasets):
-        connection.execute(delete(table))
-    for statement in make:
-        connection.execute(text(statement))
+
+
+def lock_tables(connection: Connection) -> None:
+    """Let nobody else read or write until the transaction ends; SQLite has one writer anyway."""
+    from sqlalchemy import text  # noqa: PLC0415
+
+    if connection.dialect.name == "postgresql":
+        names = ", ".join(f"privatest_{table}" for table in ("version", *_TABLES))
+        connection.execute(text(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE"))

@@ -33,7 +33,7 @@ from privatest.ledger.state import (
     digest,
     read_body,
 )
-from privatest.ledger.tables import query, query_value
+from privatest.ledger.tables import query, run
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Row
@@ -65,7 +65,7 @@ def verify_all(connection: Connection, heads: Mapping[str, Head | str]) -> dict[
             raise LedgerError(
                 "The ledger was changed or damaged: the file is corrupt. Restore it from a copy."
             )
-    if query_value(connection, "orphans"):
+    if run(connection, "orphans").first():
         raise LedgerError("The ledger was changed or damaged: a data set is gone.")
     rows = list(query(connection, "datasets"))
     states = {row.name: _verify_chain(connection, row, heads.get(row.name)) for row in rows}
@@ -80,7 +80,7 @@ def verify_all(connection: Connection, heads: Mapping[str, Head | str]) -> dict[
 def _verify_chain(connection: Connection, dataset: Row[Any], known: Head | str | None) -> State:
     """Fold ``State.apply`` over the entries of a chain, and compare with the stored sums."""
     state, passed = State(dataset.name), known is None
-    for row in query(connection, "entries", of_dataset=dataset.id):
+    for row in query(connection, "entries", dataset=dataset.id):
         _advance(state, row)
         passed = passed or _agrees(state.head, known, state.dataset)
     if not passed:
@@ -128,7 +128,7 @@ def _advance(state: State, row: Row[Any]) -> None:
 
 def _compare_rows(connection: Connection, state: State, dataset: Row[Any]) -> None:
     """Compare with the rows that grants are decided by."""
-    rows = {row.name: row for row in query(connection, "analysts", of_dataset=dataset.id)}
+    rows = {row.name: row for row in query(connection, "analysts", dataset=dataset.id)}
     if not _same(dataset, state.head_columns()) or rows.keys() != state.analysts.keys():
         _wrong(state, "the data set's row does not end the chain")
     if not _same(dataset, state.account.columns()):

@@ -30,7 +30,7 @@ _MOST_STREAMS = 20  # of one person
 _streams: Counter[str] = Counter()  # touched by the event loop alone
 
 
-class _Workers(Protocol):  # curator.workers.Workers, and what tests use instead
+class _Workers(Protocol):  # curator.WorkerPool, and what tests use instead
     def run(self, request: Mapping[str, Any], *, analyst: str) -> Any: ...
     def close(self, *, wait: float = ...) -> None: ...
 
