@@ -92,7 +92,7 @@ def of_request(question: str, method: str, group: str) -> Any:
     options = {name: few[name] for name in wanted} | ({"success": 1} if entry.outcomes else {})
     head = {"question": question, "method": method, "epsilon": 1}
     prepared = prepare(Request.from_dict(head | columns[question] | options), SCHEMA)
-    taken = inspect.signature(prepared.request.entry.load()).parameters
+    taken = inspect.signature(prepared.request.entry.function).parameters
     more: dict[str, Any] = {"rng": 0} if "rng" in taken else {}
     more |= {name: 99 for name in ("n_bootstrap", "n_simulations", "n_resamples") if name in taken}
     return prepared.run(rows().select(prepared.reads), noise=SimulatedNoise(3), **more)
@@ -283,7 +283,7 @@ def test_every_result_is_pinned() -> None:
     assert stored.keys() == CALLS.keys()
     named = {name.split(",")[0] for name in CALLS}
     tests = {name for name in pt.__all__ if name.endswith(("_test", "tau", "whitneyu"))}
-    reached = {ms[m].load().__name__ for q, ms in METHODS.items() for m in ms}
+    reached = {ms[m].function.__name__ for q, ms in METHODS.items() for m in ms}
     assert not tests - named - reached
 
 

@@ -132,7 +132,7 @@ def entries():
 
 def answer(question, method, group, table):
     prepared = prepare(Request.from_dict(document(question, method, group)), SCHEMA)
-    taken = inspect.signature(prepared.request.entry.load()).parameters
+    taken = inspect.signature(prepared.request.entry.function).parameters
     more: dict[str, Any] = {"rng": 0} if "rng" in taken else {}
     more |= {name: 99 for name in ("n_bootstrap", "n_simulations", "n_resamples") if name in taken}
     result = prepared.run(table.select(prepared.reads), noise=SimulatedNoise(3), **more)

@@ -48,7 +48,7 @@ def asked(question: str = "two-sample", method: str = "mmd", **document) -> Requ
 @pytest.mark.parametrize(("question", "name"), ENTRIES)
 def test_every_entry_loads_and_takes_its_options(question, name):
     entry = METHODS[question][name]
-    parameters = inspect.signature(entry.load()).parameters
+    parameters = inspect.signature(entry.function).parameters
     wanted = {*entry.options.values(), *entry.preset}
     if question == "independence":  # the same kernel for both sides
         wanted -= {"kernel", "bandwidths"}

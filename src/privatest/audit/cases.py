@@ -530,7 +530,7 @@ def _functions(name: str) -> tuple[str, ...]:
         return (method, method.partition(",")[0])
     if question == "mechanism":
         return (method,)
-    return (METHODS[question][method].function.rpartition(".")[2],)
+    return (METHODS[question][method].function.__name__,)
 
 
 def cases(name: str, epsilon: float, bounds: Bounds = "unit") -> Iterator[Case]:
@@ -589,14 +589,14 @@ def _catalogue_cases(
 def _catalogue_case(name: str, request: Request, schema: Schema) -> Case:
     dataset = DatasetConfig("people", "", schema, Budget(10**6, "0.5"), policy=Policy(ALL_TESTS))
     prepared, entry = admit(request, dataset), request.entry
-    takes_rng = "rng" in inspect.signature(entry.load()).parameters
+    takes_rng = "rng" in inspect.signature(entry.function).parameters
 
     def call(table: pa.Table, noise: NoiseSource, rng: int | None) -> Any:
         return prepared.run(table, noise=noise, **({"rng": rng} if takes_rng else {}))
 
     return Case(
         name,
-        entry.function.rpartition(".")[2],
+        entry.function.__name__,
         request.budget,
         schema,
         tuple(prepared.reads),

@@ -561,7 +561,7 @@ class RemoteFunction:
     @property
     def library(self) -> inspect.Signature:
         """Its signature in the library."""
-        return inspect.signature(self.entries[0].method.load())
+        return inspect.signature(self.entries[0].method.function)
 
     @property
     def questions(self) -> tuple[str, ...]:
@@ -571,7 +571,7 @@ class RemoteFunction:
     @property
     def doc(self) -> str:
         """The library's docstring, and how columns are named here."""
-        own = inspect.getdoc(self.entries[0].method.load()) or ""
+        own = inspect.getdoc(self.entries[0].method.function) or ""
         summary, _, rest = own.partition("\n")
         here = "Asked of a curator: columns are named, and their bounds are those of the schema."
         return f"{summary}\n\n{here}\n{rest}" if rest else f"{summary}\n\n{here}"
@@ -652,7 +652,7 @@ def _functions() -> Mapping[str, RemoteFunction]:
     found: dict[str, list[CatalogueEntry]] = {}
     for question, methods in METHODS.items():
         for name, method in methods.items():
-            function = method.function.rpartition(".")[2]
+            function = method.function.__name__
             found.setdefault(function, []).append(CatalogueEntry(question, name, method))
     return {name: RemoteFunction(name, tuple(entries)) for name, entries in found.items()}
 

@@ -53,9 +53,7 @@ def fork_server(control: socket.socket) -> None:
     for name in _LATER:
         with suppress(ImportError):  # not all of them are needed everywhere
             import_module(name)
-    for methods in METHODS.values():
-        for method in methods.values():
-            method.load()
+    dict(METHODS)  # imports the modules of all methods
     gc.collect()
     gc.freeze()  # workers share these pages
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them: their silence is enough

@@ -23,6 +23,7 @@ from privatest.core.results import Interval, Outcome, declare_level
 from privatest.core.validation import Rng, public_generator, reject
 from privatest.data.reading import group_names, resolve_samples
 from privatest.data.schema import Bounds, Box, Category
+from privatest.methods.descriptor import FROM_MOMENTS, NEEDS_SIZES, Method, Offered
 from privatest.methods.mean_inference import (
     BY_SIZES,
     HIGHEST_LEVEL,
@@ -258,7 +259,7 @@ def f_oneway(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     equal_var: bool = True,
-    calibration: Calibration = "classical",
+    calibration: Offered[Calibration] = "classical",
     n_bootstrap: int = 19_999,
     adjacency: PublicGroups | None = None,
     rng: Rng = None,
@@ -377,3 +378,19 @@ def f_oneway(
         intervals=intervals,
         **group_facts(found_groups, chosen, named["method"], null, shown) | named,
     )
+
+
+DESCRIPTORS = (
+    Method(
+        name="anova",
+        question="two-sample",
+        function=f_oneway,
+        about="means of several groups",
+        aliases=("f_oneway",),
+        public_groups=NEEDS_SIZES,
+        columns="one numeric",
+        gaussian=True,
+        sentence=f"We compared means of groups by a private analysis of variance, {FROM_MOMENTS}",
+        papers=("swanberg2019", "dunsche2022"),
+    ),
+)

@@ -39,6 +39,7 @@ from privatest.data.schema import Bounds, Domain
 from privatest.data.sources import Joined
 from privatest.mechanisms.additive import CountNoise, integer_noise, noisy_integers
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.methods.descriptor import Method, Offered
 from privatest.methods.mean_inference import (
     Contrast,
     check_replicates,
@@ -227,7 +228,7 @@ def conditional_independence_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    cells: int | None = None,
+    cells: Offered[int | None] = None,
     n_bootstrap: int = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -636,3 +637,20 @@ def _drawn(quantile: Callable[[Floats, Floats], Any], levels: Floats, rows: NDAr
 def _rounding(n: int) -> float:
     """Bound the rounding error of a mean of n products in [-1, 1], and of its distance."""
     return 8.0 * (_BLOCK + n / _BLOCK + 64) * 2.0**-53
+
+
+DESCRIPTORS = (
+    Method(
+        name="gcm",
+        question="independence",
+        function=conditional_independence_test,
+        about="one column and another, given more columns",
+        part="given",
+        caution="the time to look up cells may depend on values",
+        sentence=(
+            "We tested conditional independence by the covariance of residuals of private "
+            "regressions"
+        ),
+        papers=("shah2020", "kalemaj2024"),
+    ),
+)

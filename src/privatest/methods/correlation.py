@@ -25,6 +25,7 @@ from privatest.data.columns import Units
 from privatest.data.encoding import TwoSamples, encode_pairs, refuse_wide_bounds
 from privatest.data.schema import Bounds
 from privatest.mechanisms.lattice import integers_scale, noisy_weighted_integers
+from privatest.methods.descriptor import Method, Offered
 from privatest.numerics.laws import (
     ALTERNATIVES,
     ROUNDING,
@@ -513,7 +514,7 @@ def kendalltau(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     bounds_x: Bounds = None,
     bounds_y: Bounds = None,
     noise: NoiseSource | None = None,
@@ -595,7 +596,7 @@ def spearmanr(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     bounds_x: Bounds = None,
     bounds_y: Bounds = None,
     noise: NoiseSource | None = None,
@@ -803,3 +804,29 @@ def _outcome(
         simulated=asked.noise.simulated,
         **asked.facts(sides, _METHODS[coefficient]),
     )
+
+
+DESCRIPTORS = (
+    Method(
+        name="kendall",
+        question="independence",
+        function=kendalltau,
+        about="one column a side, by pairs",
+        aliases=("kendalltau",),
+        columns="one numeric",
+        unbounded=True,
+        sentence="We used Kendall's rank correlation with discrete Laplace noise",
+        papers=("dwork2006",),
+    ),
+    Method(
+        name="spearman",
+        question="independence",
+        function=spearmanr,
+        about="one column a side, by ranks",
+        aliases=("spearmanr",),
+        columns="one numeric",
+        unbounded=True,
+        sentence="We used Spearman's rank correlation with discrete Laplace noise",
+        papers=("dwork2006",),
+    ),
+)

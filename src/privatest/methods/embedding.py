@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import laplace, noisy_argmax
 from privatest.mechanisms.moments import nearest_psd, release_difference, release_moments
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.methods.descriptor import NEEDS_SIZES, SMOOTHED, Method, Offered, Option
 from privatest.methods.two_groups import NULL_HYPOTHESIS, check_sizes
 from privatest.numerics.features import (
     Embedding,
@@ -834,14 +835,14 @@ def me_test(
     x: Any,
     y: Any,
     *,
-    locations: Any,
+    locations: Offered[Any],
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: embedding_Release | None = None,
+    release: Offered[embedding_Release | None] = None,
     bounds: Any = None,
-    kernel: KernelFamily = "gaussian",
-    bandwidth: float | None = None,
+    kernel: Offered[KernelFamily] = "gaussian",
+    bandwidth: Annotated[float | None, Option("bandwidths")] = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
     rng: Rng = None,
@@ -940,13 +941,13 @@ def scf_test(
     x: Any,
     y: Any,
     *,
-    frequencies: Any,
+    frequencies: Annotated[Any, Option("locations")],
     bounds: Any,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: embedding_Release | None = None,
-    bandwidth: float | None = None,
+    release: Offered[embedding_Release | None] = None,
+    bandwidth: Annotated[float | None, Option("bandwidths")] = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
     rng: Rng = None,
@@ -1094,18 +1095,18 @@ def me_permutation_test(
     x: Any,
     y: Any,
     *,
-    locations: Any,
+    locations: Offered[Any],
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Release = "pvalue",
+    release: Offered[Release] = "pvalue",
     bounds: Any = None,
-    kernel: KernelFamily = "gaussian",
-    bandwidth: float | None = None,
+    kernel: Offered[KernelFamily] = "gaussian",
+    bandwidth: Annotated[float | None, Option("bandwidths")] = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
     condition: float | None = None,
-    n_permutations: int = 999,
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
@@ -1195,17 +1196,17 @@ def scf_permutation_test(
     x: Any,
     y: Any,
     *,
-    frequencies: Any,
+    frequencies: Annotated[Any, Option("locations")],
     bounds: Any,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Release = "pvalue",
-    bandwidth: float | None = None,
+    release: Offered[Release] = "pvalue",
+    bandwidth: Annotated[float | None, Option("bandwidths")] = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
     condition: float | None = None,
-    n_permutations: int = 999,
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
@@ -1356,3 +1357,45 @@ def _straight(
     errors = 2 * mean, mean, second
     error = correlation_rounding(products.shape[1], scale, reach, errors)
     return straightened(correlation(products, pooled, scale), scale), error
+
+
+DESCRIPTORS = (
+    Method(
+        name="me",
+        question="two-sample",
+        function=me_test,
+        about="at locations",
+        public_groups=NEEDS_SIZES,
+        gaussian=True,
+        sentence=(
+            "We compared mean embeddings of the samples at public locations with a private test"
+        ),
+        papers=("raj2019", "chwialkowski2015"),
+    ),
+    Method(
+        name="scf",
+        question="two-sample",
+        function=scf_test,
+        about="at locations",
+        public_groups=NEEDS_SIZES,
+        gaussian=True,
+        sentence="We compared smoothed characteristic functions of the samples with a private test",
+        papers=("raj2019", "chwialkowski2015"),
+    ),
+    Method(
+        name="me-permutation",
+        question="two-sample",
+        function=me_permutation_test,
+        public_groups=NEEDS_SIZES,
+        sentence=f"We compared mean embeddings of the samples at public locations, {SMOOTHED}",
+        papers=("kim2023", "chwialkowski2015"),
+    ),
+    Method(
+        name="scf-permutation",
+        question="two-sample",
+        function=scf_permutation_test,
+        public_groups=NEEDS_SIZES,
+        sentence=f"We compared smoothed characteristic functions of the samples, {SMOOTHED}",
+        papers=("kim2023", "chwialkowski2015"),
+    ),
+)

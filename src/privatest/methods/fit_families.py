@@ -32,6 +32,7 @@ from privatest.core.validation import Rng, integer_at_least, number, one_of, pub
 from privatest.data.encoding import rows_of_a_person
 from privatest.data.schema import Bounds
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
+from privatest.methods.descriptor import EXACT, Method, Offered
 from privatest.methods.ks import encode_one_column
 from privatest.numerics.laws import Law, simulated_law
 
@@ -970,7 +971,7 @@ def ks_family(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    statistic: FamilyStatistic = "ks",
+    statistic: Offered[FamilyStatistic] = "ks",
     mechanism: Mechanism = "auto",
     n_simulations: int | None = None,
     rng: Rng = None,
@@ -1102,3 +1103,19 @@ def _law(
     # what is computed may be above n · steps · distance: rounded up, a quantile off, the slack
     excess = 4.0 + (_SLACK if statistic == "kuiper" else 0)
     return law.scaled(n * _STEPS, excess)
+
+
+DESCRIPTORS = (
+    Method(
+        name="family",
+        question="fit",
+        function=ks_family,
+        part="family",
+        caution="the time of an exact fit depends on values",
+        sentence=(
+            "We used the private distance of Kolmogorov–Smirnov type to the nearest member of a "
+            f"location-scale family; {EXACT}"
+        ),
+        papers=("awan2022",),
+    ),
+)

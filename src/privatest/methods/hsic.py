@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Annotated, Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from privatest.mechanisms.permutation import (
     strongest,
     two_sided_result,
 )
+from privatest.methods.descriptor import SMOOTHED, Method, Offered, Option
 from privatest.numerics.dependence import (
     Bases,
     Functions,
@@ -68,8 +69,8 @@ from privatest.numerics.features import (
 from privatest.numerics.kernels import Kernel, KernelFamily, kernel_grid
 from privatest.numerics.portfolio import STATISTICS, check_bandwidths, named_statistics
 
-Method = Literal["auto", "exact", "nystrom"]
-METHODS = ("auto", "exact", "nystrom")
+Computation = Literal["auto", "exact", "nystrom"]
+COMPUTATIONS = ("auto", "exact", "nystrom")
 Shuffle = Literal["auto", "permute", "swap"]
 SHUFFLES = ("auto", "permute", "swap")
 TREND = "trend"
@@ -99,7 +100,7 @@ class Asked:
 
     statistics: str | Sequence[str] | None
     estimator: Literal["v", "u"]
-    method: Method
+    method: Computation
     shuffle: Shuffle
     n_permutations: int
     default_bandwidths: bool
@@ -471,7 +472,7 @@ class HsicOptions(TypedDict, total=False):
     bandwidths_y: float | Sequence[float] | None
     statistics: str | Sequence[str] | None
     estimator: Literal["v", "u"]
-    method: Method
+    method: Computation
     shuffle: Shuffle
     n_permutations: int
     rng: Rng
@@ -499,18 +500,18 @@ def hsic_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Release = "pvalue",
+    release: Offered[Release] = "pvalue",
     bounds_x: Any = None,
     bounds_y: Any = None,
-    kernel_x: KernelFamily = "gaussian",
-    kernel_y: KernelFamily = "gaussian",
-    bandwidths_x: float | Sequence[float] | None = None,
-    bandwidths_y: float | Sequence[float] | None = None,
-    statistics: str | Sequence[str] | None = None,
-    estimator: Literal["v", "u"] = "v",
-    method: Method = "auto",
+    kernel_x: Annotated[KernelFamily, Option("kernel")] = "gaussian",
+    kernel_y: Annotated[KernelFamily, Option("kernel")] = "gaussian",
+    bandwidths_x: Annotated[float | Sequence[float] | None, Option("bandwidths")] = None,
+    bandwidths_y: Annotated[float | Sequence[float] | None, Option("bandwidths")] = None,
+    statistics: Offered[str | Sequence[str] | None] = None,
+    estimator: Offered[Literal["v", "u"]] = "v",
+    method: Computation = "auto",
     shuffle: Shuffle = "auto",
-    n_permutations: int = 999,
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
@@ -597,7 +598,7 @@ def hsic_test(
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("release", release, RELEASES)
     one_of("estimator", estimator, ("v", "u"))
-    one_of("method", method, METHODS)
+    one_of("method", method, COMPUTATIONS)
     one_of("shuffle", shuffle, SHUFFLES)
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
     generator, source = public_generator(rng), noise_source(noise)
@@ -682,3 +683,18 @@ def _name(plan: Plan) -> str:
     largest = "the largest of " + ", ".join(plan.family) if plan.family else ""
     trend = "a trend" if plan.trend_share else ""
     return "independence test by " + " and by ".join(part for part in (largest, trend) if part)
+
+
+DESCRIPTORS = (
+    Method(
+        name="hsic",
+        question="independence",
+        function=hsic_test,
+        about="any dependence, by kernels and more",
+        sentence=(
+            "We tested independence by the largest of several statistics, among them the "
+            f"Hilbert–Schmidt independence criterion with several bandwidths, {SMOOTHED}"
+        ),
+        papers=("kim2023", "gretton2007"),
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Unpack, overload
+from typing import Annotated, Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from privatest.data.encoding import TwoSamples, encode_samples
 from privatest.data.reading import GroupOptions, resolve_samples
 from privatest.data.schema import Category, CheckedGrid, Grid, cut_points, read_grid
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.methods.descriptor import SMOOTHED, Method, Offered, Option
 from privatest.methods.two_groups import (
     NULL_HYPOTHESIS,
     Relabel,
@@ -113,14 +114,14 @@ def ipm_test(
     distance: Distance,
     bounds: Any,
     epsilon: Amount,
-    norm: MeanNorm = "l2",
+    norm: Offered[MeanNorm] = "l2",
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Release = "pvalue",
+    release: Offered[Release] = "pvalue",
     adjacency: Adjacency | None = None,
     relabel: Relabel = "auto",
-    grid: Grid = None,
-    n_permutations: int = 999,
+    grid: Offered[Grid] = None,
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
@@ -332,3 +333,44 @@ def _private_groups(
         return permuted_cells(chosen.lines(rows), labels, n_permutations, rng)
     permuted_line = permuted_swaps_line if swap else permuted_groups_line
     return permuted_line(rows, labels, chosen, n_permutations, rng)
+
+
+DESCRIPTORS = (
+    Method(
+        name="mean",
+        question="two-sample",
+        function=ipm_test,
+        preset={"distance": "mean"},
+        without=("grid",),
+        sentence=f"We compared the samples by the difference of their means, {SMOOTHED}",
+        papers=("kim2023",),
+    ),
+    Method(
+        name="wasserstein",
+        question="two-sample",
+        function=ipm_test,
+        preset={"distance": "wasserstein"},
+        without=("norm",),
+        sentence=f"We compared the samples by the Wasserstein distance, {SMOOTHED}",
+        papers=("kim2023",),
+    ),
+    Method(
+        name="tv",
+        question="two-sample",
+        function=ipm_test,
+        about="categories",
+        preset={"distance": "total-variation"},
+        without=("grid", "norm"),
+        sentence=f"We compared the samples by the total variation distance, {SMOOTHED}",
+        papers=("kim2023",),
+    ),
+    Method(
+        name="kolmogorov",
+        question="two-sample",
+        function=ipm_test,
+        preset={"distance": "kolmogorov"},
+        without=("norm",),
+        sentence=f"We compared the samples by the Kolmogorov distance, {SMOOTHED}",
+        papers=("kim2023",),
+    ),
+)

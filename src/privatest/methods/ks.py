@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,7 @@ from privatest.data.reading import resolve_samples
 from privatest.data.schema import Bounds, Category, CheckedGrid, Grid, cut_points, read_grid
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
 from privatest.mechanisms.permutation import permutation_result
+from privatest.methods.descriptor import EXACT, Method, Offered, Option
 from privatest.methods.two_groups import (
     NULL_HYPOTHESIS,
     check_sizes,
@@ -803,11 +804,11 @@ def ks_1samp(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    statistic: OneSampleStatistic = "ks",
-    alternative: Alternative = "two-sided",
+    statistic: Offered[OneSampleStatistic] = "ks",
+    alternative: Offered[Alternative] = "two-sided",
     mechanism: Mechanism = "auto",
     bounds: Bounds = None,
-    grid: Grid = None,
+    grid: Offered[Grid] = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -1070,11 +1071,11 @@ def ks_2samp(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     statistic: TwoSampleStatistic = "ks",
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     adjacency: Adjacency | None = None,
     bounds: Bounds = None,
-    grid: Grid = None,
-    n_permutations: int = 999,
+    grid: Offered[Grid] = None,
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     mechanism: Mechanism = "auto",
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -1240,3 +1241,42 @@ def _distance(
         x, y = parallel(np.sort, (x, y), total)  # for speed: any order would do
         return two_sample(x, y, statistic, noise.permutation(total), alternative)
     return two_sample_cells(x, y, statistic, noise.permutation, alternative)
+
+
+DESCRIPTORS = (
+    Method(
+        name="ks",
+        question="two-sample",
+        function=ks_2samp,
+        about="one column, exact p-values",
+        aliases=("ks_2samp", "kstest"),
+        preset={"statistic": "ks"},
+        columns="one numeric",
+        unbounded=True,
+        sentence=f"We used the private two-sample Kolmogorov–Smirnov test; {EXACT}",
+        papers=("awan2022",),
+    ),
+    Method(
+        name="kuiper",
+        question="two-sample",
+        function=ks_2samp,
+        about="one column, exact p-values",
+        preset={"statistic": "kuiper"},
+        without=("alternative",),
+        columns="one numeric",
+        unbounded=True,
+        sentence=f"We used the private two-sample Kuiper test; {EXACT}",
+        papers=("awan2022",),
+    ),
+    Method(
+        name="distribution",
+        question="fit",
+        function=ks_1samp,
+        part="dist",
+        sentence=(
+            "We used the private one-sample test of Kolmogorov–Smirnov type against a given "
+            f"distribution; {EXACT}"
+        ),
+        papers=("awan2022",),
+    ),
+)

@@ -20,6 +20,7 @@ from privatest.core.validation import Rng, number, one_of, printable, public_gen
 from privatest.data.encoding import Sample
 from privatest.data.reading import resolve_samples
 from privatest.data.schema import Bounds, Box, Category
+from privatest.methods.descriptor import FROM_MOMENTS, NEEDS_SIZES, Method, Offered
 from privatest.methods.mean_inference import (
     BY_SIZES,
     Calibration,
@@ -69,8 +70,8 @@ def ttest_ind(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     equal_var: bool = True,
-    alternative: Alternative = "two-sided",
-    calibration: Calibration = "classical",
+    alternative: Offered[Alternative] = "two-sided",
+    calibration: Offered[Calibration] = "classical",
     adjacency: Adjacency | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -239,8 +240,8 @@ def ttest_rel(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
-    calibration: Calibration = "classical",
+    alternative: Offered[Alternative] = "two-sided",
+    calibration: Offered[Calibration] = "classical",
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -329,15 +330,15 @@ def one_column_estimates(contrast: Contrast, sample: Sample, found: Finding) -> 
 def tost_ind(
     x: Any,
     y: Any,
-    low: float,
-    high: float,
+    low: Offered[float],
+    high: Offered[float],
     *,
     bounds: Bounds,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     equal_var: bool = True,
-    calibration: Calibration = "classical",
+    calibration: Offered[Calibration] = "classical",
     adjacency: Adjacency = "one",
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -407,14 +408,14 @@ def tost_ind(
 def tost_rel(
     x: Any,
     y: Any,
-    low: float,
-    high: float,
+    low: Offered[float],
+    high: Offered[float],
     *,
     bounds: Bounds,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    calibration: Calibration = "classical",
+    calibration: Offered[Calibration] = "classical",
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -1020,3 +1021,75 @@ def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
     if means.shape not in {(), (dimension,)} or not np.isfinite(means).all():
         raise ParameterError(problem)
     return np.broadcast_to(means, (dimension,))
+
+
+DESCRIPTORS = (
+    Method(
+        name="hotelling",
+        question="two-sample",
+        function=hotelling_test,
+        about="means",
+        public_groups=NEEDS_SIZES,
+        caution="the time to draw the axes of a covariance depends on values",
+        gaussian=True,
+        sentence=f"We compared mean vectors by a private Hotelling test, {FROM_MOMENTS}",
+        papers=("dunsche2022", "amin2019"),
+    ),
+    Method(
+        name="ttest",
+        question="two-sample",
+        function=ttest_ind,
+        about="one mean",
+        aliases=("t-test", "ttest_ind"),
+        public_groups=NEEDS_SIZES,
+        columns="one numeric",
+        gaussian=True,
+        sentence=f"We compared means by a private t-test, {FROM_MOMENTS}",
+        papers=("dunsche2022",),
+    ),
+    Method(
+        name="tost",
+        question="two-sample",
+        function=tost_ind,
+        about="equivalence of one mean",
+        aliases=("tost_ind",),
+        public_groups=NEEDS_SIZES,
+        columns="one numeric",
+        gaussian=True,
+        sentence=f"We tested equivalence of means by two one-sided private t-tests, {FROM_MOMENTS}",
+        papers=("schuirmann1987", "dunsche2022"),
+    ),
+    Method(
+        name="ttest",
+        question="paired",
+        function=ttest_rel,
+        about="the mean; needs bounds",
+        aliases=("t-test", "ttest_rel"),
+        gaussian=True,
+        sentence=f"We tested the mean of differences by a private paired t-test, {FROM_MOMENTS}",
+        papers=("dunsche2022",),
+    ),
+    Method(
+        name="tost",
+        question="paired",
+        function=tost_rel,
+        about="equivalence of the mean; needs bounds",
+        aliases=("tost_rel",),
+        gaussian=True,
+        sentence=(
+            "We tested equivalence of paired means by two one-sided private t-tests, "
+            f"{FROM_MOMENTS}"
+        ),
+        papers=("schuirmann1987", "dunsche2022"),
+    ),
+    Method(
+        name="moments",
+        question="mean",
+        function=private_mean,
+        about="means of numeric columns",
+        caution="the time to draw the axes of a covariance depends on values",
+        gaussian=True,
+        sentence=f"We estimated means {FROM_MOMENTS}",
+        papers=("dunsche2022", "amin2019"),
+    ),
+)

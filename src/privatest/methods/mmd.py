@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, Unpack, overload
+from typing import Annotated, Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from privatest.mechanisms.permutation import (
     permutation_result,
     strongest,
 )
+from privatest.methods.descriptor import SMOOTHED, Method, Offered, Option
 from privatest.methods.embedding import (
     distinguishing_features,
 )
@@ -84,8 +85,8 @@ from privatest.numerics.portfolio import (
     usual_variances,
 )
 
-Method = Literal["auto", "exact", "nystrom", "fourier"]
-METHODS = ("auto", "exact", "nystrom", "fourier")
+Computation = Literal["auto", "exact", "nystrom", "fourier"]
+COMPUTATIONS = ("auto", "exact", "nystrom", "fourier")
 # Up to here the exact kernel is quick; permuting private labels costs N² per permutation. In more
 # than two columns public points can miss what lies between them, so it is worth more time.
 _EXACT_ROWS, _EXACT_ROWS_PRIVATE, _EXACT_ROWS_MANY_COLUMNS = 2_000, 500, 10_000
@@ -106,7 +107,7 @@ class Plan:
     others: tuple[Member, ...]  # members that are not kernels in all columns
     adjacency: Adjacency
     estimator: Literal["v", "u"]
-    method: Method
+    method: Computation
     swap: bool  # private groups are relabelled within pairs
     bin_size: int | None
     coded: bool = False  # rows are so many that only codes of them are looked at
@@ -153,7 +154,7 @@ def make_plan(
     family: tuple[Statistic, ...],
     adjacency: Adjacency,
     estimator: Literal["v", "u"],
-    method: Method,
+    method: Computation,
     *,
     swap: bool,
     bin_size: int | None,
@@ -418,7 +419,7 @@ class MmdOptions(GroupOptions, total=False):
     bandwidths: float | Sequence[float] | None
     statistics: Statistic | Sequence[Statistic] | None
     estimator: Literal["v", "u"]
-    method: Method
+    method: Computation
     n_permutations: int
     bin_size: int | None
     rng: Rng
@@ -454,16 +455,16 @@ def mmd_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Release = "pvalue",
+    release: Offered[Release] = "pvalue",
     adjacency: Adjacency | None = None,
     relabel: Relabel = "auto",
     bounds: Any = None,
-    kernel: KernelFamily = "gaussian",
-    bandwidths: float | Sequence[float] | None = None,
-    statistics: Statistic | Sequence[Statistic] | None = None,
-    estimator: Literal["v", "u"] = "v",
-    method: Method = "auto",
-    n_permutations: int = 999,
+    kernel: Offered[KernelFamily] = "gaussian",
+    bandwidths: Offered[float | Sequence[float] | None] = None,
+    statistics: Offered[Statistic | Sequence[Statistic] | None] = None,
+    estimator: Offered[Literal["v", "u"]] = "v",
+    method: Annotated[Computation, Option("computation")] = "auto",
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     bin_size: int | None = None,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -577,7 +578,7 @@ def mmd_test(
     adjacency = layout.adjacency
     check_relabel(relabel, adjacency)
     one_of("estimator", estimator, ("v", "u"))
-    one_of("method", method, METHODS)
+    one_of("method", method, COMPUTATIONS)
     if adjacency == "row" and estimator == "u":
         raise ParameterError("adjacency='row' needs estimator='v'.")
     n_permutations = integer_at_least("n_permutations", n_permutations, 1)
@@ -746,3 +747,18 @@ def _private_groups(
 
 
 speaking_features = distinguishing_features  # its former name
+
+
+DESCRIPTORS = (
+    Method(
+        name="mmd",
+        question="two-sample",
+        function=mmd_test,
+        about="whole distributions, by kernels and more",
+        sentence=(
+            "We compared whole distributions by the largest of several statistics, among them "
+            f"the maximum mean discrepancy with several bandwidths, {SMOOTHED}"
+        ),
+        papers=("kim2023", "gretton2012"),
+    ),
+)

@@ -46,6 +46,7 @@ from privatest.data.sources import Held, Source, Stream
 from privatest.data.summaries import Counts, summarise
 from privatest.mechanisms.additive import CountNoise, count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
+from privatest.methods.descriptor import Method, Offered
 from privatest.methods.means import MeanEstimate
 from privatest.numerics.laws import (
     ALTERNATIVES,
@@ -425,7 +426,7 @@ def private_share(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    success: Category | None = None,
+    success: Offered[Category | None] = None,
     bounds: Bounds = None,
     noise: NoiseSource | None = None,
 ) -> MeanEstimate:
@@ -1038,9 +1039,9 @@ def proportions_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     adjacency: Adjacency | None = None,
-    success: Category | None = None,
+    success: Offered[Category | None] = None,
     bounds: Bounds = None,
     n_simulations: int = 9999,
     rng: Rng = None,
@@ -1163,14 +1164,14 @@ def proportions_test(
 def tost_proportions(
     x: Any,
     y: Any,
-    low: float,
-    high: float,
+    low: Offered[float],
+    high: Offered[float],
     *,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
     adjacency: Adjacency = "one",
-    success: Category | None = None,
+    success: Offered[Category | None] = None,
     bounds: Bounds = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -1358,3 +1359,37 @@ def _facts(
         "rows_per_person": read.groups[0].rows_per_person,
         "simulated": source.simulated,
     }
+
+
+DESCRIPTORS = (
+    Method(
+        name="proportion",
+        question="two-sample",
+        function=proportions_test,
+        about="shares of successes",
+        aliases=("proportions_test",),
+        columns="one binary",
+        sentence="We compared shares of successes by noisy counts",
+        papers=("awan2018",),
+    ),
+    Method(
+        name="tost-proportion",
+        question="two-sample",
+        function=tost_proportions,
+        about="equivalence of shares",
+        aliases=("tost_proportions",),
+        columns="one binary",
+        sentence="We tested equivalence of shares by two one-sided tests on noisy counts",
+        papers=("schuirmann1987", "awan2018"),
+    ),
+    Method(
+        name="proportion",
+        question="mean",
+        function=private_share,
+        about="share of successes in one column",
+        part="success",
+        columns="one binary",
+        sentence="We estimated a share from a noisy count, with an exact interval",
+        papers=("awan2018",),
+    ),
+)

@@ -39,6 +39,7 @@ from privatest.data.encoding import (
 from privatest.data.schema import Bounds, NumericColumn
 from privatest.mechanisms.additive import select_candidate
 from privatest.mechanisms.lattice import cumulative_scale, noisy_cumulative
+from privatest.methods.descriptor import Method, Offered
 from privatest.numerics.laws import Law, binomial_law, mann_whitney_law, noisy_tails, paths
 from privatest.numerics.order import (
     Tree,
@@ -565,13 +566,13 @@ class QuantileEstimate(PrivateEstimate):
 
 def private_quantile(
     x: Any,
-    q: float = 0.5,
+    q: Offered[float] = 0.5,
     *,
     bounds: Bounds,
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    cells: int | None = None,
+    cells: Offered[int | None] = None,
     noise: NoiseSource | None = None,
 ) -> QuantileEstimate:
     """Estimate a quantile of one column privately, with a confidence interval.
@@ -736,7 +737,7 @@ def hodges_lehmann(
     delta: Amount = 0.0,
     alpha: float = 0.05,
     adjacency: Adjacency = "one",
-    cells: int | None = None,
+    cells: Offered[int | None] = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
     """Estimate privately by how much x is shifted against y, with an interval and a test.
@@ -880,3 +881,32 @@ def _law(n: int, m: int) -> Law:
 
 def _interval(curve: Curve, n: int, m: int, level: float) -> Interval:
     return curve.interval(level, _law(n, m))
+
+
+DESCRIPTORS = (
+    Method(
+        name="hodges-lehmann",
+        question="two-sample",
+        function=hodges_lehmann,
+        about="the shift of one column, with an interval",
+        public_groups="its p-value needs the group sizes",
+        columns="one numeric",
+        sentence=(
+            "We estimated the Hodges–Lehmann shift from noisy counts of pairs by their difference"
+        ),
+        papers=("hodges1963", "drechsler2021"),
+    ),
+    Method(
+        name="quantiles",
+        question="mean",
+        function=private_quantile,
+        about="a quantile of one column, the median by default",
+        part="q",
+        columns="one numeric",
+        sentence=(
+            "We estimated a quantile from noisy counts below the edges of a public grid, with "
+            "an interval that holds for every distribution"
+        ),
+        papers=("drechsler2021",),
+    ),
+)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal, Unpack, overload
+from typing import Annotated, Any, Literal, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from privatest.data.schema import Bounds, Category
 from privatest.data.sources import Source
 from privatest.mechanisms.lattice import lattice_outcome
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.methods.descriptor import EXACT, Method, Offered, Option
 from privatest.methods.two_groups import NULL_HYPOTHESIS, check_sizes, labelled_rows, shown_sizes
 from privatest.numerics.ecdf import (
     are_far,
@@ -156,11 +157,11 @@ def mannwhitneyu(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Release = "pvalue",
-    alternative: Alternative = "two-sided",
+    release: Offered[Release] = "pvalue",
+    alternative: Offered[Alternative] = "two-sided",
     adjacency: Adjacency | None = None,
     bounds: Bounds = None,
-    n_permutations: int = 999,
+    n_permutations: Annotated[int, Option("permutations")] = 999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
@@ -333,7 +334,7 @@ def median_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     adjacency: PublicGroups | None = None,
     bounds: Bounds = None,
     noise: NoiseSource | None = None,
@@ -703,3 +704,41 @@ def _kept_law(sizes: tuple[int, ...], n_resamples: int, seed: int | None) -> Law
     law = _drawn_law(sizes, n_resamples, np.random.default_rng(seed))
     law.values.flags.writeable = law.masses.flags.writeable = False
     return law
+
+
+DESCRIPTORS = (
+    Method(
+        name="mann-whitney",
+        question="two-sample",
+        function=mannwhitneyu,
+        about="one column, by ranks",
+        aliases=("mannwhitneyu", "ranksums"),
+        columns="one numeric",
+        unbounded=True,
+        sentence="We used a private Mann–Whitney test",
+        papers=("couch2019",),
+    ),
+    Method(
+        name="kruskal",
+        question="two-sample",
+        function=kruskal,
+        about="one column, by ranks",
+        public_groups="its p-value needs the group sizes",
+        columns="one numeric",
+        unbounded=True,
+        sentence="We used a private Kruskal–Wallis test on absolute differences of mean ranks",
+        papers=("couch2019",),
+    ),
+    Method(
+        name="median",
+        question="two-sample",
+        function=median_test,
+        about="one column, by ranks",
+        aliases=("median_test",),
+        public_groups="its p-value needs the group sizes",
+        columns="one numeric",
+        unbounded=True,
+        sentence=f"We used a median test with Tulap noise; {EXACT}",
+        papers=("awan2018",),
+    ),
+)

@@ -32,6 +32,7 @@ from privatest.methods.correlation import (
     kendall_width,
     numeric_pairs,
 )
+from privatest.methods.descriptor import FROM_MOMENTS, Method, Offered
 from privatest.numerics.laws import Alternative
 from privatest.numerics.moments import moments
 
@@ -640,7 +641,7 @@ def pearsonr(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     n_simulations: int = 9999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -733,7 +734,7 @@ def linregress(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     n_simulations: int = 9999,
     rng: Rng = None,
     noise: NoiseSource | None = None,
@@ -829,3 +830,27 @@ def _columns(x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds) -> TwoSamples:
         if bounds is None:
             raise ParameterError(f"{name} must be given: found from the data they would leak it.")
     return numeric_pairs(x, y, bounds_x, bounds_y, rows=4)
+
+
+DESCRIPTORS = (
+    Method(
+        name="pearson",
+        question="independence",
+        function=pearsonr,
+        about="one column a side, by the covariance",
+        aliases=("pearsonr",),
+        columns="one numeric",
+        sentence=f"We estimated Pearson's correlation {FROM_MOMENTS}",
+        papers=("alabi2022",),
+    ),
+    Method(
+        name="slope",
+        question="independence",
+        function=linregress,
+        about="of y on x, by the covariance",
+        aliases=("linregress",),
+        columns="one numeric",
+        sentence=f"We fitted a line of y on x {FROM_MOMENTS}",
+        papers=("alabi2022",),
+    ),
+)

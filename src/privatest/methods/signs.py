@@ -31,6 +31,7 @@ from privatest.mechanisms.lattice import (
     noisy_integer,
     part_law,
 )
+from privatest.methods.descriptor import EXACT, Method, Offered
 from privatest.numerics.ecdf import are_far, far_signed_rank, far_symmetry
 from privatest.numerics.laws import (
     ALTERNATIVES,
@@ -297,7 +298,7 @@ def sign_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     bounds: Bounds = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -375,7 +376,7 @@ def wilcoxon(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
+    alternative: Offered[Alternative] = "two-sided",
     bounds: Bounds = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -548,3 +549,49 @@ def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:
 def _subtracted(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
         return np.asarray(left - right)
+
+
+DESCRIPTORS = (
+    Method(
+        name="ks",
+        question="paired",
+        function=symmetry_test,
+        about="any asymmetry",
+        preset={"statistic": "ks"},
+        unbounded=True,
+        sentence=(
+            "We used the private symmetry test of Kolmogorov–Smirnov type on differences of "
+            f"pairs; {EXACT}"
+        ),
+        papers=("awan2022",),
+    ),
+    Method(
+        name="kuiper",
+        question="paired",
+        function=symmetry_test,
+        about="any asymmetry",
+        preset={"statistic": "kuiper"},
+        unbounded=True,
+        sentence=(
+            f"We used the private symmetry test of Kuiper type on differences of pairs; {EXACT}"
+        ),
+        papers=("awan2022",),
+    ),
+    Method(
+        name="sign",
+        question="paired",
+        function=sign_test,
+        unbounded=True,
+        sentence=f"We used a sign test with Tulap noise; {EXACT}",
+        papers=("awan2018",),
+    ),
+    Method(
+        name="wilcoxon",
+        question="paired",
+        function=wilcoxon,
+        about="signed ranks",
+        unbounded=True,
+        sentence="We used a private Wilcoxon signed-rank test",
+        papers=("couch2019",),
+    ),
+)

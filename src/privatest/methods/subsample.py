@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import partial
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ from privatest.mechanisms.subsample import (
     sarrm_rejects,
 )
 from privatest.methods.custom import Rows, Scheme, typical
+from privatest.methods.descriptor import Method, Option
 from privatest.numerics.dependence import permuted_hsic_exact
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 from privatest.numerics.laws import binomial_law
@@ -747,7 +748,7 @@ def sarrm_test(
     x: Any,
     y: Any,
     *,
-    pvalue: str | Callable[..., object],
+    pvalue: Annotated[str | Callable[..., object], Option("subtest")],
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
@@ -759,7 +760,7 @@ def sarrm_test(
     bounds_x: Any = None,
     bounds_y: Any = None,
     bandwidth: Bandwidth = None,
-    n_permutations: int = 399,
+    n_permutations: Annotated[int, Option("permutations")] = 399,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Decision:
@@ -903,7 +904,7 @@ def test_of_tests(
     x: Any,
     y: Any,
     *,
-    pvalue: str | Callable[..., object],
+    pvalue: Annotated[str | Callable[..., object], Option("subtest")],
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
@@ -915,7 +916,7 @@ def test_of_tests(
     bounds_x: Any = None,
     bounds_y: Any = None,
     bandwidth: Bandwidth = None,
-    n_permutations: int = 199,
+    n_permutations: Annotated[int, Option("permutations")] = 199,
     rng: Rng = None,
     noise: NoiseSource | None = None,
 ) -> Outcome:
@@ -1052,3 +1053,59 @@ def _on_grid(level: float, n_permutations: int, test: SubTest) -> float:
         least = math.ceil(1 / Fraction(Decimal(repr(level)))) - 1
         reject("n_permutations", f"at least {least} for sub_alpha = {level:g}", n_permutations)
     return ranks / (n_permutations + 1)
+
+
+DESCRIPTORS = (
+    Method(
+        name="tot",
+        question="two-sample",
+        function=test_of_tests,
+        about="a subtest on parts of the data",
+        preset={"pvalue": "mmd", "scheme": "two-sample"},
+        public_groups="it cuts each group into parts by its size",
+        sentence=(
+            "We used a test of tests, which runs a test on disjoint parts of the data and adds "
+            "noise to how many reject"
+        ),
+        papers=("kazan2023",),
+    ),
+    Method(
+        name="tot",
+        question="independence",
+        function=test_of_tests,
+        about="a subtest on parts of the data",
+        preset={"pvalue": "hsic", "scheme": "independence"},
+        public_groups="it cuts each group into parts by its size",
+        sentence=(
+            "We used a test of tests, which runs a test on disjoint parts of the data and adds "
+            "noise to how many reject"
+        ),
+        papers=("kazan2023",),
+    ),
+    Method(
+        name="sarrm",
+        question="two-sample",
+        function=sarrm_test,
+        about="a subtest on parts of the data",
+        preset={"pvalue": "mmd", "scheme": "two-sample"},
+        public_groups="it cuts each group into parts by its size",
+        sentence=(
+            "We used SARRM, which runs a test on disjoint parts of the data and flips their "
+            "answers at random"
+        ),
+        papers=("pena2022",),
+    ),
+    Method(
+        name="sarrm",
+        question="independence",
+        function=sarrm_test,
+        about="a subtest on parts of the data",
+        preset={"pvalue": "hsic", "scheme": "independence"},
+        public_groups="it cuts each group into parts by its size",
+        sentence=(
+            "We used SARRM, which runs a test on disjoint parts of the data and flips their "
+            "answers at random"
+        ),
+        papers=("pena2022",),
+    ),
+)

@@ -31,6 +31,7 @@ from privatest.data.reading import read_data
 from privatest.data.schema import CategoricalColumn, Category, Schema, spelling
 from privatest.data.summaries import counts_of
 from privatest.mechanisms.additive import CountMechanism, CountNoise, count_noise, noisy_counts
+from privatest.methods.descriptor import Method
 
 Floats = NDArray[np.float64]
 
@@ -862,3 +863,29 @@ def fit_pvalue(
     own = float(distance(table))
     larger = int((distance(drawn) >= own * (1 - 1e-9)).sum())
     return own, (1 + larger) / (simulations + 1)
+
+
+DESCRIPTORS = (
+    Method(
+        name="chi2",
+        question="independence",
+        function=chi2_contingency,
+        about="two categorical columns, with their table",
+        aliases=("chi2_contingency",),
+        columns="one categorical",
+        sentence="We tested independence of categories by a chi-squared statistic of a noisy table",
+        papers=("gaboardi2016", "rogers2017"),
+    ),
+    Method(
+        name="shares",
+        question="fit",
+        function=chisquare,
+        part="shares",
+        columns="one categorical",
+        sentence=(
+            "We compared shares of categories with given ones by a chi-squared statistic of "
+            "noisy counts"
+        ),
+        papers=("gaboardi2016", "rogers2017"),
+    ),
+)

@@ -122,7 +122,7 @@ def _misfit(
     if (entry.categorical or distance == "total-variation") and "numeric" in types:
         return "takes categorical columns"
     needs_numbers = distance not in (None, "total-variation")
-    if (needs_numbers or entry.function.startswith("methods.means.")) and not numeric:
+    if (needs_numbers or entry.function.__module__ == "privatest.methods.means") and not numeric:
         return "takes numeric columns"
     if distance in ("wasserstein", "kolmogorov") and len(types) > 1:
         return "takes one numeric column"
@@ -286,7 +286,7 @@ def _choice(
     people: tuple[int, ...],
     epsilon: float,
 ) -> Choice:
-    function = entry.function.rpartition(".")[2]
+    function = entry.function.__name__
     known = [(each.sampler.kind, *each.methods[name]) for each in rated if name in each.methods]
     if not known or len(known) < len(rated):
         return Choice(name, function, None, None, None, "fits, but the tables do not have it")

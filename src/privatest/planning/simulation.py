@@ -103,7 +103,7 @@ def name_of(test: str | Callable[..., Any], question: str) -> str:
     function = inspect.unwrap(function)  # what a budget wraps is the same test
     known = inspect.signature(function).parameters
     for name, entry in METHODS[question].items():
-        if inspect.unwrap(entry.load()) is function and {*given} <= {*entry.preset}:
+        if inspect.unwrap(entry.function) is function and {*given} <= {*entry.preset}:
             values = {key: given.get(key, known[key].default) for key in entry.preset}
             if values == entry.preset:  # arguments and defaults are what the entry passes
                 return name
@@ -142,7 +142,7 @@ def ready(
     entry = check(test, sampler, membership, options)
     given = dict(sampler.arguments(membership))
     if entry is not None:
-        function = entry.load()
+        function = entry.function
         named = {entry.options.get(key, key): value for key, value in options.items()}
         given |= dict(entry.preset) | named
     else:

@@ -115,7 +115,7 @@ LEVEL = 0.05  # that all curves are for
 _NEAR = 2.6  # as a factor of the number of columns, for a ranking
 _BOUNDS = (0.75, 1.35)  # how far bounds may be from those of the tables
 # Means and shares move by the width of the bounds over n: only there it is known how noise grows.
-_BY_WIDTH = ("methods.means.", "methods.tables.", "methods.proportions.", "methods.regression.")
+_BY_WIDTH = ("means", "tables", "proportions", "regression")
 
 
 @cache
@@ -178,7 +178,10 @@ def effective(method: str, sampler: Sampler, epsilon: float) -> float | None:
         return None
     if entry.unbounded:
         return epsilon
-    by_width = entry.function.startswith(_BY_WIDTH) or entry.preset.get("distance") == "mean"
+    by_width = (
+        entry.function.__module__.rpartition(".")[2] in _BY_WIDTH
+        or entry.preset.get("distance") == "mean"
+    )
     if not by_width and not _BOUNDS[0] <= sampler.noise_scale <= _BOUNDS[1]:
         return None
     return epsilon / sampler.noise_scale

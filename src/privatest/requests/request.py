@@ -249,7 +249,7 @@ class Prepared:
         level = {"alpha": request.alpha} if entry.level else {}
         rows = self.call(*map(self._chosen, tables))
         with renamed_options(entry.options):
-            result: Result = entry.load()(*rows, **arguments, **cost, **level, noise=noise)
+            result: Result = entry.function(*rows, **arguments, **cost, **level, noise=noise)
         return result if self.grouping is None else _with_labels(result, self.grouping.labels)
 
     def _chosen(self, table: pa.Table | Source) -> pa.Table | Source:

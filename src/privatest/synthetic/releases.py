@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from privatest.core.validation import (
 from privatest.data.encoding import Sample, encode_like, encode_sample, rows_of_a_person
 from privatest.data.schema import Bounds, Domain
 from privatest.data.summaries import in_secret_order
+from privatest.methods.descriptor import Method, Offered, Option
 from privatest.numerics.kernels import KERNEL_FAMILIES, Kernel, KernelFamily
 from privatest.synthetic.answers import Facts, Floats, Weighting
 from privatest.synthetic.data import SyntheticData
@@ -61,6 +62,8 @@ from privatest.synthetic.tables import (
     Bins,
     Measurement,
     TablesPlan,
+    count_steps,
+    foretell,
     has_atoms,
     measure_atoms,
     measure_tables,
@@ -69,7 +72,7 @@ from privatest.synthetic.tables import (
 )
 from privatest.synthetic.tables_fit import fit_rows
 
-Method = Literal["auto", "tables", "subspace", "features"]
+ReleaseMethod = Literal["auto", "tables", "subspace", "features"]
 _DEFAULT_POINTS = 500
 _CONSTRAINTS: dict[Weights, Constraint] = {
     "nonnegative": "simplex",
@@ -83,15 +86,15 @@ def release(
     x: object,
     *,
     bounds: Bounds = None,
-    public_points: object = None,
-    kernel: KernelFamily | Kernel | None = None,
-    bandwidth: float | None = None,
+    public_points: Offered[object] = None,
+    kernel: Offered[KernelFamily | Kernel | None] = None,
+    bandwidth: Offered[float | None] = None,
     epsilon: Amount,
     delta: Amount,
-    method: Method = "auto",
-    n_points: int | None = None,
-    bins: Bins | None = None,
-    weights: Weights | None = None,
+    method: ReleaseMethod = "auto",
+    n_points: Annotated[int | None, Option("points")] = None,
+    bins: Offered[Bins | None] = None,
+    weights: Offered[Weights | None] = None,
     weight_bound: float = 1.0,
     n_frequencies: int = 10_000,
     tolerance: float | None = None,
@@ -191,7 +194,7 @@ def release(
     True
     """
     budget = _budget(epsilon, delta)
-    one_of("method", method, get_args(Method))
+    one_of("method", method, get_args(ReleaseMethod))
     given = {"kernel": kernel, "bandwidth": bandwidth, "public_points": public_points}
     own = [name for name, value in given.items() if value is not None]
     if method == "auto":
@@ -275,7 +278,7 @@ def _plan(
     n_points: int | None,
     kernel: KernelFamily | Kernel | None,
     bandwidth: float | None,
-    method: Method,
+    method: ReleaseMethod,
 ) -> _Plan:
     if n_points is not None:
         n_points = integer_at_least("n_points", n_points, 1)
@@ -404,7 +407,7 @@ def _budget(epsilon: Amount, delta: Amount) -> Budget:
     return budget
 
 
-def _weights(method: Method, weights: Weights | None) -> Weights:
+def _weights(method: ReleaseMethod, weights: Weights | None) -> Weights:
     if weights is None:
         return "signed" if method == "subspace" else "nonnegative"
     one_of("weights", weights, get_args(Weights))
@@ -479,3 +482,63 @@ def tables_release(
     # no draws: bars come from what was measured, and refitted rows were seen not to cover
     draws = np.empty((n_rows, 0))
     return SyntheticData(rows, weights, draws, facts, measured=(*tables.measured, *means))
+
+
+DESCRIPTORS = (
+    Method(
+        name="auto",
+        question="release",
+        function=release,
+        about="what suits the columns",
+        preset={"method": "auto"},
+        gaussian=True,
+        plan=foretell,
+        work=count_steps,
+        sentence="We released synthetic rows that fit noisy measurements of the data",
+        papers=("balog2018", "balle2018"),
+    ),
+    Method(
+        name="tables",
+        question="release",
+        function=release,
+        about="rows that fit noisy tables of columns and pairs",
+        preset={"method": "tables"},
+        without=("bandwidth", "kernel", "public_points"),
+        gaussian=True,
+        plan=foretell,
+        work=count_steps,
+        sentence=(
+            "We released synthetic rows that fit noisy tables of columns and of pairs of columns"
+        ),
+        papers=("balog2018", "balle2018"),
+    ),
+    Method(
+        name="subspace",
+        question="release",
+        function=release,
+        about="public points, private weights",
+        preset={"method": "subspace"},
+        without=("bins",),
+        gaussian=True,
+        sentence=(
+            "We released public points with private weights, by the kernel mean embedding of "
+            "the data"
+        ),
+        papers=("balog2018", "balle2018"),
+    ),
+    Method(
+        name="features",
+        question="release",
+        function=release,
+        about="private points and weights, found by a search",
+        preset={"method": "features"},
+        without=("bins",),
+        caution="its search may take minutes; what it starts from is private already",
+        gaussian=True,
+        sentence=(
+            "We released synthetic points with weights, found by a search from noisy features "
+            "of the data"
+        ),
+        papers=("balog2018", "balle2018"),
+    ),
+)
