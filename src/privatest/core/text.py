@@ -10,6 +10,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +66,8 @@ def reach(sizes: Sequence[int], epsilon: float) -> tuple[float, float]:
 
     Sampling error goes with the harmonic mean of the sizes, noise with the smallest one.
     """
-    chance = math.sqrt(len(sizes) / sum(1 / size for size in sizes))
+    # not sum, which since Python 3.12 rounds in another way: stored results would differ
+    chance = math.sqrt(len(sizes) / reduce(add, (1 / size for size in sizes)))
     return chance, epsilon * min(sizes) / chance
 
 

@@ -63,10 +63,10 @@ from privatest.synthetic.tables import (
     Measurement,
     TablesPlan,
     count_steps,
-    foretell,
     has_atoms,
     measure_atoms,
     measure_tables,
+    planned_rounds,
     suits_tables,
     tables_of,
 )
@@ -492,7 +492,7 @@ DESCRIPTORS = (
         about="what suits the columns",
         preset={"method": "auto"},
         gaussian=True,
-        plan=foretell,
+        plan=planned_rounds,
         work=count_steps,
         sentence="We released synthetic rows that fit noisy measurements of the data",
         papers=("balog2018", "balle2018"),
@@ -505,7 +505,7 @@ DESCRIPTORS = (
         preset={"method": "tables"},
         without=("bandwidth", "kernel", "public_points"),
         gaussian=True,
-        plan=foretell,
+        plan=planned_rounds,
         work=count_steps,
         sentence=(
             "We released synthetic rows that fit noisy tables of columns and of pairs of columns"
