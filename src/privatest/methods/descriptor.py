@@ -208,7 +208,7 @@ class Method:
         """Return whether by default it releases as many rows as the data have."""
         return self.plan is not None
 
-    def foretell(
+    def planned_rounds(
         self, schema: Schema, rows: int, budget: Budget, options: Mapping[str, Any]
     ) -> Any:
         """Return the measurements that a release would make, if they can be planned."""
