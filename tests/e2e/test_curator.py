@@ -108,7 +108,7 @@ def test_init_and_check(cli, tmp_path):
     assert Path("curator.toml").read_text(encoding="utf-8") == EXAMPLE
     refused(cli("curator", "init"), "exists; pass --force")
     assert cli("curator", "init", "--force").code == 0
-    refused(cli("curator", "init", "no/where.toml"), "cannot write")
+    refused(cli("curator", "init", "no/where.toml"), "cannot be written")
     run = cli("curator", "check")  # its files are not there
     assert run.code == 2
     lines = run.err.splitlines()

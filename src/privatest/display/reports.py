@@ -541,7 +541,7 @@ answer = client.run(
 print(answer)
 """
 _PROGRAM = """from privatest import Schema
-from privatest.data.sources import read_table
+from privatest.data.files import read_table
 from privatest.requests.prepare import prepare
 from privatest.requests.request import Request
 
