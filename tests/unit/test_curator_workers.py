@@ -28,7 +28,7 @@ from privatest.curator.registration import load_registrations
 from privatest.curator.timing import (
     MOST_MULTIPLES,
     RECORDING,
-    Measurement,
+    MethodTime,
     ResponseTimes,
     Sizes,
     next_multiple,
@@ -55,8 +55,8 @@ def ready(folder: Path, config: str = CONFIG) -> CuratorConfig:
         found = curator.config
     sizes = Sizes(rows=40, columns=2, steps=40_000)
     measured = {
-        "two-sample/ks": Measurement(0.65, sizes),
-        "two-sample/tot": Measurement(0.65, Sizes(rows=40, columns=2, extent=999)),
+        "two-sample/ks": MethodTime(0.65, sizes),
+        "two-sample/tot": MethodTime(0.65, Sizes(rows=40, columns=2, extent=999)),
     }
     ResponseTimes("2026-01-01", {}, {"people": measured}).save(found.times)
     return found
@@ -468,7 +468,7 @@ def test_more_is_allowed_for_more(asked, config):
 def test_times_are_kept(tmp_path):
     path = tmp_path / "times.json"
     assert ResponseTimes.load(path) == ResponseTimes()
-    measured = {"a": {"b/c": Measurement(0.5, Sizes(4, 2))}}
+    measured = {"a": {"b/c": MethodTime(0.5, Sizes(4, 2))}}
     kept = ResponseTimes("2026-01-01", {"processors": 2}, measured)
     kept.save(path)
     assert ResponseTimes.load(path) == kept

@@ -27,7 +27,7 @@ from privatest.curator.admission import categories_of
 from privatest.curator.config import CuratorConfig, DatasetConfig
 from privatest.curator.curator import Curator
 from privatest.curator.registration import Registration, load_registrations, made_up_rows
-from privatest.curator.timing import Measurement, ResponseTimes, Sizes
+from privatest.curator.timing import MethodTime, ResponseTimes, Sizes
 from privatest.curator.worker_pool import WorkerPool
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema, toml_key
 from privatest.ledger import Ledger
@@ -172,7 +172,7 @@ def calibrate(
             raise ParameterError(f"dataset must be one that is registered; got {name!r}.")
     before = ResponseTimes.load(config.times)
     waits = _waits(config)
-    measured: dict[str, Mapping[str, Measurement]] = {}
+    measured: dict[str, Mapping[str, MethodTime]] = {}
     for place, name in enumerate(wanted):
 
         def told(share: float, place: int = place) -> None:
@@ -195,9 +195,9 @@ def _measured(
     registration: Registration,
     runs: int,
     progress: Callable[[float], None],
-) -> dict[str, Measurement]:
+) -> dict[str, MethodTime]:
     """Measure one data set's methods; those that suit no columns are left out."""
-    found: dict[str, Measurement] = {}
+    found: dict[str, MethodTime] = {}
     with tempfile.TemporaryDirectory() as name:
         path = _write_curator(Path(name), dataset, made_up_rows(registration, dataset.schema))
         with Curator.open(path, create=True) as curator:
@@ -219,13 +219,13 @@ def _longest(
     registration: Registration,
     alternatives: list[Document],
     runs: int,
-) -> Measurement | None:
+) -> MethodTime | None:
     """Return the longest time of the first request that suits."""
     for document in alternatives:
         times = list(_times(workers, document, runs))
         if times:
             prepared = curator.prepared(with_price(document, 0), analyst=_ANALYST)
-            return Measurement(max(times), Sizes.of(prepared, registration))
+            return MethodTime(max(times), Sizes.of(prepared, registration))
     return None
 
 

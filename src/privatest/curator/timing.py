@@ -136,7 +136,7 @@ def _extent(value: object) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class MethodTime:
     """The longest time of a method, in seconds, and the sizes that it was measured with."""
 
     seconds: float
@@ -168,7 +168,7 @@ class ResponseTimes:
 
     date: str = ""
     machine: Mapping[str, Any] = field(default_factory=dict)
-    datasets: Mapping[str, Mapping[str, Measurement]] = field(default_factory=dict)
+    datasets: Mapping[str, Mapping[str, MethodTime]] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: Path) -> ResponseTimes:
@@ -179,7 +179,7 @@ class ResponseTimes:
                 return cls()
             datasets = {
                 name: {
-                    which: Measurement(float(each["seconds"]), Sizes(**each["sizes"]))
+                    which: MethodTime(float(each["seconds"]), Sizes(**each["sizes"]))
                     for which, each in measured.items()
                 }
                 for name, measured in found["datasets"].items()
