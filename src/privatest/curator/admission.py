@@ -3,7 +3,7 @@
 An analyst writes only public words. What is private, and what is public, is the custodian's to
 say: in the schema, never in a request. Nor may a request take its time, its memory or its luck from
 the values it meets: an analyst can watch how long an answer takes and whether there is one, and
-neither is covered by noise. MethodTime: benchmarks/privacy/oracles.py.
+neither is covered by noise. Measured: benchmarks/privacy/oracles.py.
 """
 
 from __future__ import annotations
