@@ -63,7 +63,7 @@ check: $(VENV)/.installed ## style, types, architecture, and whether the docs bu
 	$(BIN)/mkdocs build --strict --site-dir site; \
 	rest=$$?; wait $$types; types=$$?; cat .mypy_cache/said; exit $$((rest + types))
 
-PAGES = for page in cli_reference json_reference guarantees limits notebooks; do $(BIN)/python -m tools.$$page || exit; done
+PAGES = for page in api_reference cli_reference json_reference guarantees limits notebooks; do $(BIN)/python -m tools.$$page || exit; done
 fix: $(VENV)/.installed ## mend style and write the generated pages
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .

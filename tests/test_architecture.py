@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tools import cli_reference, walks
+from tools import api_reference, cli_reference, walks
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "privatest"
@@ -688,6 +688,28 @@ def test_cli_reference_is_up_to_date(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     page = cli_reference.PAGE.read_text(encoding="utf-8")
     assert cli_reference.render() == page, "run: python -m tools.cli_reference"
+
+
+@pytest.mark.parametrize(
+    "page", [api_reference.INDEX, *sorted(api_reference.PAGES)], ids=lambda page: page.stem
+)
+def test_api_reference_is_up_to_date(page):
+    written = api_reference.index() if page == api_reference.INDEX else api_reference.render(page)
+    assert page.read_text(encoding="utf-8") == written, "run: python -m tools.api_reference"
+
+
+def test_the_api_reference_has_every_public_name():
+    pages = [page.read_text(encoding="utf-8") for page in api_reference.PAGES]
+    listed = {
+        name.rpartition(".")[2] for page in pages for name in api_reference.ENTRY.findall(page)
+    }
+    documented_whole = {"Adjacency", "Budget", "PermutationSensitivity"}  # with core.privacy
+    errors = {
+        name for name in importlib.import_module("privatest").__all__ if name.endswith("Error")
+    }
+    public = {*importlib.import_module("privatest").__all__}
+    deprecated = {"speaking_features"}
+    assert public - listed - documented_whole - errors == deprecated
 
 
 def test_no_function_lives_in_a_module_of_its_own_name() -> None:

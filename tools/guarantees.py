@@ -1,17 +1,19 @@
 """Write the two tables of docs/guarantees.md from what is declared and what the audit found.
 
-Run ``python -m tools.guarantees``. What a function releases and where that is proved is in
-tools/guarantees.toml; ratios and bounds are those of the cases of docs/audit.json;
-levels are those that functions declare (privatest.core.results). A test fails when the committed
-page is out of date, or when a public test has no proof, no attack, no audit or no level.
+Run ``python -m tools.guarantees``. What a function releases, and for which neighbours, stands at
+the top of the page that proves it (docs/proofs); ratios and bounds are those of the cases of
+docs/audit.json; levels are those that functions declare (privatest.core.results). A test fails
+when the committed page is out of date, or when a public test has no proof, no attack, no audit or
+no level.
 """
 
 from __future__ import annotations
 
-import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 import privatest
 from privatest.core.results import DeclaredLevel, declared_level
@@ -19,7 +21,6 @@ from tools.audit import stored
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "guarantees.md"
-ROWS = Path(__file__).with_suffix(".toml")
 BEGIN = "<!-- {name}: written by `python -m tools.guarantees` -->\n"
 END = "<!-- end of {name} -->\n"
 AS_GIVEN = "(ε, δ) as given"
@@ -29,9 +30,13 @@ AUDIT = f"| {' | '.join(AUDIT_COLUMNS)} |\n{'|---' * len(AUDIT_COLUMNS)}|\n"
 
 
 def rows() -> list[dict[str, Any]]:
-    """Return what is declared."""
-    found: list[dict[str, Any]] = tomllib.loads(ROWS.read_text(encoding="utf-8"))["row"]
-    return found
+    """Return what the proof pages promise, in the order of their names."""
+    found = []
+    for page in sorted((ROOT / "docs" / "proofs").glob("*.md")):
+        _, matter, _ = ["", "", "", *page.read_text(encoding="utf-8").split("---\n", 2)][-3:]
+        if matter.startswith("guarantees:"):
+            found += yaml.safe_load(matter)["guarantees"]
+    return [{"cost": AS_GIVEN, **row} for row in found]
 
 
 def render(page: str) -> str:

@@ -11,10 +11,10 @@ import pytest
 
 import privatest as pt
 from privatest.core.results import Decision, Outcome
-from privatest.display.citations import CITED, REFERENCES, cited
+from privatest.display.citations import REFERENCES
 from privatest.display.reports import report_html
 from privatest.noise import SimulatedNoise
-from privatest.requests.catalogue import METHODS
+from privatest.requests.catalogue import METHODS, described
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.random(120), RNG.random(110)
@@ -154,19 +154,22 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 # --- citations -------------------------------------------------------------------------------
 
 
-def test_every_method_of_the_catalogue_is_cited():
-    for question, methods in METHODS.items():
-        for name, entry in methods.items():
-            assert cited(entry.method_id) is not None, (question, name)
-    for entry in CITED.values():
-        assert entry.short
+def test_every_method_is_cited():
+    entries = [entry for methods in METHODS.values() for entry in methods.values()]
+    library = ("compare", "compare_releases", "conditional_randomisation_test", "permutation_test")
+    entries += [entry for name in library if (entry := described(name)) is not None]
+    assert {*library} <= {entry.function.__name__ for entry in entries}
+    for entry in entries:
+        found = described(entry.method_id)
+        assert found is not None
+        assert (found.function, found.sentence) == (entry.function, entry.sentence)
         assert not entry.sentence.endswith(".")
-    used = {key for entry in CITED.values() for key in entry.keys} | {"dwork2006"}
+    used = {key for entry in entries for key in entry.papers} | {"dwork2006"}
     assert used == REFERENCES.keys()
 
 
 def test_a_missing_citation_would_be_seen():
-    assert cited("unheard_of") is None
+    assert described("unheard_of") is None
 
 
 @pytest.mark.parametrize(
@@ -181,9 +184,9 @@ def test_a_missing_citation_would_be_seen():
     ],
 )
 def test_results_of_functions_are_cited_by_their_method_id(method_id, key):
-    found = cited(method_id)
+    found = described(method_id)
     assert found is not None
-    assert key in found.keys
+    assert key in found.papers
 
 
 def test_decisions_can_be_asked_for_pictures():

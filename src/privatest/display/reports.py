@@ -27,14 +27,14 @@ from privatest.core.privacy import Budget
 from privatest.core.results import Decision, Outcome
 from privatest.core.validation import of_type, reject
 from privatest.data.schema import NumericColumn, Schema
-from privatest.display.citations import REFERENCES, cited, shorts
+from privatest.display.citations import REFERENCES, shorts
 from privatest.display.plots import draw, plot_pvalues
 from privatest.display.release_plots import plot_marginals, plot_pairs
 from privatest.display.style import MISSING, plain_text, svg, themed
 from privatest.planning.plans import Choice, Plan, Recommendation
 from privatest.planning.recommendation import sampler_of
 from privatest.planning.studies import price_of_privacy, sample_size
-from privatest.requests.catalogue import METHODS, default_method
+from privatest.requests.catalogue import METHODS, default_method, described
 from privatest.requests.results import ColumnResults, result_document, result_from_dict
 from privatest.synthetic import SyntheticData
 from privatest.synthetic.table_means import TableMeans
@@ -387,9 +387,9 @@ def guarantee(subject: Subject) -> list[Markup]:
 
 def methods_paragraph(subject: Subject) -> list[Markup]:
     """Return a paragraph for a paper, and its references."""
-    citation = cited(subject.method_id)
-    keys = [] if citation is None else [*citation.keys]
-    method = "" if citation is None else f"{citation.sentence} ({citation.short})."
+    citation = described(subject.method_id)
+    keys = [] if citation is None else [*citation.papers]
+    method = "" if citation is None else f"{citation.sentence} ({shorts(citation.papers)})."
     spent: Budget = subject.result.spent
     delta = f" and δ = {amount(spent.delta)}" if spent.delta else ""
     private = (
@@ -727,8 +727,8 @@ def _planning_page(
     delta = f", delta {plan.delta:g}" if plan.delta else ""
     test = plan.test if isinstance(plan, Plan) else plan.best.method
     how = plan.sentence if isinstance(plan, Plan) else f"{test} was recommended."
-    citation = cited(METHODS[plan.question][test].method_id)
-    keys = ["dwork2006", *(() if citation is None else citation.keys)]
+    citation = described(METHODS[plan.question][test].method_id)
+    keys = ["dwork2006", *(() if citation is None else citation.papers)]
     text = (
         f"The study was planned with {software()} for a differentially private test, {test}, at "
         f"ε = {plan.epsilon:g} and level {plan.alpha:g} ({shorts(keys)}). "

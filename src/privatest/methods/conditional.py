@@ -39,7 +39,7 @@ from privatest.data.schema import Bounds, Domain
 from privatest.data.sources import Joined
 from privatest.mechanisms.additive import CountNoise, integer_noise, noisy_integers
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
-from privatest.methods.descriptor import Method, Offered
+from privatest.methods.descriptor import SMOOTHED, Method, Offered
 from privatest.methods.mean_inference import (
     Contrast,
     check_replicates,
@@ -652,5 +652,12 @@ DESCRIPTORS = (
             "regressions"
         ),
         papers=("shah2020", "kalemaj2024"),
+    ),
+    Method(
+        name="conditional-randomisation",
+        question="",
+        function=conditional_randomisation_test,
+        sentence=f"We tested conditional independence by drawing x anew given z, {SMOOTHED}",
+        papers=("kim2023", "candes2018"),
     ),
 )

@@ -42,6 +42,7 @@ from privatest.data.reading import bounds_of_sides
 from privatest.data.schema import Box
 from privatest.mechanisms.additive import laplace
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
+from privatest.methods.descriptor import SMOOTHED, Method
 
 Rows = NDArray[np.float64]
 Scheme = Literal["two-sample", "independence"]
@@ -828,3 +829,14 @@ def _facts(
         facts["null_hypothesis"] = "the two sides are independent"
         facts["sizes"] = {"n": space.n}
     return facts
+
+
+DESCRIPTORS = (
+    Method(
+        name="permutation",
+        question="",
+        function=permutation_test,
+        sentence=f"We used a statistic of our own with a declared sensitivity, {SMOOTHED}",
+        papers=("kim2023",),
+    ),
+)

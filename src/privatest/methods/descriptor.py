@@ -91,6 +91,8 @@ class Method:
         From schema, rows, budget, method and options to the measurements that a release makes.
     work : callable, optional
         From the schema and the number of rows to about how many numbers it looks at.
+    also : tuple of str
+        Method ids of other functions that are the same method.
     sentence : str
         What was done, for a methods section, without a full stop.
     papers : tuple of str
@@ -102,6 +104,7 @@ class Method:
     function: Callable[..., Any]
     sentence: str
     papers: tuple[str, ...]
+    also: tuple[str, ...] = ()
     about: str = ""
     aliases: tuple[str, ...] = ()
     part: str = ""

@@ -1386,6 +1386,7 @@ DESCRIPTORS = (
         name="proportion",
         question="mean",
         function=private_share,
+        also=("binom_test",),
         about="share of successes in one column",
         part="success",
         columns="one binary",

@@ -37,6 +37,7 @@ from privatest.data.encoding import encode_sample
 from privatest.data.reading import check_person_rows, read_data, schema_of
 from privatest.data.schema import Bounds, CategoricalColumn, Column, NumericColumn, Schema
 from privatest.mechanisms.moments import NoisyMoments, moment_scale, release_moments
+from privatest.methods.descriptor import Method
 from privatest.methods.embedding import (
     embedding_estimates,
     in_own_units,
@@ -928,3 +929,14 @@ def _parameters(share: Share, n_bootstrap: int) -> dict[str, Any]:
     else:
         parameters["frequencies"] = plan.points.tolist()
     return parameters | {"n_bootstrap": n_bootstrap, "cost": NOTE}
+
+
+DESCRIPTORS = (
+    Method(
+        name="compare",
+        question="",
+        function=compare,
+        sentence="The owners published noisy moments of public features, and these were compared",
+        papers=("raj2019",),
+    ),
+)

@@ -17,6 +17,7 @@ __all__ = [
     "Method",
     "Question",
     "default_method",
+    "described",
     "find",
     "methods_where",
 ]
@@ -31,7 +32,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "release": ("columns",),
 }
 
-# The modules with methods of each question: they are imported when somebody asks it.
+# The modules with methods of each question, imported when it is asked. Those of "" have functions
+# that front ends do not offer.
 _MODULES: Mapping[str, str] = {
     "two-sample": "mmd ipm ks ranks quantiles embedding means proportions anova subsample",
     "independence": "hsic correlation regression tables conditional subsample",
@@ -39,6 +41,7 @@ _MODULES: Mapping[str, str] = {
     "fit": "ks fit_families tables",
     "mean": "means proportions quantiles",
     "release": "synthetic.releases",
+    "": "custom conditional shares synthetic.testing",
 }
 
 
@@ -58,18 +61,28 @@ class _Catalogue(Mapping[str, Mapping[str, Method]]):
     """Methods by question and name."""
 
     def __getitem__(self, question: str) -> Mapping[str, Method]:
-        if question not in _MODULES:
+        if question not in QUESTIONS:
             raise KeyError(question)
         return _methods(question)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter(QUESTIONS)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(QUESTIONS)
 
 
 METHODS = _Catalogue()
+
+
+def described(method_id: str) -> Method | None:
+    """Return the descriptor of a method id, or of its function; None for an unknown one."""
+    known: dict[str, Method] = {}
+    for question in _MODULES:
+        for method in _methods(question).values():
+            for each in (method.method_id, *method.also, method.function.__name__):
+                known.setdefault(each, method)
+    return known.get(method_id) or known.get(method_id.partition("/")[0])
 
 
 def default_method(question: str) -> str:

@@ -19,6 +19,7 @@ from privatest.core.documents import fingerprint
 from privatest.core.errors import ParameterError
 from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, public_generator, reject
+from privatest.methods.descriptor import Method
 from privatest.synthetic.answers import Columns, Floats, MeanSource, per_row
 from privatest.synthetic.embedding import to_simplex
 from privatest.synthetic.tables import Measurement, schema_cells
@@ -504,3 +505,15 @@ def _outcome(
         rows_per_person=facts.rows_per_person,
         simulated=facts.simulated or (other is not None and other.facts.simulated),
     )
+
+
+DESCRIPTORS = (
+    Method(
+        name="compare-releases",
+        question="",
+        function=compare_releases,
+        also=("release_test",),
+        sentence="We tested noisy tables that releases of synthetic data had measured",
+        papers=("balog2018", "balle2018"),
+    ),
+)
