@@ -170,9 +170,10 @@ def test_a_permuted_statistic_has_a_bound_of_its_own():
     second = MechanismCall("m", np.array([0.5, 1.0]), "permutation", bounds, 1.0)
     assert first.ratio(second) == 2.0
     sensitivity = PermutationSensitivity(1.0, 2.0)
-    noise = SimulatedNoise(1, audit=AuditHook())
+    hook = AuditHook()
+    noise = SimulatedNoise(1, audit=hook)
     smoothed_pvalue(np.array([3.0, 1.0]), sensitivity=sensitivity, budget=Budget(1), noise=noise)
-    assert [call.bounds for call in noise.audit.calls] == [(1.0, 2.0)]
+    assert [call.bounds for call in hook.calls] == [(1.0, 2.0)]
 
 
 @pytest.mark.parametrize("name", ["two-sample/tot", "independence/sarrm"])
@@ -223,7 +224,7 @@ def test_secure_noise_has_no_hook():
     noise = SecureNoise()
     assert noise.audit is None
     with pytest.raises(AttributeError):
-        noise.audit = AuditHook()  # type: ignore[misc]
+        noise.audit = AuditHook()  # type: ignore[assignment, misc]
     with pytest.raises(TypeError):
         SecureNoise(audit=AuditHook())  # type: ignore[call-arg]
 

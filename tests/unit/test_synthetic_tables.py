@@ -12,6 +12,7 @@ from privatest.core.privacy import Budget
 from privatest.data.schema import CategoricalColumn, NumericColumn, Schema
 from privatest.noise import SimulatedNoise
 from privatest.synthetic import SyntheticData, release
+from privatest.synthetic.embedding import to_simplex
 from privatest.synthetic.tables import (
     MOST_CELLS,
     MomentRequest,
@@ -20,7 +21,6 @@ from privatest.synthetic.tables import (
     plan_tables,
     planned_rounds,
     schema_cells,
-    to_simplex,
 )
 from privatest.synthetic.tables_fit import denoised, draw_values
 
