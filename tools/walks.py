@@ -7,6 +7,7 @@ be seen again.
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -110,7 +111,8 @@ def watched(job: Callable[[], object], source: Path) -> list[tuple[str, str]]:
         if event != "call" or not frame.f_code.co_filename.startswith(root):
             return
         name = frame.f_code.co_qualname
-        if not rehearsals and not name.endswith(("<lambda>", "comp>", "<genexpr>", "<module>")):
+        function = frame.f_code.co_flags & inspect.CO_OPTIMIZED  # not the body of a class
+        if function and not rehearsals and not name.endswith(">"):
             steps.setdefault((frame.f_code.co_filename.removeprefix(root), name))
         if "rehears" in frame.f_code.co_name:
             rehearsals.append(frame)
