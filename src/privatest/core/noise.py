@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatest.core.errors import ParameterError
-from privatest.core.spending import pay_for_noise
+from privatest.core.spending import refuse_unpaid_noise
 
 _NOISE_BRANCH = 0x6E6F6973
 _WIDE = 2.0**40
@@ -338,14 +338,15 @@ class SimulatedNoise:
 def noise_source(noise: NoiseSource | None) -> NoiseSource:
     """Return the given source, or :class:`SecureNoise` for None.
 
-    Where a budget is open (``with privatest.budget(...)``), secret noise is paid for first.
+    Where a budget is open (``with privatest.budget(...)``), a function that it does not pay for is
+    refused secret noise.
     """
     noise = SecureNoise() if noise is None else noise
     # not isinstance: a subclass could claim that it is not simulated
     if type(noise) not in (SecureNoise, SimulatedNoise):
         raise ParameterError("noise must be None, SecureNoise() or SimulatedNoise(seed).")
     if type(noise) is SecureNoise:
-        pay_for_noise()
+        refuse_unpaid_noise()
     return noise
 
 

@@ -202,12 +202,10 @@ def pay_for_data() -> None:
         charge.pay()
 
 
-def pay_for_noise() -> None:
-    """Pay for the function that is running, or refuse secret noise that nobody pays for."""
+def refuse_unpaid_noise() -> None:
+    """Refuse secret noise where a budget is open and nobody pays for the function that runs."""
     charge = _context.get().charge
-    if charge is not None and charge.payers:
-        charge.pay()
-    elif _open_payers():
+    if (charge is None or not charge.payers) and _open_payers():
         raise PrivacyError(
             "a budget is open, and this call is not charged to it: call the function by its public "
             "name, such as privatest.mmd_test."

@@ -21,6 +21,7 @@ from privatest.data.columns import Encoder, Units, finite_view
 from privatest.data.reading import (
     Table,
     align,
+    check_bounds,
     check_person_rows,
     label_of,
     names_of_samples,
@@ -216,6 +217,7 @@ def encode_several(
         New arrays; with ``bounds=None`` read-only views where the data has the right form.
         There may be no rows.
     """
+    check_bounds(bounds)
     bounds = check_person_rows(bounds, samples, together=adjacency != "both")
     private_groups = adjacency == "row"
     called = names_of_samples(len(samples), private_groups=private_groups)
@@ -248,6 +250,7 @@ def encode_pairs(
     units : {"box", "own"}
         As in :func:`encode_sample`.
     """
+    check_bounds(bounds_y)
     left = encode_sample(x, bounds_x, "x", units=units)
     right = encode_sample(y, bounds_y, "y", units=units)
     if len(left) != len(right):
@@ -263,6 +266,7 @@ def encode_sample(data: object, bounds: Bounds, name: str = "x", *, units: Units
     With ``units="own"`` numbers are clipped to their bounds but not mapped to [0, 1]: equal
     values stay equal to the last bit, whatever their bounds, and different ones different.
     """
+    check_bounds(bounds)
     bounds = check_person_rows(bounds, [data])
     table, by_name = read_data(data, name), _by_name(bounds)
     schema = schema_of(bounds, table)

@@ -203,6 +203,14 @@ def schema_of(bounds: Bounds, *data: Table) -> Schema | None:
     return Schema(dict(zip(names, columns, strict=True)))
 
 
+def check_bounds(bounds: Any) -> None:
+    """Refuse bounds that no data fits, before data is paid for and read."""
+    if isinstance(bounds, Mapping):
+        Schema.from_bounds(bounds)
+    elif bounds is not None and not isinstance(bounds, Schema):
+        _pairs(bounds, None)
+
+
 def _check_names(schema: Schema, table: Table) -> None:
     if table.labels is None and not table.shapeless:
         raise ParameterError(
@@ -222,12 +230,13 @@ def _pairs(bounds: object, width: int | None) -> NDArray[np.float64]:
         pairs = np.asarray(bounds)
     except ValueError:  # ragged
         pairs = np.empty(0)
+    columns = "column" if width is None else f"of the {width} columns"
     if width is None:
         width = len(pairs) if pairs.ndim == 2 and len(pairs) else 1
     if pairs.dtype.kind not in "iuf" or pairs.shape not in {(2,), (width, 2)}:
         # not quoted: what has another shape may be data, passed here by mistake
         raise ParameterError(
-            f"bounds must be (lower, upper), a pair for each of the {width} columns, or a Schema."
+            f"bounds must be (lower, upper), a pair for each {columns}, or a Schema."
         )
     pairs = np.broadcast_to(pairs.astype(np.float64), (width, 2))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -248,6 +257,9 @@ def bounds_of_sides(bounds: Any, x: object, y: object) -> tuple[Bounds, Bounds]:
     is split by the names of the columns; a schema, or a pair for each column of both sides,
     also by their order.
     """
+    nested = isinstance(bounds, (list, tuple)) and not all(isinstance(b, Real) for b in bounds)
+    for each in bounds if nested else [bounds]:
+        check_bounds(each)
     bounds = check_person_rows(bounds, [x, y], together=False)  # a pair is one row
     left, right = read_data(x, "x"), read_data(y, "y")
     both = left.width + right.width
