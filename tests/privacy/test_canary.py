@@ -276,7 +276,7 @@ def test_secure_noise_is_the_default():
 
 def test_secure_noise_has_no_seed():
     with pytest.raises(TypeError):
-        SecureNoise(1)  # type: ignore[call-arg]
+        SecureNoise(1)  # type: ignore[arg-type, call-arg]
     with pytest.raises(TypeError):
         SecureNoise(seed=1)  # type: ignore[call-arg]
     assert not [name for name in dir(SecureNoise) if "seed" in name or "rng" in name]

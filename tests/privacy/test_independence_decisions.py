@@ -251,8 +251,8 @@ def test_every_test_is_computed_whichever_rejects(monkeypatch):
 
 
 def test_a_two_sided_pvalue_is_twice_the_smaller_side(monkeypatch):
-    facts = {"adjacency": "one", "method": "", "null_hypothesis": "", "sizes": {"n": 4}}
-    facts |= {"parameters": {}, "rows_per_person": 1}
+    facts: dict[str, Any] = {"adjacency": "one", "method": "", "null_hypothesis": ""}
+    facts |= {"sizes": {"n": 4}, "parameters": {}, "rows_per_person": 1}
     for one_sided, expected in ((0.0001, 0.0002), (0.3, 0.6), (0.5, 1.0), (0.9, 0.2002), (1, 2e-4)):
         monkeypatch.setattr(
             "privatest.mechanisms.permutation.smoothed_pvalue", lambda *_, p=one_sided, **__: p

@@ -200,28 +200,28 @@ def test_a_sample_that_is_a_copy_takes_as_many_passes_as_there_are_slices(monkey
 
 
 PUBLIC = {
-    "ks_2samp": ("two_sample.ks", lambda x, y, noise: pt.ks_2samp(x, y, epsilon=1, noise=noise)),
+    "ks_2samp": ("ks", lambda x, y, noise: pt.ks_2samp(x, y, epsilon=1, noise=noise)),
     "mannwhitneyu": (
-        "two_sample.ranks",
+        "ranks",
         lambda x, y, noise: pt.mannwhitneyu(x, y, epsilon=1, noise=noise),
     ),
     "median_test": (
-        "two_sample.ranks",
+        "ranks",
         lambda x, y, noise: pt.median_test(x, y, epsilon=1, noise=noise),
     ),
     "kruskal": (
-        "several_groups.kruskal_wallis",
+        "ranks",
         lambda x, y, noise: pt.kruskal(
             x[:90], y, x[90:], epsilon=1, rng=0, n_resamples=9, noise=noise
         ),
     ),
     "symmetry_test": (
-        "paired.signed",
+        "signs",
         lambda x, y, noise: pt.symmetry_test(x - y[:200], epsilon=1, noise=noise),
     ),
     # with so little epsilon all rows count, however many are read
     "wilcoxon": (
-        "paired.signed",
+        "signs",
         lambda x, y, noise: pt.wilcoxon(x, y[:200], epsilon=0.1, noise=noise),
     ),
 }
@@ -232,7 +232,9 @@ def test_public_tests_use_them_for_many_rows_unless_time_must_not_tell(name, mon
     module, test = PUBLIC[name]
     x, y = distinct(7, 200, 260)
     # the integer that noise would be added to
-    monkeypatch.setattr(f"privatest.{module}.lattice_outcome", lambda found, *_, **__: found)
+    monkeypatch.setattr(
+        f"privatest.methods.{module}.lattice_outcome", lambda found, *_, **__: found
+    )
     monkeypatch.setattr("privatest.methods.signs.release_sided", lambda found, *_: (found, 1.0))
     exact, passes = test(x, y, SecureNoise()), counted_passes(monkeypatch)
     assert test(x, y, SecureNoise()) == exact
