@@ -35,7 +35,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("accounting", "ledger", "requests", "curator"),
     ("audit", "display", "planning", "simulation"),
     ("client", "service"),
-    ("cli", "datasets", "noise", "plots", "questions"),
+    ("cli", "datasets", "noise", "plots", "questions", "shares"),
 ]
 ROW = {name: row for row, names in enumerate(LAYERS) for name in names}
 
@@ -510,6 +510,21 @@ def test_public_names_are_found_where_type_checkers_find_them():
         _ = package.gone
 
 
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("plots.marginals", "plot_marginals"),
+        ("plots.planning", "plot_power"),
+        ("plots.style", "themed"),
+        ("questions", "Request"),
+        ("shares", "SharePlan"),
+    ],
+)
+def test_documented_names_of_the_version_before_still_work(module, name):
+    with pytest.warns(DeprecationWarning, match="use |import "):
+        assert getattr(importlib.import_module(f"privatest.{module}"), name)
+
+
 @pytest.mark.e2e
 def test_the_slow_import_check_can_fail():
     command = [sys.executable, "-c", f"import scipy.stats\n{REPORT}"]
@@ -549,13 +564,8 @@ def test_unit_tests_are_named_after_their_package():
     subjects = ROW.keys() | OTHER_SUBJECTS
     files = {path.name for path in (ROOT / "tests" / "unit").glob("test_*.py")}
     assert {name for name in files if not subject(name, subjects)} == set()
-    packages = ROW.keys() - {
-        "cli",
-        "datasets",
-        "noise",
-        "plots",
-        "questions",
-    }  # in tests/e2e; nothing of their own
+    names_only = {"noise", "plots", "questions", "shares"}
+    packages = ROW.keys() - {"cli", "datasets"} - names_only  # in tests/e2e; nothing of their own
     assert packages - {subject(name, subjects) for name in files} == set()
     assert subject("test_methods_ks.py", subjects) == "methods"
     assert subject("test_answers.py", subjects) == ""
