@@ -20,13 +20,9 @@ from privatest.data.schema import Domain
 from privatest.mechanisms import permutation
 from privatest.mechanisms.permutation import PVALUE_GRID, noise_scale
 from privatest.noise import SimulatedNoise
+from privatest.numerics.distances import LineMetric, permuted_distance
 from privatest.numerics.kernels import Kernel
-from privatest.numerics.permutation import (
-    LineMetric,
-    pair_swaps_sensitivity,
-    permuted_swaps_exact,
-    permuted_swaps_line,
-)
+from privatest.numerics.permutation import pair_swaps, pair_swaps_sensitivity, permuted_mmd
 from tests.privacy import exact
 from tests.privacy.exact import PermutedStatistics
 from tests.privacy.harness import audit, caught
@@ -54,10 +50,11 @@ def statistics_of(rows, labels, kind):
     table = np.array(rows, dtype=float)[:, None], np.array(labels, dtype=float)
     count = 2 ** (len(rows) // 2)
     signs: Any = Signs()
+    swaps = pair_swaps(len(rows), count, signs)
     if kind == "mmd":
-        values, _ = permuted_swaps_exact(*table, (KERNEL,), LINE, count, signs)
+        values, _ = permuted_mmd(swaps, *table, (KERNEL,), LINE)
     else:
-        values, _ = permuted_swaps_line(*table, KOLMOGOROV, count, signs)
+        values, _ = permuted_distance(swaps, *table, KOLMOGOROV)
     return np.round(values[0], 12)
 
 

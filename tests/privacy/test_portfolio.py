@@ -64,9 +64,9 @@ class BeforeNoise:
         monkeypatch.setattr(SimulatedNoise, "permutation", self._order)
         if scheme == "swap":  # one pass: bins by secret keys
             place = "privatest.numerics.permutation"
-            monkeypatch.setattr(f"{place}.bin_sums.secret_bins", self._bins(0))
-            monkeypatch.setattr(f"{place}.pair_swaps.secret_pair_bins", self._bins(1))
-            monkeypatch.setattr(f"{place}.bin_sums.secret_few", self._bins(2))
+            monkeypatch.setattr(f"{place}.secret_bins", self._bins(0))
+            monkeypatch.setattr(f"{place}.secret_pair_bins", self._bins(1))
+            monkeypatch.setattr(f"{place}.secret_few", self._bins(2))
 
     def _bins(self, which: int) -> Any:
         def bins(*sizes: Any) -> Any:

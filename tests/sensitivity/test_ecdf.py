@@ -13,6 +13,7 @@ import pytest
 
 from privatest.data.schema import Domain
 from privatest.methods.ks import two_sample_law
+from privatest.numerics.distances import LineMetric
 from privatest.numerics.ecdf import (
     LATTICE,
     ONE_SAMPLE_STATISTICS,
@@ -22,7 +23,7 @@ from privatest.numerics.ecdf import (
     two_sample,
     two_sample_width,
 )
-from privatest.numerics.permutation import LineMetric, private_groups_sensitivity
+from privatest.numerics.permutation import private_groups_sensitivity
 from tests.sensitivity.harness import (
     Space,
     assert_permutation_sensitivity,

@@ -11,16 +11,10 @@ import pytest
 from privatest.core.privacy import PermutationSensitivity
 from privatest.data.schema import Domain
 from privatest.numerics.dependence import hsic, hsic_sensitivity, hsic_u, hsic_u_sensitivity
+from privatest.numerics.distances import LineMetric, ipm, metric, sliced_diameter
 from privatest.numerics.features import nystrom, stacked, tabulated
 from privatest.numerics.kernels import Kernel
-from privatest.numerics.permutation import (
-    LineMetric,
-    ipm,
-    metric,
-    mmd_sensitivity,
-    private_groups_sensitivity,
-    sliced_diameter,
-)
+from privatest.numerics.permutation import mmd_sensitivity, private_groups_sensitivity
 from tests.sensitivity.cross_moments import permuted_hsic
 
 LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 3))

@@ -15,9 +15,9 @@ from privatest.numerics.cells import (
     bin_sums,
     cell_counts,
     cut_cells,
-    permuted_bins_cells,
     rank_cells,
 )
+from privatest.numerics.distances import cell_metric, metric, rank_cells_sensitivity
 from privatest.numerics.ecdf import (
     LATTICE,
     on_lattice,
@@ -27,14 +27,13 @@ from privatest.numerics.ecdf import (
     two_sample_width,
 )
 from privatest.numerics.permutation import (
-    cell_metric,
-    metric,
+    bin_layout,
+    block_permutation,
     mmd_sensitivity,
+    pair_swaps,
     pair_swaps_sensitivity,
-    permuted_groups_cells,
-    permuted_swaps_cells,
+    permuted_cells,
     private_groups_sensitivity,
-    rank_cells_sensitivity,
 )
 from tests.sensitivity.harness import Space, assert_permutation_sensitivity, assert_sensitivity
 
@@ -70,7 +69,7 @@ def test_what_is_attacked_is_what_is_computed(kind):
     if kind != "wasserstein":
         lines.append(rank_cells(rows[:, 0], 4, kind))
     for line in lines:
-        found, _ = permuted_groups_cells([line], labels.astype(float), 3, rng)
+        found, _ = permuted_cells(block_permutation(31, 3, rng), [line], labels.astype(float))
         assert found[0, 0] == pytest.approx(centred(line, labels), abs=1e-14)
 
 
@@ -149,7 +148,8 @@ def test_ranks_are_not_for_swaps():
 
     def value(rows, labels):
         line = rank_cells(rows[:, 0], 3, "kolmogorov")
-        return permuted_swaps_cells([line], labels.astype(float), 0, np.random.default_rng(0))[0][0]
+        swaps = pair_swaps(len(rows), 0, np.random.default_rng(0))
+        return permuted_cells(swaps, [line], labels.astype(float))[0][0]
 
     bound = pair_swaps_sensitivity(1.0, 12).observed
     with pytest.raises(AssertionError, match="of its sensitivity"):
@@ -174,8 +174,8 @@ def test_private_groups_on_public_cells(kind, n, m):
 @pytest.mark.parametrize(("n", "m"), [(1, 3), (6, 5)])
 def test_swaps_on_public_cells(kind, n, m):
     def value(rows, labels):
-        rng = np.random.default_rng(3)
-        return permuted_swaps_cells([placed(rows, kind)], labels.astype(float), DRAWS, rng)[0][0]
+        swaps = pair_swaps(n + m, DRAWS, np.random.default_rng(3))
+        return permuted_cells(swaps, [placed(rows, kind)], labels.astype(float))[0][0]
 
     bound = pair_swaps_sensitivity(1.0, n + m).permuted
     assert assert_sensitivity(value, bound, Space(LINE, n, m, "row"), **SEARCH) > 0.99
@@ -188,10 +188,8 @@ def test_public_groups_on_public_cells(kind, adjacency):
 
     def value(rows, labels):
         order = np.argsort(~labels, kind="stable")  # a bin for each row, none left over
-        edges = np.append(np.arange(n + m + 1), [n + m, n + m])
-        found, _ = permuted_bins_cells(
-            [placed(rows[order], kind)], edges, np.sort(labels)[None, ::-1], n, m
-        )
+        permutation = bin_layout(n, m, 1, n + m).permute(0, np.random.default_rng(0))
+        found, _ = permuted_cells(permutation, [placed(rows[order], kind)], None)
         return float(found[0, 0])
 
     bound = mmd_sensitivity(1.0, n, m, adjacency).observed

@@ -9,15 +9,14 @@ import pytest
 
 from privatest import Schema
 from privatest.data.schema import Domain, NumericColumn
+from privatest.numerics.distances import LineMetric, metric, permuted_distance
 from privatest.numerics.features import fourier, nystrom
 from privatest.numerics.kernels import Kernel, gram
 from privatest.numerics.permutation import (
-    LineMetric,
-    metric,
+    pair_swaps,
     pair_swaps_sensitivity,
-    permuted_swaps_exact,
-    permuted_swaps_features,
-    permuted_swaps_line,
+    permuted_features,
+    permuted_mmd,
 )
 from tests.sensitivity.harness import Neighbours, Space, assert_sensitivity, movement
 from tests.sensitivity.test_whole_path import MIXED, MIXED_SCHEMA, SEARCH, attack, whole_path
@@ -32,8 +31,8 @@ def fixed(function, *arguments, domain=LINE):
     """Statistics with the same swaps for all data: as observed, then 20 draws."""
 
     def statistic(rows, labels):
-        rng = np.random.default_rng(3)
-        return function(rows, labels.astype(float), *arguments, DRAWS, rng)[0].ravel()
+        swaps = pair_swaps(len(rows), DRAWS, np.random.default_rng(3))
+        return function(swaps, rows, labels.astype(float), *arguments)[0].ravel()
 
     return statistic, domain
 
@@ -41,19 +40,19 @@ def fixed(function, *arguments, domain=LINE):
 LINE_FEATURES = nystrom([KERNEL], LINE.points(32), LINE)
 SPECTRUM = fourier([KERNEL], 32, LINE, np.random.default_rng(0))
 CASES: dict[str, tuple[Any, float]] = {
-    "exact": (fixed(permuted_swaps_exact, (KERNEL,), LINE), KERNEL.spread(LINE)),
+    "exact": (fixed(permuted_mmd, (KERNEL,), LINE), KERNEL.spread(LINE)),
     "exact, mixed": (
-        fixed(permuted_swaps_exact, (KERNEL,), MIXED, domain=MIXED),
+        fixed(permuted_mmd, (KERNEL,), MIXED, domain=MIXED),
         KERNEL.spread(MIXED),
     ),
-    "nystrom": (fixed(permuted_swaps_features, LINE_FEATURES), LINE_FEATURES.spreads[0]),
-    "fourier": (fixed(permuted_swaps_features, SPECTRUM), SPECTRUM.spreads[0]),
+    "nystrom": (fixed(permuted_features, LINE_FEATURES), LINE_FEATURES.spreads[0]),
+    "fourier": (fixed(permuted_features, SPECTRUM), SPECTRUM.spreads[0]),
     "mean": (
-        fixed(permuted_swaps_features, LINEAR, domain=SQUARE),
+        fixed(permuted_features, LINEAR, domain=SQUARE),
         LINEAR.diameter,
     ),
-    "kolmogorov": (fixed(permuted_swaps_line, metric("kolmogorov", LINE)), 1.0),
-    "wasserstein": (fixed(permuted_swaps_line, metric("wasserstein", LINE)), 1.0),
+    "kolmogorov": (fixed(permuted_distance, metric("kolmogorov", LINE)), 1.0),
+    "wasserstein": (fixed(permuted_distance, metric("wasserstein", LINE)), 1.0),
 }
 
 
@@ -135,16 +134,16 @@ def test_all_ways_of_computing_agree_with_the_definition(total):
     rng = np.random.default_rng(total)
     rows, labels = rng.uniform(size=(total, 1)), rng.integers(2, size=total).astype(float)
     pairs = total // 2
-    values, _ = permuted_swaps_exact(rows, labels, (KERNEL,), LINE, 0, rng)
+    values, _ = permuted_mmd(pair_swaps(total, 0, rng), rows, labels, (KERNEL,), LINE)
     first, second = rows[: 2 * pairs : 2], rows[1 : 2 * pairs : 2]
     terms = labels[: 2 * pairs : 2] - labels[1 : 2 * pairs : 2]
     inner = gram(KERNEL, first, first, LINE) - gram(KERNEL, first, second, LINE)
     inner += gram(KERNEL, second, second, LINE) - gram(KERNEL, second, first, LINE)
     assert values[0, 0] == pytest.approx(np.sqrt(max(terms @ inner @ terms, 0)) / total, abs=1e-7)
     landmarks = nystrom([KERNEL], LINE.points(64), LINE)
-    draws = [np.random.default_rng(5) for _ in range(2)]
-    exact, _ = permuted_swaps_exact(rows, labels, (KERNEL,), LINE, 30, draws[0])
-    features, _ = permuted_swaps_features(rows, labels, landmarks, 30, draws[1])
+    swaps = pair_swaps(total, 30, np.random.default_rng(5))
+    exact, _ = permuted_mmd(swaps, rows, labels, (KERNEL,), LINE)
+    features, _ = permuted_features(swaps, rows, labels, landmarks)
     assert features == pytest.approx(exact, abs=1e-4)
 
 
@@ -154,10 +153,9 @@ def test_swaps_turn_signs_of_whole_bins(monkeypatch):
     rng = np.random.default_rng(2)
     rows, labels = rng.integers(2, size=(57, 1)).astype(float), rng.integers(2, size=57)
     mean: Any = metric("mean", LINE)
-    draws = [np.random.default_rng(5) for _ in range(2)]
-    by_line, _ = permuted_swaps_line(
-        rows, labels.astype(float), cast("LineMetric", metric("wasserstein", LINE)), 50, draws[0]
-    )
-    by_mean, _ = permuted_swaps_features(rows, labels.astype(float), mean, 50, draws[1])
+    swaps = pair_swaps(57, 50, np.random.default_rng(5))
+    line = cast("LineMetric", metric("wasserstein", LINE))
+    by_line, _ = permuted_distance(swaps, rows, labels.astype(float), line)
+    by_mean, _ = permuted_features(swaps, rows, labels.astype(float), mean)
     assert by_line == pytest.approx(by_mean)  # of two values they are the same
     assert len(np.unique(np.round(by_mean, 9))) == 4

@@ -9,11 +9,11 @@ import pytest
 
 from privatest.data.schema import Domain
 from privatest.noise import SimulatedNoise
-from privatest.numerics import permutation as pooled
+from privatest.numerics import portfolio as pooled
 from privatest.numerics.coded import ColumnMap, Harmonics, PairMap
 from privatest.numerics.features import MeanMap, ThresholdMap
 from privatest.numerics.kernels import Kernel, gram, kernel_grid, paired_kernels
-from privatest.numerics.permutation import pooled_variances, secret_pairs
+from privatest.numerics.portfolio import pooled_variances, secret_pairs
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 LINE, SQUARE, MIXED = Domain((0,)), Domain((0, 0)), Domain((0, 0, 3))

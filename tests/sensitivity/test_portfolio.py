@@ -28,14 +28,14 @@ from privatest.numerics.features import MeanMap, ThresholdMap, Together
 from privatest.numerics.kernels import kernel_grid, tabulated_kernels
 from privatest.numerics.permutation import (
     BinSums,
+    bin_layout,
     bin_order,
+    block_permutation,
     mmd_sensitivity,
+    pair_swaps,
     pair_swaps_sensitivity,
-    permuted_groups_features,
-    permuted_mmd_features,
-    permuted_swaps_features,
+    permuted_features,
     private_groups_sensitivity,
-    two_sample_bins,
 )
 from privatest.numerics.portfolio import Member, chosen_statistics, members
 from tests.sensitivity.harness import Space, assert_sensitivity
@@ -63,9 +63,10 @@ def test_no_neighbour_moves_a_member_further(name, adjacency, n, m):
 
     def statistic(rows, labels):
         x, y = rows[labels], rows[~labels]
-        bins = two_sample_bins(x, y, np.arange(n), np.arange(m), size=1, max_bins=100)
-        membership = bins.membership(DRAWS, np.random.default_rng(1))
-        return permuted_mmd_features(bins, membership, maps)[0].ravel()
+        layout = bin_layout(n, m, 1, 100)
+        pooled = layout.arrange(x, y, np.arange(n), np.arange(m))
+        permutation = layout.permute(DRAWS, np.random.default_rng(1))
+        return permuted_features(permutation, pooled, None, maps)[0].ravel()
 
     bound = mmd_sensitivity(1.0, n, m, adjacency).permuted
     space = Space(domain, n, m, adjacency)
@@ -77,12 +78,12 @@ def test_no_neighbour_moves_a_member_further(name, adjacency, n, m):
 @pytest.mark.parametrize("name", MAPS)
 def test_no_neighbour_with_private_groups_moves_a_member_further(name, swap):
     maps, domain = MAPS[name]
-    permuted = permuted_swaps_features if swap else permuted_groups_features
+    draw = pair_swaps if swap else block_permutation
     own = pair_swaps_sensitivity if swap else private_groups_sensitivity
 
     def statistic(rows, labels):
-        rng = np.random.default_rng(3)
-        return permuted(rows, labels.astype(float), maps, DRAWS, rng)[0].ravel()
+        relabelling = draw(7, DRAWS, np.random.default_rng(3))
+        return permuted_features(relabelling, rows, labels.astype(float), maps)[0].ravel()
 
     space = Space(domain, 4, 3, "row")
     ratio = assert_sensitivity(

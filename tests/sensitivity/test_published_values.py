@@ -13,16 +13,17 @@ from privatest.numerics.dependence import null_moments
 from privatest.numerics.features import Unprojected, fourier, nystrom
 from privatest.numerics.kernels import Kernel
 from privatest.numerics.permutation import (
+    bin_layout,
+    block_permutation,
+    label_permutation,
     mmd,
     mmd_sensitivity,
     mmd_u,
     mmd_u_sensitivity,
-    permuted_groups_exact,
-    permuted_groups_features,
-    permuted_mmd_exact,
-    permuted_mmd_features,
+    permuted_features,
+    permuted_mmd,
+    permuted_mmd_u,
     private_groups_sensitivity,
-    two_sample_bins,
 )
 
 LINE = Domain((0,))
@@ -79,10 +80,9 @@ def samples(n, m, seed=0):
     return np.round(rng.uniform(size=(n, 1)), 1), rng.beta(2, 1, size=(m, 1))
 
 
-def permuted_samples(x, y, bins, labels):
+def permuted_samples(rows, layout, labels):
     """The two samples that a permutation of bins makes, from the definition."""
-    rows = np.vstack([x, y])[bins.order]
-    bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
+    bin_of_row = np.repeat(np.arange(len(layout.edges) - 1), np.diff(layout.edges))
     in_x = np.append(labels, [True, False])[bin_of_row]
     return rows[in_x], rows[~in_x]
 
@@ -93,13 +93,17 @@ def test_permuted_bins_are_permuted_samples(n, m, size, unbiased):
     x, y = samples(n, m)
     rng = np.random.default_rng(1)
     orders = rng.permutation(n), rng.permutation(m)
-    bins = two_sample_bins(x, y, *orders, size=size, max_bins=2_048)
-    membership = bins.membership(4, rng)
-    values, errors = permuted_mmd_exact(bins, membership, KERNELS, LINE, unbiased=unbiased)
+    layout = bin_layout(n, m, size, 2_048)
+    rows, permutation = layout.arrange(x, y, *orders), layout.permute(4, rng)
+    if unbiased:
+        values, errors = permuted_mmd_u(permutation, rows, KERNELS, LINE)
+    else:
+        values, errors = permuted_mmd(permutation, rows, None, KERNELS, LINE)
     statistic: Any = mmd_u if unbiased else mmd
     for kernel, row, error in zip(KERNELS, values, errors, strict=True):
         expected = [
-            statistic(*permuted_samples(x, y, bins, labels), kernel, LINE) for labels in membership
+            statistic(*permuted_samples(rows, layout, labels), kernel, LINE)
+            for labels in permutation.in_x
         ]
         assert row == pytest.approx(expected, abs=2 * error)
         assert error < 1e-5
@@ -113,15 +117,14 @@ def test_permuted_bins_of_features_are_permuted_samples(features):
         maps = nystrom(KERNELS, LINE.points(32), LINE)
     else:
         maps = fourier(KERNELS, 32, LINE, rng)  # type: ignore[assignment]
-    bins = two_sample_bins(
-        x, y, rng.permutation(1_300), rng.permutation(900), size=130, max_bins=2_048
-    )
-    membership = bins.membership(3, rng)
-    values, errors = permuted_mmd_features(bins, membership, maps)
-    for labels, column in zip(membership, values.T, strict=True):
+    layout = bin_layout(1_300, 900, 130, 2_048)
+    rows = layout.arrange(x, y, rng.permutation(1_300), rng.permutation(900))
+    permutation = layout.permute(3, rng)
+    values, errors = permuted_features(permutation, rows, None, maps)
+    for labels, column in zip(permutation.in_x, values.T, strict=True):
         parts = [
             [maps.project(i, raw.mean(axis=0)) for i, raw in enumerate(maps.raw(part))]
-            for part in permuted_samples(x, y, bins, labels)
+            for part in permuted_samples(rows, layout, labels)
         ]
         expected = [np.linalg.norm(a - b) for a, b in zip(*parts, strict=True)]
         assert np.all(np.abs(column - expected) <= 2 * errors)
@@ -140,7 +143,8 @@ def private_groups_by_definition(rows, labels, kernel):
 def test_private_groups_are_a_share_of_mmd(n):
     rows, _ = samples(30, 1)
     labels = np.random.default_rng(3).permutation(np.arange(30) < n).astype(float)
-    values, errors = permuted_groups_exact(rows, labels, KERNELS, LINE, 5, np.random.default_rng(4))
+    permutation = label_permutation(30, 5, np.random.default_rng(4))
+    values, errors = permuted_mmd(permutation, rows, labels, KERNELS, LINE)
     expected = [private_groups_by_definition(rows, labels, kernel) for kernel in KERNELS]
     assert values[:, 0] == pytest.approx(expected, abs=2 * errors.max())
     if n in (0, 30):
@@ -152,7 +156,8 @@ def test_private_groups_of_features_are_those_of_the_kernel(total):
     rng = np.random.default_rng(5)
     rows, labels = rng.beta(2, 1, size=(total, 1)), (rng.uniform(size=total) < 0.3).astype(float)
     maps = nystrom(KERNELS[:3], LINE.points(64), LINE)
-    values, errors = permuted_groups_features(rows, labels, maps, 6, np.random.default_rng(6))
+    permutation = block_permutation(total, 6, np.random.default_rng(6))
+    values, errors = permuted_features(permutation, rows, labels, maps)
     features = [maps.project(i, raw.copy()) for i, raw in enumerate(maps.raw(rows))]
     centred = (labels - labels.mean()) / total
     expected = [np.linalg.norm(centred @ mapped) for mapped in features]
@@ -178,7 +183,7 @@ def test_labels_of_blocks_are_permuted_and_leftovers_stay():
 
     labels = np.arange(total, dtype=float)  # all different, to follow each of them
     rng = np.random.default_rng(0)
-    permuted_groups_features(rows, labels, OneHot(), 3, rng)
+    permuted_features(block_permutation(total, 3, rng), rows, labels, OneHot())
     found = np.round(seen[-1] * total + labels.mean()).astype(int)
     assert found.shape == (4, total)
     assert np.array_equal(found[0], np.arange(total))

@@ -9,7 +9,7 @@ import pytest
 
 from privatest.core.privacy import PermutationSensitivity
 from privatest.mechanisms.permutation import NullLaw, _factors, noise_scale, strongest
-from privatest.numerics.permutation import PooledVariances
+from privatest.numerics.portfolio import PooledVariances
 
 SETTINGS: dict[str, Any] = {"rows": 1000, "epsilon": 1.0, "release": "decision"}
 SPREADS = np.array([1.0, 0.3, 0.7])

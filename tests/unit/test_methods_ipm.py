@@ -13,7 +13,7 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.schema import CategoricalColumn, Domain, Schema
 from privatest.noise import SimulatedNoise
-from privatest.numerics.permutation import ipm, metric
+from privatest.numerics.distances import ipm, metric
 
 LINE, SQUARE = Domain((0,)), Domain((0, 0))
 

@@ -11,13 +11,8 @@ from privatest.core.secret_order import secret_pair_bins
 from privatest.data.encoding import Sample, TwoSamples
 from privatest.noise import SimulatedNoise
 from privatest.numerics.cells import LineKind, PlacedLine, cut_cells
-from privatest.numerics.permutation import (
-    LineMetric,
-    cell_metric,
-    pair_bin_sizes,
-    permuted_bins_pass,
-    permuted_swaps_pass,
-)
+from privatest.numerics.distances import LineMetric, cell_metric
+from privatest.numerics.permutation import bin_layout, pair_bin_sizes, pair_swaps, streamed_cells
 
 CUTS = np.arange(1, 16) / 16
 AREAS = cell_metric(LineMetric(np.ones((1, 1)), "wasserstein", 1.0), None, 16)
@@ -42,9 +37,9 @@ def below(values):
 def test_the_observed_distance_is_that_of_distribution_functions(n, m):
     samples = two_samples(n, m)
     rng = np.random.default_rng(0)
-    found, _ = permuted_bins_pass(
-        samples, partial(placed, "kolmogorov"), 64, 9, rng, SimulatedNoise(1)
-    )
+    permutation = bin_layout(len(samples.x), len(samples.y), None, 64).permute(9, rng)
+    place = partial(placed, "kolmogorov")
+    found, _ = streamed_cells(permutation, samples, place, SimulatedNoise(1))
     x, y = samples.x.rows, samples.y.rows
     expected = np.abs(below(x).mean(axis=0) - below(y).mean(axis=0)).max()
     assert found.shape == (1, 10)
@@ -56,7 +51,8 @@ def test_the_observed_area_is_the_difference_of_means_where_one_sample_lies_abov
     x = np.random.default_rng(3).uniform(0, 0.4, size=(3_000, 1))
     samples = TwoSamples(Sample(x, None), Sample(x + 0.5, None))
     rng = np.random.default_rng(0)
-    found, _ = permuted_bins_pass(samples, AREAS.line, 64, 9, rng, SimulatedNoise(1))
+    permutation = bin_layout(len(samples.x), len(samples.y), None, 64).permute(9, rng)
+    found, _ = streamed_cells(permutation, samples, AREAS.line, SimulatedNoise(1))
     assert found[0, 0] == pytest.approx(0.5, abs=1e-6)
 
 
@@ -65,7 +61,7 @@ def test_swapped_labels_are_those_of_mixed_pairs(n, m):
     samples, total = two_samples(n, m), n + m
     rng = np.random.default_rng(0)
     place = partial(placed, "kuiper")
-    found, _ = permuted_swaps_pass(samples, place, 5, rng, SimulatedNoise(4))
+    found, _ = streamed_cells(pair_swaps(total, 5, rng), samples, place, SimulatedNoise(4))
     sizes = pair_bin_sizes(total)
     bins = secret_pair_bins(n, m, [*sizes, total % 2], SimulatedNoise(4))
     signs = np.random.default_rng(0).integers(2, size=(5, len(sizes))) * 2.0 - 1.0

@@ -19,21 +19,17 @@ from privatest.numerics.cells import (
     cell_codes,
     cell_counts,
     cut_cells,
-    permuted_bins_cells,
     rank_cells,
 )
-from privatest.numerics.ecdf import one_sample, one_sample_counts, two_sample, two_sample_counts
-from privatest.numerics.permutation import (
+from privatest.numerics.distances import (
     CellMetric,
     LineMetric,
     cell_metric,
     metric,
-    permuted_groups_cells,
-    permuted_groups_line,
-    permuted_swaps_cells,
-    permuted_swaps_line,
-    two_sample_bins,
+    permuted_distance,
 )
+from privatest.numerics.ecdf import one_sample, one_sample_counts, two_sample, two_sample_counts
+from privatest.numerics.permutation import bin_layout, block_permutation, pair_swaps, permuted_cells
 
 KINDS: tuple[LineKind, ...] = ("kolmogorov", "kuiper", "above", "below")
 small = st.lists(st.integers(0, 12), min_size=4, max_size=60)
@@ -140,27 +136,23 @@ def test_one_sample_at_the_ends_of_cells(seed, alternative, statistic):
 # --- permuted statistics, against sorted values ------------------------------------------------
 
 
-def permuted(line, cells, labels, kind, function_cells, function_line):
-    exact, _ = function_line(
-        line[:, None], labels, LineMetric(np.ones((1, 1)), kind, 1.0), 30, draws(5)
-    )
-    found, error = function_cells([cells], labels, 30, draws(5))
+def permuted(line, cells, labels, kind, draw):
+    relabelling = draw(len(line), 30, draws(5))
+    metric_of_line = LineMetric(np.ones((1, 1)), kind, 1.0)
+    exact, _ = permuted_distance(relabelling, line[:, None], labels, metric_of_line)
+    found, error = permuted_cells(relabelling, [cells], labels)
     assert error.shape == (1,)
     assert 0 < error[0] < 1e-12
     return found, exact
 
 
-GROUPS = permuted_groups_cells, permuted_groups_line
-SWAPS = permuted_swaps_cells, permuted_swaps_line
-
-
 @settings(max_examples=40)
-@given(small, seeds, st.sampled_from(KINDS), st.sampled_from([GROUPS, SWAPS]))
-def test_a_cell_for_each_value_is_exact(values, seed, kind, functions):
+@given(small, seeds, st.sampled_from(KINDS), st.sampled_from([block_permutation, pair_swaps]))
+def test_a_cell_for_each_value_is_exact(values, seed, kind, draw):
     line = np.array(values, float)
     labels = draws(seed).integers(2, size=len(line)).astype(float)
     cells = cut_cells(line, np.arange(12.0), kind)
-    found, exact = permuted(line, cells, labels, kind, *functions)
+    found, exact = permuted(line, cells, labels, kind, draw)
     np.testing.assert_allclose(found, exact, atol=1e-13)
 
 
@@ -170,7 +162,7 @@ def test_a_cut_point_at_each_rank_is_exact(values, seed, kind):
     line = np.array(values, float)
     labels = draws(seed).integers(2, size=len(line)).astype(float)
     cells = rank_cells(line, len(line), kind)
-    found, exact = permuted(line, cells, labels, kind, *GROUPS)
+    found, exact = permuted(line, cells, labels, kind, block_permutation)
     np.testing.assert_allclose(found, exact, atol=1e-13)  # a share of ties is between their ends
 
 
@@ -178,18 +170,18 @@ def test_a_cut_point_among_ties_counts_a_share_of_them():
     """The mean over all orders of ties, by enumeration."""
     line, labels = np.array([0.0, 1, 1, 1, 2]), np.array([0.0, 1, 0, 1, 0])
     cells = rank_cells(line, 2, "above")  # one cut point, at rank 2
-    found, _ = permuted_groups_cells([cells], labels, 1, draws(0))
+    found, _ = permuted_cells(block_permutation(5, 1, draws(0)), [cells], labels)
     centred = labels - labels.mean()
     means = [centred[0] + centred[order[0]] for order in permutations([1, 2, 3])]
     assert found[0, 0] == pytest.approx(max(0.0, np.mean(means)) / 5)
 
 
-@pytest.mark.parametrize("functions", [GROUPS, SWAPS])
-def test_many_cells_are_close_to_wasserstein(functions):
+@pytest.mark.parametrize("draw", [block_permutation, pair_swaps])
+def test_many_cells_are_close_to_wasserstein(draw):
     rng = draws(8)
     line, labels = rng.beta(2, 5, size=2000), rng.integers(2, size=2000).astype(float)
     cells = area_cells(line, 0.0, 1.0, 512)
-    found, exact = permuted(line, cells, labels, "wasserstein", *functions)
+    found, exact = permuted(line, cells, labels, "wasserstein", draw)
     assert (found <= exact + 1e-8).all()
     np.testing.assert_allclose(found, exact, rtol=0.02)
 
@@ -198,7 +190,8 @@ def test_one_cell_is_the_difference_of_means():
     rng = draws(9)
     line = np.floor(rng.random(400) * FINE_STEPS) / FINE_STEPS
     labels = rng.integers(2, size=400).astype(float)
-    found, _ = permuted_groups_cells([area_cells(line, 0.0, 1.0, 1)], labels, 3, draws(0))
+    permutation = block_permutation(400, 3, draws(0))
+    found, _ = permuted_cells(permutation, [area_cells(line, 0.0, 1.0, 1)], labels)
     assert found[0, 0] == pytest.approx(abs(((labels - labels.mean()) * line).mean()), abs=1e-12)
 
 
@@ -208,21 +201,21 @@ def test_public_groups(kind, n, m):
     """Bins whose cells are counted give what sums over sorted rows give."""
     rng = draws(n)
     x, y = (np.floor(rng.random((size, 1)) * 64) / 64 for size in (n, m))
-    bins = two_sample_bins(x, y, rng.permutation(n), rng.permutation(m), size=7, max_bins=999)
-    membership = bins.membership(20, rng)
-    rows = bins.rows(0, n + m)
-    bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
+    layout = bin_layout(n, m, 7, 999)
+    rows = layout.arrange(x, y, rng.permutation(n), rng.permutation(m))
+    permutation = layout.permute(20, rng)
+    bin_of_row = np.repeat(np.arange(len(layout.edges) - 1), np.diff(layout.edges))
     exact, _ = LineMetric(np.ones((1, 1)), kind, 1.0).values(
-        rows,
-        lambda order: lambda part: bins.weights(membership[part])[:, bin_of_row[order]],
-        21,
+        rows, lambda order: lambda part: permutation.weights[part][:, bin_of_row[order]], 21
     )
+    same, _ = permuted_distance(permutation, rows, None, LineMetric(np.ones((1, 1)), kind, 1.0))
+    np.testing.assert_allclose(same, exact, rtol=1e-13)
     cells = (
         area_cells(rows[:, 0], 0.0, 1.0, 64)
         if kind == "wasserstein"
         else cut_cells(rows[:, 0], np.arange(63) / 64, kind)
     )
-    found, _ = permuted_bins_cells([cells], bins.edges, membership, n, m)
+    found, _ = permuted_cells(permutation, [cells], None)
     np.testing.assert_allclose(found, exact, atol=1e-12)
 
 
@@ -233,8 +226,9 @@ def test_several_lines_are_close_to_sliced_wasserstein():
     assert isinstance(chosen, LineMetric)
     cells = cell_metric(chosen, None, None)
     assert isinstance(cells, CellMetric)
-    exact, _ = permuted_groups_line(rows, labels, chosen, 5, draws(1))
-    found, _ = permuted_groups_cells(cells.lines(rows), labels, 5, draws(1))
+    permutation = block_permutation(900, 5, draws(1))
+    exact, _ = permuted_distance(permutation, rows, labels, chosen)
+    found, _ = permuted_cells(permutation, cells.lines(rows), labels)
     np.testing.assert_allclose(found, exact, rtol=0.01)
     assert chosen.diameter < cells.diameter < chosen.diameter * (1 + 1e-6)
 

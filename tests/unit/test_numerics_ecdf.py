@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from privatest.numerics.distances import LineMetric, ipm
 from privatest.numerics.ecdf import (
     LATTICE,
     ONE_SAMPLE_STATISTICS,
@@ -22,7 +23,6 @@ from privatest.numerics.ecdf import (
     two_sample_sorted,
     two_sample_width,
 )
-from privatest.numerics.permutation import LineMetric, ipm
 
 
 @pytest.mark.parametrize(

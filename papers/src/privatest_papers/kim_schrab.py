@@ -23,7 +23,7 @@ from privatest.core.validation import Rng, integer_at_least, number, public_gene
 from privatest.data.schema import Domain
 from privatest.numerics.dependence import permuted_hsic_exact
 from privatest.numerics.kernels import Kernel, KernelFamily
-from privatest.numerics.permutation import permuted_mmd_exact, two_sample_bins
+from privatest.numerics.permutation import bin_layout, permuted_mmd
 from privatest_papers import finite_rows, simulated
 
 __all__ = [
@@ -151,10 +151,11 @@ def dp_mmd_decision(
     n, m = len(rows_x), len(rows_y)
     domain = Domain((0,) * rows_x.shape[1], bounded=False)
     orders = np.arange(n), np.arange(m)
-    bins = two_sample_bins(rows_x, rows_y, *orders, size=1, max_bins=n + m)
+    layout = bin_layout(n, m, 1, n + m)
     integer_at_least("n_permutations", n_permutations, 1)
-    membership = bins.membership(n_permutations, public_generator(rng))
-    values, _ = permuted_mmd_exact(bins, membership, [Kernel(kernel, bandwidth)], domain)
+    permutation = layout.permute(n_permutations, public_generator(rng))
+    rows = layout.arrange(rows_x, rows_y, *orders)
+    values, _ = permuted_mmd(permutation, rows, None, [Kernel(kernel, bandwidth)], domain)
     return dp_permutation_decision(
         values[0],
         sensitivity=paper_mmd_sensitivity(n, m),

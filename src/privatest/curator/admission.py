@@ -261,7 +261,7 @@ def _permutations(prepared: Prepared) -> int:
 def _on_lines(prepared: Prepared, rows: int) -> int:
     """Count rows for each permutation where values are sorted, else cells, and rows once."""
     from privatest.methods.two_groups import swaps_labels  # noqa: PLC0415
-    from privatest.numerics.permutation import EXACT_ROWS, MOST_CELLS_CHOSEN  # noqa: PLC0415
+    from privatest.numerics.distances import EXACT_ROWS, MOST_CELLS_CHOSEN  # noqa: PLC0415
 
     request, permutations, lines = prepared.request, _permutations(prepared), _lines(prepared)
     grid = request.options.get("grid")
@@ -277,7 +277,7 @@ def _on_lines(prepared: Prepared, rows: int) -> int:
 
 def _lines(prepared: Prepared) -> int:
     """Count the lines along which all rows are summed for each permutation."""
-    from privatest.numerics.permutation import LineMetric, metric  # noqa: PLC0415
+    from privatest.numerics.distances import LineMetric, metric  # noqa: PLC0415
 
     distance = prepared.request.entry.preset.get("distance")
     if distance is None:  # a test of one column, with a law of its own for public groups

@@ -24,7 +24,7 @@ from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
 from privatest.numerics.kernels import UNIT_ROUNDOFF
-from privatest.numerics.permutation import PooledVariances
+from privatest.numerics.portfolio import PooledVariances
 
 Release = Literal["pvalue", "decision"]
 RELEASES: tuple[str, ...] = get_args(Release)

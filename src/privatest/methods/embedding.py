@@ -60,7 +60,7 @@ from privatest.numerics.moments import (
     moments_rounding,
     pooled_covariance,
 )
-from privatest.numerics.permutation import BinLayout, BinnedMoments, binned_rounding, rows_per_bin
+from privatest.numerics.permutation import BinnedMoments, bin_layout, binned_rounding
 
 _MOST_FEATURES = 500  # the second moment of more would be lost in noise
 
@@ -1294,21 +1294,19 @@ def relabelled(
 ) -> tuple[NDArray[np.float64], float]:
     """S for the observed labels and for permuted ones: one pass, then sums over bins."""
     n, m = map(len, inputs.samples)
-    layout = BinLayout(n, m, rows_per_bin(n, m, None, _MAX_BINS))
+    layout = bin_layout(n, m, None, _MAX_BINS)
+    permutation = layout.permute(n_permutations, rng)
     asked = []
-    for sample, count in zip(inputs.samples, layout.counts, strict=True):
-        left = len(sample) - count * layout.size
-        bins = secret_bins([layout.size] * count + [left], inputs.noise)
+    secret = permutation.secret_bins(inputs.samples, inputs.noise)
+    for sample, bins in zip(inputs.samples, secret, strict=True):
         sizes = len(sample), layout.size
         made = partial(BinnedMoments, embedding, embedding.dimension, bins, sizes, embedding.radius)
         asked.append((sample, made))
     x, y = summarise(*asked)
-    own, others, total = x.sums.value, y.sums.value, n + m
-    sums = np.vstack([own[:-1], others[:-1], own[-1:], others[-1:]])
+    sums, total = permutation.join(x.sums.value, y.sums.value), n + m
     pooled = Moments(total, sums.sum(axis=0) / total, (x.second.value + y.second.value) / total)
     # labels are sqrt(m/n) and -sqrt(n/m): sqrt(nm) times the weights 1/n and -1/m
-    weights = layout.weights(layout.membership(n_permutations, rng))
-    products = math.sqrt(n * m) / total * (weights @ sums)
+    products = math.sqrt(n * m) / total * (permutation.weights @ sums)
     rounding = binned_rounding(
         total,
         min(n, m),

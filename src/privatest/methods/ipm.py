@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Unpack, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
@@ -28,42 +27,39 @@ from privatest.methods.two_groups import (
     shown_sizes,
     swaps_labels,
 )
-from privatest.numerics.cells import permuted_bins_cells
-from privatest.numerics.permutation import (
+from privatest.numerics.distances import (
     DISTANCES,
     EXACT_ROWS,
     MEAN_NORMS,
-    BinLayout,
     CellMetric,
     Distance,
+    Floats,
     LinearMetric,
     LineMetric,
     MeanNorm,
-    binned_samples,
     cell_metric,
     metric,
+    permuted_distance,
+)
+from privatest.numerics.permutation import (
+    BinRelabelling,
+    BlockPermutation,
+    Statistics,
+    bin_layout,
+    block_permutation,
     mmd_sensitivity,
+    pair_swaps,
     pair_swaps_sensitivity,
-    permuted_bins_pass,
-    permuted_groups_cells,
-    permuted_groups_features,
-    permuted_groups_line,
-    permuted_mmd_sums,
-    permuted_swaps_cells,
-    permuted_swaps_features,
-    permuted_swaps_line,
-    permuted_swaps_pass,
-    permuted_swaps_streamed,
+    permuted_cells,
+    permuted_features,
     private_groups_sensitivity,
-    rows_per_bin,
-    two_sample_bins,
+    streamed_cells,
+    streamed_features,
 )
 
 _CELL_BINS = 2048  # most bins whose cells are counted: a table of bins and cells is kept
 
 Metric = LinearMetric | LineMetric | CellMetric
-Values = tuple[NDArray[np.float64], NDArray[np.float64]]
-
 _MAX_BINS = 16_384
 
 
@@ -276,63 +272,69 @@ def _on_cells(chosen: LinearMetric | LineMetric, samples: TwoSamples, grid: Chec
 
 def _public_groups(
     samples: TwoSamples,
-    chosen: Metric,
+    distance: Metric,
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> Values:
-    if isinstance(chosen, LinearMetric):  # one pass
-        n, m = map(len, samples)
-        layout = BinLayout(n, m, rows_per_bin(n, m, None, _MAX_BINS))
-        sums, _ = binned_samples(samples, layout, chosen, noise, pairs=False)
-        return permuted_mmd_sums(sums, layout, layout.membership(n_permutations, rng), chosen)
-    if isinstance(chosen, CellMetric) and chosen.is_line:
-        return permuted_bins_pass(samples, chosen.line, _CELL_BINS, n_permutations, rng, noise)
-    x, y = samples.x.rows, samples.y.rows
-    orders = samples.secret_orders(noise, paired=False)
-    most = _CELL_BINS if isinstance(chosen, CellMetric) else _MAX_BINS
-    bins = two_sample_bins(x, y, *orders, size=None, max_bins=most)
-    membership = bins.membership(n_permutations, rng)
-    if isinstance(chosen, CellMetric):
-        lines = chosen.lines(bins.rows(0, bins.n + bins.m))
-        return permuted_bins_cells(lines, bins.edges, membership, bins.n, bins.m)
-    bin_of_row = np.repeat(np.arange(len(bins.edges) - 1), np.diff(bins.edges))
-
-    def weights(order: NDArray[np.intp]) -> Callable[[slice], NDArray[np.float64]]:
-        bin_in_order = bin_of_row[order]
-        return lambda part: np.take(bins.weights(membership[part]), bin_in_order, axis=1)
-
-    return chosen.values(bins.rows(0, bins.n + bins.m), weights, n_permutations + 1)
+) -> Statistics:
+    n, m = map(len, samples)
+    most = _CELL_BINS if isinstance(distance, CellMetric) else _MAX_BINS
+    layout = bin_layout(n, m, None, most)
+    permutation = layout.permute(n_permutations, rng)
+    statistics = _one_pass(permutation, samples, distance, noise)
+    if statistics is None:
+        orders = samples.secret_orders(noise, paired=False)
+        rows = layout.arrange(samples.x.rows, samples.y.rows, *orders)
+        statistics = _held(permutation, rows, None, distance)
+    return statistics
 
 
 def _private_groups(
     samples: TwoSamples,
-    chosen: Metric,
+    distance: Metric,
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
     *,
     swap: bool,
-) -> Values:
-    one_pass = (
-        swap and not noise.constant_time
-    )  # its blocks follow from how many rows each group has
-    if one_pass and isinstance(chosen, LinearMetric):
-        values, errors, _ = permuted_swaps_streamed(
-            samples, chosen, n_permutations, rng, noise, pairs=False
-        )
-        return values, errors
-    if one_pass and isinstance(chosen, CellMetric) and chosen.is_line:
-        return permuted_swaps_pass(samples, chosen.line, n_permutations, rng, noise)
+) -> Statistics:
+    total = len(samples.x) + len(samples.y)
+    relabelling: BinRelabelling | BlockPermutation
+    if swap:
+        relabelling = pair_swaps(total, n_permutations, rng)
+        # blocks of one pass follow from how many rows each group has, and time would tell
+        if not noise.constant_time:
+            statistics = _one_pass(relabelling, samples, distance, noise)
+            if statistics is not None:
+                return statistics
+    else:
+        relabelling = block_permutation(total, n_permutations, rng)
     rows, labels = labelled_rows(samples.x.rows, samples.y.rows, noise)
-    if isinstance(chosen, LinearMetric):
-        permuted = permuted_swaps_features if swap else permuted_groups_features
-        return permuted(rows, labels, chosen, n_permutations, rng)
-    if isinstance(chosen, CellMetric):
-        permuted_cells = permuted_swaps_cells if swap else permuted_groups_cells
-        return permuted_cells(chosen.lines(rows), labels, n_permutations, rng)
-    permuted_line = permuted_swaps_line if swap else permuted_groups_line
-    return permuted_line(rows, labels, chosen, n_permutations, rng)
+    return _held(relabelling, rows, labels, distance)
+
+
+def _one_pass(
+    relabelling: BinRelabelling, samples: TwoSamples, distance: Metric, noise: NoiseSource
+) -> Statistics | None:
+    """Return statistics of rows that may be anywhere; None where all rows have to be held."""
+    if isinstance(distance, LinearMetric):
+        return streamed_features(relabelling, samples, distance, noise, pairs=False)[0]
+    if isinstance(distance, CellMetric) and distance.is_line:
+        return streamed_cells(relabelling, samples, distance.line, noise)
+    return None
+
+
+def _held(
+    relabelling: BinRelabelling | BlockPermutation,
+    rows: Floats,
+    labels: Floats | None,
+    distance: Metric,
+) -> Statistics:
+    if isinstance(distance, LinearMetric):
+        return permuted_features(relabelling, rows, labels, distance)
+    if isinstance(distance, CellMetric):
+        return permuted_cells(relabelling, distance.lines(rows), labels)
+    return permuted_distance(relabelling, rows, labels, distance)
 
 
 DESCRIPTORS = (

@@ -56,6 +56,13 @@ from privatest.methods.two_groups import (
     swaps_labels,
 )
 from privatest.numerics.cells import LineKind, PlacedLine, counts_of, cut_cells, rank_cells
+from privatest.numerics.distances import (
+    EXACT_ROWS,
+    RANK_CELLS,
+    LineMetric,
+    permuted_distance,
+    rank_cells_sensitivity,
+)
 from privatest.numerics.ecdf import (
     LABELLED_ROWS,
     LATTICE,
@@ -76,17 +83,13 @@ from privatest.numerics.ecdf import (
 )
 from privatest.numerics.laws import ALTERNATIVES, Alternative, Law, continuous_law
 from privatest.numerics.permutation import (
-    EXACT_ROWS,
-    RANK_CELLS,
-    LineMetric,
+    block_permutation,
+    pair_swaps,
     pair_swaps_sensitivity,
     parallel,
-    permuted_groups_cells,
-    permuted_groups_line,
-    permuted_swaps_line,
-    permuted_swaps_pass,
+    permuted_cells,
     private_groups_sensitivity,
-    rank_cells_sensitivity,
+    streamed_cells,
 )
 
 _FLAT = 700.0  # exp(-700) is a normal float, and 1 - exp(-700) is 1
@@ -1003,7 +1006,8 @@ def private_groups_ks(
         parameters["rank_cells"] = RANK_CELLS
     if swap and cuts is not None:  # one pass
         sensitivity, place = pair_swaps_sensitivity(1.0, total), partial(_cut, cuts, kind)
-        values, errors = permuted_swaps_pass(samples, place, n_permutations, rng, common["noise"])
+        swaps = pair_swaps(total, n_permutations, rng)
+        values, errors = streamed_cells(swaps, samples, place, common["noise"])
     else:
         rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
         sensitivity, values, errors = _statistics(
@@ -1032,19 +1036,20 @@ def _statistics(
 ) -> tuple[PermutationSensitivity, Floats, Floats]:
     """Return how far the statistics move, the statistics, and a bound on their error."""
     bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
-    sensitivity, more = bound(1.0, len(line)), (n_permutations, rng)
+    sensitivity, draw = bound(1.0, len(line)), pair_swaps if swap else block_permutation
+    relabelling = draw(len(line), n_permutations, rng)
     if ranked:
         cells = rank_cells(line, RANK_CELLS, kind)
-        found = permuted_groups_cells([cells], labels, *more)
-        return rank_cells_sensitivity(kind, len(line)), *found
+        sensitivity = rank_cells_sensitivity(kind, len(line))
+        return sensitivity, *permuted_cells(relabelling, [cells], labels)
     if cuts is not None:
         cells = cut_cells(line, cuts, kind)
-        return sensitivity, *permuted_groups_cells([cells], labels, *more)
+        return sensitivity, *permuted_cells(relabelling, [cells], labels)
     # ranks have the same order and the same ties as the values, and cannot overflow
     _, ranks = np.unique(line, return_inverse=True)
     metric = LineMetric(np.ones((1, 1)), kind, 1.0)
-    permuted = permuted_swaps_line if swap else permuted_groups_line
-    return sensitivity, *permuted(ranks.reshape(-1, 1).astype(np.float64), labels, metric, *more)
+    rows = ranks.reshape(-1, 1).astype(np.float64)
+    return sensitivity, *permuted_distance(relabelling, rows, labels, metric)
 
 
 # Kolmogorov-Smirnov and Kuiper tests of two samples.

@@ -54,33 +54,32 @@ from privatest.numerics.kernels import (
 from privatest.numerics.permutation import (
     LABEL_BLOCKS,
     SWAP_BINS,
-    BinLayout,
-    PooledVariances,
-    binned_samples,
+    BinPermutation,
+    PairSwaps,
+    Statistics,
+    bin_layout,
+    block_permutation,
+    label_permutation,
     mmd_sensitivity,
     mmd_u_sensitivity,
-    one_below_other,
+    pair_swaps,
     pair_swaps_sensitivity,
-    permuted_groups_exact,
-    permuted_groups_features,
-    permuted_mmd_exact,
-    permuted_mmd_features,
-    permuted_mmd_sums,
-    permuted_swaps_exact,
-    permuted_swaps_features,
-    permuted_swaps_streamed,
-    pooled_variances,
+    permuted_features,
+    permuted_mmd,
+    permuted_mmd_u,
     private_groups_sensitivity,
-    rows_per_bin,
-    secret_pairs,
-    two_sample_bins,
+    stack_statistics,
+    streamed_features,
 )
 from privatest.numerics.portfolio import (
     Member,
+    PooledVariances,
     Statistic,
     check_bandwidths,
     chosen_statistics,
     members,
+    pooled_variances,
+    secret_pairs,
     unit_moments,
     usual_variances,
 )
@@ -219,7 +218,7 @@ def sums_kept(
     ``exact``: there are kernels that are evaluated at every pair of rows.
     """
     if adjacency != "row":
-        return (n + m) // rows_per_bin(n, m, bin_size, _max_bins(exact=exact)) + 2
+        return (n + m) // bin_layout(n, m, bin_size, _max_bins(exact=exact)).size + 2
     if swap:
         return SWAP_BINS
     return n + m if exact else LABEL_BLOCKS**2
@@ -627,11 +626,11 @@ def mmd_test(
             "statistics='pairwise' has no room for so many pairs of columns. Leave it out, or test "
             "fewer columns."
         )
-    found = _statistics(plan, n_permutations, generator, source)
+    (values, errors), pairs = _statistics(plan, n_permutations, generator, source)
     maxima, sensitivity = strongest(
-        found.values,
-        pooled(plan, found.pairs),
-        found.sensitivities(plan),
+        values,
+        pooled(plan, pairs),
+        [bound.widened(float(error)) for bound, error in zip(declared(plan), errors, strict=True)],
         null_law(plan),
         rows=total,
         epsilon=budget.pure_epsilon,
@@ -648,31 +647,20 @@ def mmd_test(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Statistics (members × permutations), bounds on their errors, and secret pairs of rows."""
-
-    values: Floats
-    errors: Floats
-    pairs: tuple[Floats, Floats] | None
-
-    def sensitivities(self, plan: Plan) -> list[PermutationSensitivity]:
-        """How far each member's statistic moves, rounding included."""
-        return [
-            sensitivity.widened(float(error))
-            for sensitivity, error in zip(declared(plan), self.errors, strict=True)
-        ]
-
-
 def _statistics(
     plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
-) -> _Found:
+) -> tuple[Statistics, tuple[Floats, Floats] | None]:
+    """Return the permuted statistics of each member, and secret pairs of rows if needed."""
     if _streams(plan, noise):
-        return _one_pass(plan, n_permutations, rng, noise)
+        assert plan.maps is not None  # a family has a member
+        relabelling = _two_sample_relabelling(plan, n_permutations, rng)
+        return streamed_features(
+            relabelling, plan.samples, plan.maps, noise, pairs=needs_pairs(plan)
+        )
     x, y = plan.samples.x.rows, plan.samples.y.rows
     compute = _private_groups if plan.adjacency == "row" else _public_groups
-    values, errors = compute(plan, x, y, n_permutations, rng, noise)
-    return _Found(values, errors, secret_pairs(x, y, noise) if needs_pairs(plan) else None)
+    statistics = compute(plan, x, y, n_permutations, rng, noise)
+    return statistics, secret_pairs(x, y, noise) if needs_pairs(plan) else None
 
 
 def _streams(plan: Plan, noise: NoiseSource) -> bool:
@@ -682,22 +670,14 @@ def _streams(plan: Plan, noise: NoiseSource) -> bool:
     return not plan.exact and (plan.adjacency != "row" or (plan.swap and not told))
 
 
-def _one_pass(
-    plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
-) -> _Found:
-    """Features need one pass over the rows, which may be anywhere."""
-    assert plan.maps is not None  # a family has a member
-    if plan.adjacency == "row":
-        return _Found(
-            *permuted_swaps_streamed(
-                plan.samples, plan.maps, n_permutations, rng, noise, pairs=needs_pairs(plan)
-            )
-        )
+def _two_sample_relabelling(
+    plan: Plan, n_permutations: int, rng: np.random.Generator
+) -> PairSwaps | BinPermutation:
+    """Draw how labels are swapped, or bins of public groups permuted."""
     n, m = plan.sizes
-    layout = BinLayout(n, m, rows_per_bin(n, m, plan.bin_size, plan.max_bins))
-    sums, kept = binned_samples(plan.samples, layout, plan.maps, noise, pairs=needs_pairs(plan))
-    membership = layout.membership(n_permutations, rng)
-    return _Found(*permuted_mmd_sums(sums, layout, membership, plan.maps), kept)
+    if plan.adjacency == "row":
+        return pair_swaps(n + m, n_permutations, rng)
+    return bin_layout(n, m, plan.bin_size, plan.max_bins).permute(n_permutations, rng)
 
 
 def _public_groups(
@@ -707,22 +687,22 @@ def _public_groups(
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[Floats, Floats]:
+) -> Statistics:
     """Look at all pairs of rows: the exact kernel needs them."""
-    bins = two_sample_bins(
+    layout = bin_layout(len(x), len(y), plan.bin_size, plan.max_bins)
+    rows = layout.arrange(
         x,
         y,
         noise.permutation(len(x)),
         noise.permutation(len(y)),
-        size=plan.bin_size,
-        max_bins=plan.max_bins,
     )
-    membership = bins.membership(n_permutations, rng)
-    unbiased, domain = plan.estimator == "u", plan.samples.domain
-    found = [permuted_mmd_exact(bins, membership, plan.exact, domain, unbiased=unbiased)]
-    if plan.maps is not None:
-        found.append(permuted_mmd_features(bins, membership, plan.maps))
-    return one_below_other(*found)
+    permutation, domain = layout.permute(n_permutations, rng), plan.samples.domain
+    if plan.estimator == "u":
+        return permuted_mmd_u(permutation, rows, plan.exact, domain)
+    exact = permuted_mmd(permutation, rows, None, plan.exact, domain)
+    if plan.maps is None:
+        return exact
+    return stack_statistics(exact, permuted_features(permutation, rows, None, plan.maps))
 
 
 def _private_groups(
@@ -732,18 +712,17 @@ def _private_groups(
     n_permutations: int,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> tuple[Floats, Floats]:
+) -> Statistics:
     rows, labels = labelled_rows(x, y, noise)
-    if plan.exact:
-        exact = permuted_swaps_exact if plan.swap else permuted_groups_exact
-        domain = plan.samples.domain
-        return exact(rows, labels, plan.exact, domain, n_permutations, rng, plan.maps)
-    assert plan.maps is not None  # a family has a member
-    permuted = permuted_swaps_features if plan.swap else permuted_groups_features
-    return permuted(rows, labels, plan.maps, n_permutations, rng)
-
-
-# Do two samples come from the same distribution?
+    if not plan.exact:
+        assert plan.maps is not None  # a family has a member
+        draw = pair_swaps if plan.swap else block_permutation
+        return permuted_features(draw(len(rows), n_permutations, rng), rows, labels, plan.maps)
+    relabelling = (pair_swaps if plan.swap else label_permutation)(len(rows), n_permutations, rng)
+    exact = permuted_mmd(relabelling, rows, labels, plan.exact, plan.samples.domain)
+    if plan.maps is None:
+        return exact
+    return stack_statistics(exact, permuted_features(relabelling, rows, labels, plan.maps))
 
 
 speaking_features = distinguishing_features  # its former name

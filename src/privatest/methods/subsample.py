@@ -47,7 +47,7 @@ from privatest.methods.descriptor import Method, Option
 from privatest.numerics.dependence import permuted_hsic_exact
 from privatest.numerics.kernels import UNIT_ROUNDOFF, Kernel, gram, gram_roundings
 from privatest.numerics.laws import binomial_law
-from privatest.numerics.permutation import permuted_mmd_exact, two_sample_bins
+from privatest.numerics.permutation import bin_layout, permuted_mmd
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -607,9 +607,9 @@ def mmd_pvalue(
 ) -> float:
     """Return the permutation p-value of MMD."""
     orders = np.arange(len(x)), np.arange(len(y))  # subsets come in a secret order already
-    bins = two_sample_bins(x, y, *orders, size=None, max_bins=_MOST_BINS)
-    membership = bins.membership(n_permutations, rng)
-    values, errors = permuted_mmd_exact(bins, membership, (kernel,), domain)
+    layout = bin_layout(len(x), len(y), None, _MOST_BINS)
+    rows, permutation = layout.arrange(x, y, *orders), layout.permute(n_permutations, rng)
+    values, errors = permuted_mmd(permutation, rows, None, (kernel,), domain)
     return _subtests_rank_pvalue(values[0], float(errors[0]))
 
 

@@ -8,7 +8,6 @@ again: with two threads that is twice as fast as blocks which fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -258,34 +257,6 @@ def bin_sums(line: PlacedLine, edges: NDArray[np.intp], weights: Floats | None =
             inside = line.inside[start:stop] if own is None else line.inside[start:stop] * own
             sums[index, line.count :] = np.bincount(codes, inside, minlength=line.count)
     return sums
-
-
-def permuted_bins_cells(
-    lines: Iterable[PlacedLine],
-    edges: NDArray[np.intp],
-    membership: NDArray[np.bool_],
-    n: int,
-    m: int,
-) -> tuple[Sums, Floats]:
-    """Return the mean over lines of the distance (1 × weightings), and a bound on its error.
-
-    Bins lie between edges, then what is left of x and of y; ``membership`` says which bins count
-    as x. One pass counts rows by bin and cell; the rest does not grow with the rows.
-    """
-    found, errors = [], []
-    for line in lines:
-        found.append(permuted_tables(line, bin_sums(line, edges), membership, n, m))
-        errors.append(line.rounding)
-    return np.mean(found, axis=0)[None, :], np.array([max(errors)])
-
-
-def permuted_tables(
-    line: PlacedLine, table: Sums, membership: NDArray[np.bool_], n: int, m: int
-) -> Floats:
-    """Return the distance for each weighting, from counts by bin and cell."""
-    of_x = line.heights(membership.astype(np.float64) @ table[:-2] + table[-2])
-    of_y = line.heights(table.sum(axis=0)) - of_x
-    return line.distance(of_x / n - of_y / m)
 
 
 # Counts of cells as a summary of one pass: of rows in memory, of a file, of a cluster.

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeVar, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatest.core.errors import ParameterError
+from privatest.core.noise import NoiseSource
 from privatest.core.validation import one_of, reject
 from privatest.data.schema import Domain
 from privatest.numerics.coded import (
@@ -29,11 +31,13 @@ from privatest.numerics.coded import (
     PairMap,
 )
 from privatest.numerics.features import MeanMap, ThresholdMap
+from privatest.numerics.kernels import Kernel, paired_kernels
 
 Member = ColumnMap | PairMap | ThresholdMap | MeanMap
 Statistic = Literal["kernel", "additive", "pairwise", "kolmogorov", "mean"]
 STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
 Name = TypeVar("Name", bound=str)
+Floats = NDArray[np.float64]
 
 _HARMONICS, _PAIR_HARMONICS = 4, 3  # more hardly change power (benchmarks/power/portfolio.py)
 _THRESHOLDS, _MOST_THRESHOLDS = 512, 2048  # of a column, and of all
@@ -122,7 +126,7 @@ def _pairs(asked: Sequence[Harmonics], room: int) -> list[Member]:
 
 
 @lru_cache(maxsize=64)
-def unit_moments(part: Member, domain: Domain) -> NDArray[np.float64]:
+def unit_moments(part: Member, domain: Domain) -> Floats:
     """Return mean and standard deviation (columns) of each member's statistic, times sqrt(n).
 
     Of |sum_i s_i f(z_i)|/sqrt(points) over random signs s, z being even points of the domain:
@@ -144,7 +148,87 @@ def unit_moments(part: Member, domain: Domain) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def usual_variances(part: Member, domain: Domain) -> NDArray[np.float64]:
+def usual_variances(part: Member, domain: Domain) -> Floats:
     """Return the variance of each member's features under the uniform law on the domain."""
     points = domain.points(_VARIANCE_POINTS)
     return part.variances(points, np.random.default_rng(0).permutation(points))  # public
+
+
+# How widely rows vary in the features of each statistic, whatever their group. Permuted values of a
+# statistic are large where the pooled rows vary widely, which is the same for every permutation and
+# moves little when a row is replaced: a family weighs its members by it.
+# Proof: docs/proofs/portfolio.md.
+
+MOST_PAIRS = 1 << 15  # more would take time, and sharpen nothing that decides power
+# Errors of computed features, products and means over pairs are below 2^-32 in each of two
+# neighbours; no feature has a norm above 1.
+_ROUNDING = 2.0**-30
+
+
+class Varying(Protocol):
+    """A map whose members know how widely rows vary in their features."""
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """Largest distance between the features of two rows, for each member."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether :meth:`variances` depends on the rows."""
+
+    def variances(self, a: Floats, b: Floats) -> Floats:
+        """Half the mean squared distance between features of a's rows and b's, for each member."""
+
+
+@dataclass(frozen=True, slots=True)
+class PooledVariances:
+    """For each statistic: the variance of its features over pooled rows, which is private.
+
+    ``moves`` bounds how far it moves between neighbours, ``most`` how large it can be; both are
+    public.
+    """
+
+    values: Floats
+    moves: Floats
+    most: Floats
+
+
+def secret_pairs(x: Floats, y: Floats, noise: NoiseSource) -> tuple[Floats, Floats]:
+    """Pair rows of both samples at random, whatever their sample; each is in one pair at most.
+
+    The pairs must not depend on the order in which rows are put into bins: then permuting rows
+    and pairs together changes nothing, and the permutation test stays exact.
+    """
+    total = len(x) + len(y)
+    count = min(total // 2, MOST_PAIRS)
+    chosen = noise.permutation(total)[: 2 * count]
+    rows = np.empty((len(chosen), x.shape[1]))
+    in_x = chosen < len(x)
+    rows[in_x], rows[~in_x] = x[chosen[in_x]], y[chosen[~in_x] - len(x)]
+    return rows[:count], rows[count:]
+
+
+def pooled_variances(
+    pairs: tuple[Floats, Floats],
+    kernels: Sequence[Kernel],
+    maps: Sequence[Varying],
+    domain: Domain,
+    *,
+    replaced: int,
+) -> PooledVariances:
+    """Estimate each member's variance from pairs of rows.
+
+    Notes
+    -----
+    **Sensitivity** A row is in one pair at most, and half the squared distance of a pair is
+    between 0 and c²/2: each of the ``replaced`` rows moves the mean by at most c²/(2 pairs).
+    """
+    a, b = pairs
+    parts = [1 - paired_kernels(kernels, a, b, domain).mean(axis=1)] if kernels else []
+    values = np.concatenate([*parts, *(part.variances(a, b) for part in maps)])
+    spreads = [kernel.spread(domain) for kernel in kernels]
+    spreads += [spread for part in maps for spread in part.spreads]
+    varies = [True] * len(kernels) + [part.varies for part in maps for _ in part.spreads]
+    most = np.square(spreads) / 2
+    moves = np.minimum(replaced * most / len(a), most) + _ROUNDING
+    return PooledVariances(np.clip(values, 0.0, most), np.where(varies, moves, 0.0), most)
