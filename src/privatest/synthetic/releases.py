@@ -24,6 +24,7 @@ from privatest.core.validation import (
     reject,
 )
 from privatest.data.encoding import Sample, encode_like, encode_sample, rows_of_a_person
+from privatest.data.reading import check_bounds
 from privatest.data.schema import Bounds, Domain
 from privatest.data.summaries import in_secret_order
 from privatest.methods.descriptor import Method, Offered, Option
@@ -197,27 +198,35 @@ def release(
     one_of("method", method, get_args(ReleaseMethod))
     given = {"kernel": kernel, "bandwidth": bandwidth, "public_points": public_points}
     own = [name for name, value in given.items() if value is not None]
-    if method == "auto":
-        plain = not own and tolerance is None and weights not in ("signed", "bounded")
-        method = "tables" if plain and suits_tables(bounds, x) else "subspace"
-    elif method == "tables" and own:
+    if method == "tables" and own:
         raise ParameterError(f"{own[0]} must not be given for method='tables'.")
     if bins is not None:
         one_of("bins", bins, get_args(Bins))
-        if method != "tables":
+        if method not in ("auto", "tables"):
             raise ParameterError("bins needs method='tables'.")
-    chosen = _weights(method, weights)
+    if n_points is not None:
+        n_points = integer_at_least("n_points", n_points, 1)
+    if weights is not None:
+        one_of("weights", weights, get_args(Weights))
+    kernel = _public_kernel(kernel, bandwidth)
     number("weight_bound", weight_bound, above=0)
     if tolerance is not None:
         number("tolerance", tolerance, at_least=1e-10, below=1)
     integer_at_least("n_frequencies", n_frequencies, 1)
+    check_bounds(bounds)
     generator, source = public_generator(rng), noise_source(noise)
+    if method == "auto":
+        plain = not own and tolerance is None and weights not in ("signed", "bounded")
+        method = "tables" if plain and suits_tables(bounds, x) else "subspace"
+        if bins is not None and method != "tables":
+            raise ParameterError("bins needs method='tables'.")
+    chosen = _weights(method, weights)
     if method == "tables":
         sample, rounds, size = tables_of(x, bounds, n_points, budget, bins or "adaptive")
         return tables_release(
             sample, rounds, n_rows=size, rng=generator, noise=source, progress=progress
         )
-    plan = _plan(x, bounds, public_points, n_points, kernel, bandwidth, method)
+    plan = _plan(x, bounds, public_points, n_points, kernel, method)
     tolerance = usual_tolerance(len(plan.points)) if tolerance is None else tolerance
     atoms = _atoms(x, plan, budget, source)
     rest = 1 - ATOM_SHARE if atoms else None
@@ -276,12 +285,9 @@ def _plan(
     bounds: Bounds,
     public_points: object,
     n_points: int | None,
-    kernel: KernelFamily | Kernel | None,
-    bandwidth: float | None,
+    kernel: KernelFamily | Kernel,
     method: ReleaseMethod,
 ) -> _Plan:
-    if n_points is not None:
-        n_points = integer_at_least("n_points", n_points, 1)
     sample = encode_sample(x, bounds)
     n, schema = len(sample), sample.schema
     if n < 1:
@@ -301,7 +307,7 @@ def _plan(
     if method == "subspace":
         size = min(size, len(points))
     check_size(size, n)
-    return _Plan(sample, points, size, _kernel(kernel, bandwidth, sample.domain, size))
+    return _Plan(sample, points, size, _kernel(kernel, sample.domain, size))
 
 
 _Made = tuple[Floats, Weighting, Weighting | None, Coefficients]
@@ -410,7 +416,6 @@ def _budget(epsilon: Amount, delta: Amount) -> Budget:
 def _weights(method: ReleaseMethod, weights: Weights | None) -> Weights:
     if weights is None:
         return "signed" if method == "subspace" else "nonnegative"
-    one_of("weights", weights, get_args(Weights))
     if method == "tables" and weights in ("signed", "bounded"):
         raise ParameterError(
             f"weights={weights!r} needs method='subspace'; 'tables' has equal ones."
@@ -420,9 +425,10 @@ def _weights(method: ReleaseMethod, weights: Weights | None) -> Weights:
     return weights
 
 
-def _kernel(
-    kernel: KernelFamily | Kernel | None, bandwidth: float | None, domain: Domain, n_points: int
-) -> Kernel:
+def _public_kernel(
+    kernel: KernelFamily | Kernel | None, bandwidth: float | None
+) -> KernelFamily | Kernel:
+    """Return the family, or the kernel if its bandwidth is given."""
     kernel = "gaussian" if kernel is None else kernel
     if isinstance(kernel, Kernel):
         if bandwidth is not None:
@@ -435,13 +441,18 @@ def _kernel(
             f"Use one of {families}."
         )
     one_of("kernel", kernel, KERNEL_FAMILIES)
-    if bandwidth is not None:
-        return Kernel(kernel, number("bandwidth", bandwidth, above=0))
+    return kernel if bandwidth is None else Kernel(kernel, number("bandwidth", bandwidth, above=0))
+
+
+def _kernel(kernel: KernelFamily | Kernel, domain: Domain, n_points: int) -> Kernel:
+    """Return the kernel, by default as wide as the spacing of the points."""
+    if isinstance(kernel, Kernel):
+        return kernel
     if not domain.bounded:
         reject("bandwidth", "given when bounds are not: choosing it from the data leaks", None)
     size = domain.dimension
     diameter = size if kernel == "laplace" else math.sqrt(size)
-    # as wide as the spacing of the points, so that together they cover the box
+    # so that together they cover the box
     return Kernel(kernel, diameter * max(1 / 8, n_points ** (-1 / size)))
 
 
