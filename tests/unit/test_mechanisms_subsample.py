@@ -13,7 +13,7 @@ from scipy import stats
 
 from privatest.core.errors import ParameterError
 from privatest.core.privacy import Budget
-from privatest.mechanisms.lattice import lattice_outcome
+from privatest.mechanisms.lattice import PublicNull, lattice_outcome
 from privatest.mechanisms.subsample import (
     COIN,
     SarrmParameters,
@@ -70,8 +70,7 @@ def release(rejections, n_subsets, adjacency, budget, noise):
     """The noisy count of subsets of level 1/4, and its p-value."""
     found = lattice_outcome(
         rejections,
-        binomial_law(n_subsets, 0.25),
-        width=rejections_width(n_subsets, adjacency),
+        PublicNull(binomial_law(n_subsets, 0.25), rejections_width(n_subsets, adjacency)),
         mechanism="tulap",
         budget=budget,
         alpha=0.05,

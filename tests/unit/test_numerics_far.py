@@ -235,7 +235,7 @@ def test_public_tests_use_them_for_many_rows_unless_time_must_not_tell(name, mon
     monkeypatch.setattr(
         f"privatest.methods.{module}.lattice_outcome", lambda found, *_, **__: found
     )
-    monkeypatch.setattr("privatest.methods.signs.release_sided", lambda found, *_: (found, 1.0))
+    monkeypatch.setattr("privatest.methods.signs.release_statistic", lambda found, *_: (found, 1.0))
     exact, passes = test(x, y, SecureNoise()), counted_passes(monkeypatch)
     assert test(x, y, SecureNoise()) == exact
     assert not passes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -28,30 +28,14 @@ from privatest.display.style import (
     plain_logarithms,
 )
 from privatest.ledger.state import Entry
-from privatest.mechanisms.lattice import noise_law
+from privatest.mechanisms.lattice import Mechanism, PublicNull, noise_law
 from privatest.methods.embedding import distinguishing_features
-from privatest.methods.ks import one_sample_law, two_sample_law
+from privatest.methods.ks import one_sample_null, two_sample_null
 from privatest.methods.means import MeanEstimate
 from privatest.methods.quantiles import QuantileEstimate
-from privatest.methods.signs import PairedShares
-from privatest.numerics.ecdf import LATTICE, one_sample_width, two_sample_width
-from privatest.numerics.laws import (
-    Alternative,
-    LatticeTulap,
-    Law,
-    hypergeometric_law,
-    mann_whitney_law,
-    sign_law,
-    symmetry_law,
-    wilcoxon_law,
-)
-from privatest.numerics.order import (
-    mann_whitney_width,
-    median_width,
-    sign_width,
-    signed_rank_width,
-    symmetry_width,
-)
+from privatest.methods.ranks import mann_whitney_null, median_null
+from privatest.methods.signs import PairedShares, sign_null, signed_rank_null, symmetry_null
+from privatest.numerics.laws import Alternative, LatticeTulap
 from privatest.planning.plans import Plan, Prices, Recommendation
 from privatest.planning.simulation import Power
 from privatest.requests.results import ColumnResults
@@ -309,72 +293,27 @@ _BINS = 70
 _AGREE = 1e-6
 
 
-@dataclass(frozen=True, slots=True)
-class NullDistribution:
-    """Law, noise and scale of a released statistic, as the test has them.
-
-    Attributes
-    ----------
-    law : Law
-        Of the integer statistic.
-    width, step : int
-        How far it moves between neighbours, and how far apart its values are.
-    unit, offset : float
-        The statistic that people know is (integer + offset) / unit.
-    sided : bool
-        Whether the alternative decides what gets the noise; a distance has one side only.
-    smaller : bool
-        Whether the two-sided statistic is the smaller of S and its mirror image, and not a
-        distance.
-    noise : LatticeTulap or None
-        Where it is not that of the whole budget.
-    """
-
-    law: Law
-    width: int
-    step: int = 1
-    unit: float = 1.0
-    offset: int = 0
-    sided: bool = True
-    smaller: bool = False
-    noise: LatticeTulap | None = None
-
-
-def _null_law(outcome: Outcome) -> NullDistribution:
-    """Return the law of a test's statistic under the null hypothesis, from public numbers."""
+def _null_law(outcome: Outcome) -> PublicNull:
+    """Return the null distribution of a test's statistic, from public numbers."""
     n, m = outcome.sizes["n"], outcome.sizes.get("m", 0)
     parameters, estimates, adjacency = outcome.parameters, outcome.estimates, outcome.adjacency
     counted = int(estimates.get("counted", n))
     one_sided = parameters.get("alternative", "two-sided") != "two-sided"
     match outcome.function:
         case "mannwhitneyu":
-            width = mann_whitney_width(n, m, adjacency)
-            return NullDistribution(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
+            return mann_whitney_null(n, m, adjacency)
         case "median_test":
-            width, total = median_width(n, m, adjacency), n + m
-            offset = n * (total - total // 2)
-            return NullDistribution(hypergeometric_law(n, m), width, total, total, offset)
+            return median_null(n, m, adjacency)
         case "ks_2samp":
-            law = two_sample_law(parameters["statistic"], n, m, one_sided=one_sided)
-            width = two_sample_width(n, m, adjacency)
-            return NullDistribution(law, width, math.gcd(n, m), n * m, sided=False)
+            return two_sample_null(n, m, parameters["statistic"], adjacency, one_sided=one_sided)
         case "ks_1samp":
-            law = one_sample_law(parameters["statistic"], n, one_sided=one_sided)
-            return NullDistribution(
-                law.scaled(LATTICE), one_sample_width(n), unit=n * LATTICE, sided=False
-            )
+            return one_sample_null(n, parameters["statistic"], one_sided=one_sided)
         case "symmetry_test":
-            law = symmetry_law(n, parameters["statistic"])
-            return NullDistribution(law, symmetry_width(), unit=n, sided=False)
+            return symmetry_null(n, parameters["statistic"])
         case "sign_test":
-            width, step, total = sign_width(), 2, int(estimates.get("nonzero", counted))
-            law = sign_law(counted)
+            return sign_null(counted, int(estimates.get("nonzero", counted)))
         case _:
-            width, step, total = signed_rank_width(max(counted, 1)), 4, counted * (counted + 1)
-            law = wilcoxon_law(counted)
-    shares = _paired_shares(outcome)
-    noise = None if shares is None else shares.noise(width, step)
-    return NullDistribution(law, width, step, step, total, smaller=True, noise=noise)
+            return signed_rank_null(counted)
 
 
 def _paired_shares(outcome: Outcome) -> PairedShares | None:
@@ -389,21 +328,18 @@ def _rows(outcome: Outcome) -> int:
     return min(outcome.rows_per_person, max(1, sum(outcome.sizes.values())))
 
 
-_WITH_NULL_LAW = {
-    *("mannwhitneyu", "median_test", "ks_2samp", "ks_1samp"),
-    *("symmetry_test", "sign_test", "wilcoxon"),
-}
+_DISTANCES = {"ks_2samp", "ks_1samp", "symmetry_test"}  # released as they are, for all sides
+_WITH_NULL_LAW = _DISTANCES | {"mannwhitneyu", "median_test", "sign_test", "wilcoxon"}
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyNull:
     """The law of the noisy statistic, in the units of the integer that got the noise."""
 
-    null: NullDistribution
+    null: PublicNull
     noise: LatticeTulap
     alternative: Alternative
     noisy: float
-    mirrored: bool = False
 
     def survival(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return P(statistic + noise >= place) under the null hypothesis."""
@@ -412,12 +348,7 @@ class NoisyNull:
 
     def shown(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return places in the units of the released statistic."""
-        if self.mirrored:
-            return (self.null.offset - places) / self.null.unit
-        if self.alternative == "two-sided" or not self.null.sided:
-            return places / self.null.unit
-        sign = -1 if self.alternative == "less" else 1
-        return (sign * places + self.null.offset) / self.null.unit
+        return np.asarray(self.null.shown(places, self.alternative))
 
 
 def has_null_law(outcome: Outcome) -> bool:
@@ -438,21 +369,25 @@ def null_of(outcome: Outcome) -> NoisyNull:
             "hypothesis is public: by ranks, by signs, or of Kolmogorov–Smirnov type."
         )
     null = _null_law(outcome)
-    width = null.width * _rows(outcome)
-    given = str(outcome.parameters.get("alternative", "two-sided")) if null.sided else "greater"
-    alternative = cast(Alternative, given)
-    statistic = cast(float, outcome.statistic)
-    # documents of earlier versions have no names, and distances
-    mirrored = null.smaller and alternative == "two-sided" and bool(outcome.statistic_name)
-    sign = -1 if alternative == "less" else 1
-    shifted = 0 if alternative == "two-sided" or not null.sided else null.offset
-    noisy = sign * (statistic * null.unit - shifted)
-    if mirrored:
-        noisy = null.offset - statistic * null.unit
-    for mechanism in ("auto", "tulap", "laplace"):  # which one a caller chose is not recorded
-        noise = null.noise or noise_law(width, outcome.spent, cast(Any, mechanism), step=null.step)
+    # documents of earlier versions have no names, and distances instead of the smaller one
+    null = replace(null, smaller=null.smaller and bool(outcome.statistic_name))
+    distance = outcome.function in _DISTANCES
+    side = "greater" if distance else outcome.parameters.get("alternative", "two-sided")
+    alternative = cast(Alternative, side)
+    scaled = cast(float, outcome.statistic) * null.unit
+    if alternative == "two-sided":
+        noisy = null.offset - scaled if null.smaller else scaled
+    else:
+        noisy = (-1 if alternative == "less" else 1) * (scaled - null.offset)
+    rows, shares = _rows(outcome), _paired_shares(outcome)
+    mechanisms: tuple[Mechanism, ...] = ("auto", "tulap", "laplace")  # the choice is not recorded
+    for mechanism in mechanisms:
+        if shares is None:
+            noise = noise_law(null.width * rows, outcome.spent, mechanism, step=null.step)
+        else:
+            noise = shares.noise(null.width, null.step)
         for place in (noisy, noisy - 0.5):  # discrete Laplace noise is an integer
-            found = NoisyNull(null, noise, alternative, place, mirrored)
+            found = NoisyNull(null, noise, alternative, place)
             area = float(found.survival(np.array([place]))[0])
             if abs(area - outcome.pvalue) <= _AGREE + 1e-3 * outcome.pvalue:
                 return found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -181,17 +182,57 @@ def lattice_pvalue(
     return integer, law.pvalue(integer - 0.5, noise, alternative)
 
 
+@dataclass(frozen=True, slots=True)
+class PublicNull:
+    """The null distribution of an integer statistic, from public numbers alone.
+
+    The integer is unit · S - offset for the statistic S that people know.
+
+    Attributes
+    ----------
+    law : Law
+        Of the integer.
+    width : int
+        Its sensitivity to one replaced row.
+    step : int
+        How far apart its values are.
+    unit, offset : float and int
+        The scale of S. A two-sided test shows |S - offset/unit|.
+    smaller : bool
+        Whether a two-sided test shows the smaller of S and 2 offset/unit - S instead.
+    """
+
+    law: Law
+    width: int
+    step: int = 1
+    unit: float = 1.0
+    offset: int = 0
+    smaller: bool = False
+
+    def shown(self, noisy: Any, alternative: Alternative) -> Any:
+        """Return the statistic that people know for the integer that got the noise."""
+        if alternative == "two-sided":
+            return (self.offset - noisy) / self.unit if self.smaller else noisy / self.unit
+        sign = -1 if alternative == "less" else 1
+        return (sign * noisy + self.offset) / self.unit
+
+
+def release_statistic(
+    statistic: int, law: Law, drawn_from: LatticeTulap, alternative: Alternative, noise: NoiseSource
+) -> tuple[float, float]:
+    """Release a statistic, its negative or its absolute value; return it with its p-value."""
+    value = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
+    noisy = noisy_integer(value, law=drawn_from, noise=noise)
+    return lattice_pvalue(law, noisy, drawn_from, alternative)
+
+
 def lattice_outcome(
     statistic: int,
-    law: Law,
+    null: PublicNull,
     *,
-    width: int,
-    step: int = 1,
+    rows_per_person: int = 1,
     alternative: Alternative = "greater",
     mechanism: Mechanism = "auto",
-    unit: float = 1.0,
-    offset: int = 0,
-    smaller: bool = False,
     named: str = "",
     budget: Budget,
     alpha: float,
@@ -203,19 +244,15 @@ def lattice_outcome(
     Parameters
     ----------
     statistic : int
-        The private statistic: unit · S - offset for the S that people know.
-    law : Law
-        Of ``statistic`` under the null hypothesis.
-    width : int
-        How far it moves between neighbours.
-    step, mechanism
-        How far apart its values are, and the noise: see :func:`noise_law`.
+        The private statistic.
+    null : PublicNull
+        Its null distribution, sensitivity and scale.
+    rows_per_person : int
+        How many rows a person may have.
     alternative : {"two-sided", "greater", "less"}
         Whether its absolute value, itself or its negative gets the noise.
-    unit, offset : float and int
-        To show the released number as |S - offset/unit| ("two-sided") or as S.
-    smaller : bool
-        Whether "two-sided" shows the smaller of S and its mirror image 2 offset/unit - S instead.
+    mechanism : {"auto", "tulap", "laplace"}
+        See :func:`noise_law`.
     named : str
         What the two-sided statistic is, in words.
     budget, alpha, noise, facts
@@ -223,29 +260,23 @@ def lattice_outcome(
 
     Notes
     -----
-    **Sensitivity** ``width``: an absolute value or a sign does not add to it.
+    **Sensitivity** ``null.width``, times the rows of a person: an absolute value or a sign does not
+    add to it.
 
     **Privacy** One number is released at (epsilon, delta); the p-value is computed from it and
     public numbers.
     """
-    sign = -1 if alternative == "less" else 1
-    absolute = alternative == "two-sided"
-    value = abs(statistic) if absolute else sign * statistic
-    drawn_from = noise_law(width, budget, mechanism, step=step)
-    noisy = noisy_integer(value, law=drawn_from, noise=noise)
-    noisy, pvalue = lattice_pvalue(law, noisy, drawn_from, alternative)
-    shown = (sign * noisy + offset) / unit
-    if absolute:
-        shown = (offset - noisy) / unit if smaller else noisy / unit
+    drawn_from = noise_law(null.width * rows_per_person, budget, mechanism, step=null.step)
+    noisy, pvalue = release_statistic(statistic, null.law, drawn_from, alternative, noise)
     return Outcome(
         reject=pvalue <= alpha,
         alpha=alpha,
         spent=budget,
         simulated=noise.simulated,
         pvalue=pvalue,
-        statistic=shown,
-        statistic_name=named if absolute else "",
-        **{"level": "valid" if law.proved else "measured"} | facts,
+        statistic=null.shown(noisy, alternative),
+        statistic_name=named if alternative == "two-sided" else "",
+        **{"level": "valid" if null.law.proved else "measured"} | facts,
     )
 
 

@@ -45,7 +45,7 @@ from privatest.methods.mean_inference import (
     scenarios,
     upper_point,
 )
-from privatest.methods.ranks import PublicGroups, group_facts
+from privatest.methods.two_groups import PublicGroups, group_facts
 
 Floats = NDArray[np.float64]
 _LEAST = 1e-100  # of a variance that was cut at 0: its reciprocal and squares are finite

@@ -31,7 +31,7 @@ from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.encoding import rows_of_a_person
 from privatest.data.schema import Bounds
-from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, PublicNull, lattice_outcome
 from privatest.methods.descriptor import EXACT, Method, Offered
 from privatest.methods.ks import encode_one_column
 from privatest.numerics.laws import Law, simulated_law
@@ -1054,10 +1054,12 @@ def ks_family(
     sample = on_grid(encoded.values)
     return lattice_outcome(
         _distance(sample, chosen, statistic),
-        _law(chosen, statistic, sample.size, n_simulations, generator),
-        width=_width(statistic, rows_of_a_person(encoded)),
+        PublicNull(
+            _law(chosen, statistic, sample.size, n_simulations, generator),
+            _width(statistic, rows_of_a_person(encoded)),
+            unit=sample.size * _STEPS,
+        ),
         mechanism=mechanism,
-        unit=sample.size * _STEPS,
         budget=budget,
         alpha=alpha,
         noise=source,

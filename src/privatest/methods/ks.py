@@ -45,7 +45,7 @@ from privatest.data.encoding import (
 )
 from privatest.data.reading import resolve_samples
 from privatest.data.schema import Bounds, Category, CheckedGrid, Grid, cut_points, read_grid
-from privatest.mechanisms.lattice import MECHANISMS, Mechanism, lattice_outcome
+from privatest.mechanisms.lattice import MECHANISMS, Mechanism, PublicNull, lattice_outcome
 from privatest.mechanisms.permutation import permutation_result
 from privatest.methods.descriptor import EXACT, Method, Offered, Option
 from privatest.methods.two_groups import (
@@ -392,6 +392,20 @@ _ZONES = ((0.3, 0.05), (0.8, 0.01), (2.6, 0.1), (4.6, math.inf))
 _MOST_WORK = 1e8  # cells of walks; beyond, thresholds are further apart
 _CHUNK = 24  # thresholds that walk together, so that narrow bands are not padded to wide ones
 _LIMIT_ERROR = 0.3  # over max(n, m): of KS with n = m; otherwise the limit law is above the exact
+
+
+def two_sample_null(
+    n: int, m: int, statistic: TwoSampleStatistic, adjacency: Adjacency, *, one_sided: bool
+) -> PublicNull:
+    """Return the null distribution of n m times the distance of two samples."""
+    law = two_sample_law(statistic, n, m, one_sided=one_sided)
+    return PublicNull(law, two_sample_width(n, m, adjacency), math.gcd(n, m), n * m)
+
+
+def one_sample_null(n: int, statistic: OneSampleStatistic, *, one_sided: bool) -> PublicNull:
+    """Return the null distribution of n times the distance of a sample, in lattice steps."""
+    law = one_sample_law(statistic, n, one_sided=one_sided).scaled(LATTICE)
+    return PublicNull(law, one_sample_width(n), unit=n * LATTICE)
 
 
 @lru_cache(maxsize=256)
@@ -905,10 +919,9 @@ def ks_1samp(
         distance = one_sample_counts(counts, at_cuts, statistic, labels, alternative)
     return lattice_outcome(
         on_lattice(distance),
-        one_sample_law(statistic, n, one_sided=alternative != "two-sided").scaled(LATTICE),
-        width=rows_of_a_person(sample) * one_sample_width(n),
+        one_sample_null(n, statistic, one_sided=alternative != "two-sided"),
+        rows_per_person=rows_of_a_person(sample),
         mechanism=mechanism,
-        unit=n * LATTICE,
         budget=budget,
         alpha=alpha,
         noise=source,
@@ -1205,15 +1218,12 @@ def ks_2samp(
         return private_groups_ks(
             samples, statistic, alternative, n_permutations, generator, common, cuts, exact=exact
         )
-    n, m = len(samples.x), len(samples.y)
-    width = samples.rows_per_person * two_sample_width(n, m, adjacency)
+    n, m, one_sided = len(samples.x), len(samples.y), alternative != "two-sided"
     return lattice_outcome(
         _distance(samples, statistic, alternative, cuts, source),
-        two_sample_law(statistic, n, m, one_sided=alternative != "two-sided"),
-        width=width,
-        step=math.gcd(n, m),
+        two_sample_null(n, m, statistic, adjacency, one_sided=one_sided),
+        rows_per_person=samples.rows_per_person,
         mechanism=mechanism,
-        unit=n * m,
         **common,
     )
 

@@ -1,10 +1,15 @@
-"""Mann–Whitney's statistic where a person's group is part of the row.
+"""Rank tests: Mann–Whitney U, the median test, Kruskal–Wallis.
 
-J = sum of g_i (2 rank_i - N - 1) = 2U - nm, with labels g in {0, 1}. The null is made by permuting
-labels, so that neither the widths nor a law need the group sizes. They still matter: if nearly
-all rows are in one group, a row of the other can pass all of them. T = v J/N², with v a little
-smaller for unequal groups, is two fifths less sensitive than J, and permutations leave v as it is.
-Proof: docs/proofs/private-groups.md.
+The statistics depend on the data only through ranks in the pooled sample, so they need no bounds;
+:mod:`privatest.numerics.order` has them as integers, with their sensitivities. Ties are broken at
+random, in secret, so that the null distributions are exact.
+
+Public group sizes ("one", "both")
+    The null distribution follows from the sizes. One noisy integer is released; the p-value is
+    post-processing. Proof: docs/proofs/rank-tests.md.
+Private groups ("row")
+    The null distribution needs the sizes, so labels are permuted: the smoothed permutation test
+    releases a p-value or a decision. Proof: docs/proofs/private-groups.md.
 """
 
 from __future__ import annotations
@@ -19,17 +24,24 @@ from numpy.typing import NDArray
 
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
-from privatest.core.privacy import ADJACENCIES, Adjacency, Amount, Budget, PermutationSensitivity
+from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
 from privatest.data.encoding import Sample, encode_samples, encode_several, rows_of_a_person
 from privatest.data.reading import GroupOptions, resolve_samples
 from privatest.data.schema import Bounds, Category
 from privatest.data.sources import Source
-from privatest.mechanisms.lattice import lattice_outcome
+from privatest.mechanisms.lattice import PublicNull, lattice_outcome
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.methods.descriptor import EXACT, Method, Offered, Option
-from privatest.methods.two_groups import NULL_HYPOTHESIS, check_sizes, labelled_rows, shown_sizes
+from privatest.methods.two_groups import (
+    NULL_HYPOTHESIS,
+    PublicGroups,
+    check_sizes,
+    group_facts,
+    labelled_rows,
+    shown_sizes,
+)
 from privatest.numerics.ecdf import (
     are_far,
     far_kruskal_wallis,
@@ -52,61 +64,218 @@ from privatest.numerics.order import (
     mann_whitney_width,
     median_balance,
     median_width,
+    require_public_groups,
 )
 
-_BLOCKS = 1024  # up to so many rows single labels are permuted
-_SLOPE = 5 / 6  # of v = 1 - slope |n/N - 1/2|: least noise in all for equal groups
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+# --- Statistics and their sensitivities -------------------------------------------------------
+
+
+def _mann_whitney_statistic(x: Sample, y: Sample, noise: NoiseSource) -> int:
+    """Return 2U - nm, ties in a secret order."""
+    total = len(x) + len(y)
+    if are_far(total, noise):
+        return far_mann_whitney(x, y, noise)
+    first, second = np.sort(x.values), np.sort(y.values)  # for speed: any order would do
+    return mann_whitney(first, second, noise.permutation(total))
+
+
+def _median_statistic(x: Sample, y: Sample, noise: NoiseSource) -> int:
+    """Return N S - n h, ties in a secret order."""
+    total = len(x) + len(y)
+    if are_far(total, noise):
+        return far_median_balance(x, y, noise)
+    return median_balance(np.sort(x.values), np.sort(y.values), noise.permutation(total))
+
+
+def _kruskal_statistic(samples: Sequence[Sample], noise: NoiseSource) -> int:
+    """Return the sum over groups of |2 R_i - n_i (N + 1)|, ties in a secret order."""
+    total = sum(map(len, samples))
+    if are_far(total, noise):
+        return far_kruskal_wallis(samples, noise)
+    return kruskal_wallis([sample.values for sample in samples], noise.permutation(total))
+
+
+# Private groups: T = v (2U - nm)/N² with v = 1 - (5/6)|n/N - 1/2|. Where groups are unequal one row
+# can pass nearly all others; v is smaller there, and permutations do not change it.
+_GROUP_SHARE_SLOPE = 5 / 6
+_PERMUTED_BLOCKS = 1024  # with more rows, labels are permuted in blocks
+
+
+def permuted_ranks(
+    values: Floats, labels: Floats, n_permutations: int, rng: np.random.Generator
+) -> Floats:
+    """Return T for the observed labels, then for random permutations of them.
+
+    Rows come in a secret random order, which breaks ties. Rows left over by the blocks keep their
+    labels. 2U - nm is an integer, exact for N below 10^7.
+    """
+    total = len(values)
+    centred_ranks = np.empty(total)
+    centred_ranks[np.argsort(values, kind="stable")] = 2.0 * np.arange(total) - (total - 1)
+    size = -(-total // _PERMUTED_BLOCKS)
+    blocks = total // size
+    used = blocks * size
+    by_block, ranks_by_block = (
+        part[:used].reshape(blocks, size).astype(np.float64) for part in (labels, centred_ranks)
+    )
+    products = by_block @ ranks_by_block.T
+    order = np.tile(np.arange(blocks), (n_permutations + 1, 1))
+    rng.permuted(order[1:], axis=1, out=order[1:])
+    statistics = products[order, np.arange(blocks)].sum(axis=1)
+    statistics += labels[used:] @ centred_ranks[used:]
+    v = 1 - _GROUP_SHARE_SLOPE * abs(float(labels.mean()) - 0.5)
+    scaled: Floats = v * statistics / total**2
+    return scaled
 
 
 def private_ranks_sensitivity(total: int) -> PermutationSensitivity:
-    """How far T moves: (29/24)/N observed, (20/9)/N permuted.
+    """Return the sensitivity of T: (29/24)/N observed, (20/9)/N permuted.
 
-    Notes
-    -----
-    **Sensitivity** A replaced value passes at most all rows of the other group; a replaced label
-    moves J by at most N - 1, and v by 5/(6N). A permutation separates value and label, so that
-    both happen at once. The bound is widened for the rounding of v J/N², which is at most 1/4.
-    Proof: docs/proofs/private-groups.md.
+    A replaced value passes at most all rows of the other group; a replaced label changes 2U - nm by
+    at most N - 1 and v by 5/(6N). After a permutation both can happen at once. The bound is widened
+    for rounding in v (2U - nm)/N², which is at most 1/4.
     """
     exact = PermutationSensitivity(29 / 24 / total, 20 / 9 / total)
     return exact.widened(4 * UNIT_ROUNDOFF)
 
 
-def permuted_ranks(
-    values: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    n_permutations: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    """Return T, observed and for random permutations of labels.
-
-    Rows come in a secret order, which breaks ties. Labels are permuted in blocks, position by
-    position; leftover rows keep theirs. J is an integer, and exact for N below 10^7.
-    """
-    total = len(values)
-    heights = np.empty(total)
-    heights[np.argsort(values, kind="stable")] = 2.0 * np.arange(total) - (total - 1)
-    size = -(-total // _BLOCKS)
-    blocks = total // size
-    table, raised = (
-        part[: blocks * size].reshape(blocks, size).astype(np.float64) for part in (labels, heights)
-    )
-    products = table @ raised.T  # labels' block × heights' block
-    shuffles = np.tile(np.arange(blocks), (n_permutations + 1, 1))
-    rng.permuted(shuffles[1:], axis=1, out=shuffles[1:])
-    sums = products[shuffles, np.arange(blocks)].sum(axis=1)
-    sums += labels[blocks * size :] @ heights[blocks * size :]
-    share = 1 - _SLOPE * abs(float(labels.mean()) - 0.5)
-    scaled: NDArray[np.float64] = share * sums / total**2
-    return scaled
+# --- Null distributions for public group sizes ------------------------------------------------
 
 
-# Two-sample tests by ranks: Mann–Whitney and the median test.
+def mann_whitney_null(n: int, m: int, adjacency: Adjacency) -> PublicNull:
+    """Return the null distribution of 2U - nm."""
+    width = mann_whitney_width(n, m, adjacency)
+    return PublicNull(mann_whitney_law(n, m), width, 2, 2, n * m, smaller=True)
 
 
-PublicGroups = Literal["one", "both"]
+def median_null(n: int, m: int, adjacency: Adjacency) -> PublicNull:
+    """Return the null distribution of N S - n h: S is hypergeometric."""
+    total, width = n + m, median_width(n, m, adjacency)
+    offset = n * (total - total // 2)
+    return PublicNull(hypergeometric_law(n, m), width, total, total, offset)
+
+
+def _kruskal_law(sizes: Sequence[int], n_resamples: int, rng: Rng) -> Law:
+    """Return a law whose absolute value is the Kruskal–Wallis sum: exact for two groups."""
+    if len(sizes) == 2:
+        return mann_whitney_law(sizes[0], sizes[1]).scaled(2)
+    if isinstance(rng, np.random.Generator):  # its state must advance
+        return _simulated_kruskal_law(sizes, n_resamples, rng)
+    return _cached_kruskal_law(tuple(sizes), n_resamples, None if rng is None else int(rng))
+
+
+def _simulated_kruskal_law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> Law:
+    draws = np.abs(null_rank_sums(sizes, n_resamples, rng)).sum(axis=1)
+    return simulated_law(draws, proved=not by_blocks(sizes))
+
+
+@lru_cache(maxsize=16)
+def _cached_kruskal_law(sizes: tuple[int, ...], n_resamples: int, seed: int | None) -> Law:
+    """Simulate the law of these public sizes once in a process; the draws depend on no data."""
+    law = _simulated_kruskal_law(sizes, n_resamples, np.random.default_rng(seed))
+    law.values.flags.writeable = law.masses.flags.writeable = False
+    return law
+
+
+# Kruskal–Wallis with three groups or more: simulated rank sums. Few ranks are permuted. Many are
+# split into 64 blocks: how many ranks of each group are in a block is drawn exactly, and the sums
+# within blocks, 1/4096 of the variance, as normal numbers of the same covariance.
+# Accuracy: docs/proofs/rank-tests.md.
+_HALVINGS = 6
+_PERMUTED_RANKS = 2000  # up to here, and for a group below 64 ranks, ranks are permuted
+_SIMULATED_AT_ONCE = 4_000_000  # numbers in memory
+_SIMULATED_RANKS = 20_000_000  # total work by default where ranks are permuted
+_LARGEST_SIMULATED = 10**9  # NumPy's hypergeometric generator takes fewer rows than this
+
+
+def by_blocks(sizes: Sequence[int]) -> bool:
+    """Return whether rank sums of groups of these sizes are drawn by blocks."""
+    return sum(sizes) > _PERMUTED_RANKS and min(sizes) >= 1 << _HALVINGS
+
+
+def _check_simulation_size(sizes: Sequence[int]) -> None:
+    """Refuse public sizes of three groups or more whose law cannot be drawn."""
+    if len(sizes) > 2 and max(*sizes[:-1], sum(sizes[1:])) >= _LARGEST_SIMULATED:
+        raise DataError(
+            f"kruskal of three samples or more must have fewer than {_LARGEST_SIMULATED:,} rows in "
+            "the first sample, and in all others together: no law of more can be drawn. Compare "
+            "two samples at a time, with kruskal or mannwhitneyu, at a share of epsilon each."
+        )
+
+
+def null_rank_sums(sizes: Sequence[int], count: int, rng: np.random.Generator) -> Floats:
+    """Draw 2 R - n (N + 1), R the rank sum of a group of n among N: a row for each draw."""
+    in_blocks = by_blocks(sizes)
+    per_draw = (len(sizes) << _HALVINGS) if in_blocks else sum(sizes)
+    batch = max(1, _SIMULATED_AT_ONCE // per_draw)
+    draw = _rank_sums_in_blocks if in_blocks else _permuted_rank_sums
+    batches = [min(batch, count - start) for start in range(0, count, batch)]
+    return np.concatenate([draw(np.array(sizes), size, rng) for size in batches])
+
+
+def _permuted_rank_sums(sizes: Integers, count: int, rng: np.random.Generator) -> Floats:
+    total = int(sizes.sum())
+    ranks = np.arange(2, 2 * total + 1, 2, dtype=np.int64)
+    shuffled = rng.permuted(np.tile(ranks, (count, 1)), axis=1)
+    sums = np.add.reduceat(shuffled, np.cumsum(sizes) - sizes, axis=1)
+    return np.asarray(sums - sizes * (total + 1), dtype=np.float64)
+
+
+def _rank_sums_in_blocks(sizes: Integers, count: int, rng: np.random.Generator) -> Floats:
+    total = int(sizes.sum())
+    counts = np.tile(sizes, (count, 1, 1))  # draw, block, group
+    lengths = np.array([total])
+    for _ in range(_HALVINGS):
+        lower_lengths = lengths // 2
+        lower = _hypergeometric_counts(counts, lengths, lower_lengths, rng)
+        counts = np.stack([lower, counts - lower], axis=2).reshape(count, -1, len(sizes))
+        lengths = np.stack([lower_lengths, lengths - lower_lengths], axis=1).ravel()
+    starts = np.cumsum(lengths) - lengths
+    between = np.einsum("dbg,b->dg", counts, 2 * starts + lengths + 1) - sizes * (total + 1)
+    within = _normal_sums_within_blocks(counts.astype(np.float64), lengths, rng)
+    sums: Floats = between + 2 * within
+    return sums
+
+
+def _hypergeometric_counts(
+    counts: Integers, lengths: Integers, lower_lengths: Integers, rng: np.random.Generator
+) -> Integers:
+    """Draw how many ranks of each group are in the lower half of each block."""
+    others = np.broadcast_to(lengths, counts.shape[:2]).copy()
+    places = np.broadcast_to(lower_lengths, counts.shape[:2]).copy()
+    lower = np.empty_like(counts)
+    for group in range(counts.shape[2] - 1):
+        own = counts[:, :, group]
+        others -= own
+        lower[:, :, group] = rng.hypergeometric(own, others, places)
+        places -= lower[:, :, group]
+    lower[:, :, -1] = places
+    return lower
+
+
+def _normal_sums_within_blocks(
+    counts: Floats, lengths: Integers, rng: np.random.Generator
+) -> Floats:
+    """Draw centred sums of ranks within blocks, which are independent given the counts."""
+    spread = (lengths + 1) / 12
+    covariance = -np.einsum("b,dbg,dbh->dgh", spread, counts, counts)
+    diagonal = np.arange(counts.shape[2])
+    covariance[:, diagonal, diagonal] += np.einsum("b,dbg->dg", spread * lengths, counts)
+    free = covariance[:, :-1, :-1]  # the sums of all groups add up to 0
+    jitter = 1e-9 * np.einsum("dgg->d", free)[:, None, None] * np.eye(len(diagonal) - 1)
+    root = np.linalg.cholesky(free + jitter)
+    draws = (root @ rng.standard_normal((*free.shape[:2], 1)))[..., 0]
+    return np.concatenate([draws, -draws.sum(axis=1, keepdims=True)], axis=1)
+
+
+# --- Public functions -------------------------------------------------------------------------
+
+
 BY_SIZES = "the p-value needs the group sizes"
-_METHOD = "Mann–Whitney U test"
 _ONE_COLUMN = "each sample must be one numeric column; mmd_test takes several."
 _NULLS = {
     "two-sided": NULL_HYPOTHESIS,
@@ -116,7 +285,7 @@ _NULLS = {
 
 
 class MannWhitneyOptions(GroupOptions, total=False):
-    """What :func:`mannwhitneyu` takes besides data, budget and ``release``."""
+    """Keyword arguments of :func:`mannwhitneyu` besides ``epsilon`` and ``release``."""
 
     delta: Amount
     alpha: float
@@ -240,85 +409,41 @@ def mannwhitneyu(
         )
     generator, source = public_generator(rng), noise_source(noise)
     data, bounds = layout.read((x, y))
-    if adjacency == "row":
-        chosen = {"alternative": alternative, "n_permutations": n_permutations}
-        common = {"budget": budget, "alpha": alpha, "release": release, "noise": source}
-        return _private_groups(data, bounds, chosen, generator, common)
-    samples = read_groups(data, bounds, adjacency)
-    n, m = map(len, samples)
-    return lattice_outcome(
-        _mann_whitney(samples, source),
-        mann_whitney_law(n, m),
-        width=mann_whitney_width(n, m, adjacency) * rows_of_a_person(*samples),
-        step=2,
-        alternative=alternative,
+    method, null = "Mann–Whitney U test", _NULLS[alternative]
+    if adjacency != "row":
+        samples = _read_groups(data, bounds, adjacency)
+        return lattice_outcome(
+            _mann_whitney_statistic(samples[0], samples[1], source),
+            mann_whitney_null(len(samples[0]), len(samples[1]), adjacency),
+            rows_per_person=rows_of_a_person(*samples),
+            alternative=alternative,
+            budget=budget,
+            alpha=alpha,
+            noise=source,
+            facts=group_facts(samples, adjacency, method, null, {"alternative": alternative}),
+            named="the smaller of U and nm - U",
+        )
+    sides = encode_samples(data[0], data[1], bounds, units="own", adjacency="row")
+    if sides.domain.levels != (0,):
+        raise DataError(_ONE_COLUMN)
+    check_sizes(sides, "row")
+    rows, labels = labelled_rows(sides.x.rows, sides.y.rows, source)
+    statistics = permuted_ranks(rows[:, 0], labels, n_permutations, generator)
+    sign = {"two-sided": np.abs, "greater": np.positive, "less": np.negative}[alternative]
+    return permutation_result(
+        sign(statistics),
+        sensitivity=private_ranks_sensitivity(len(rows)) * sides.rows_per_person,
+        release=release,
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=group_facts(
-            samples,
-            adjacency,
-            _METHOD,
-            _NULLS[alternative],
-            {"alternative": alternative},
-        ),
-        unit=2,
-        offset=n * m,
-        smaller=True,
-        named="the smaller of U and nm - U",
-    )
-
-
-def _mann_whitney(samples: Sequence[Sample], noise: NoiseSource) -> int:
-    """Return 2U - nm, ties in a secret order."""
-    total = sum(map(len, samples))
-    if are_far(total, noise):
-        return far_mann_whitney(samples[0], samples[1], noise)
-    return mann_whitney(*_ordered(samples), noise.permutation(total))
-
-
-def _median_balance(samples: Sequence[Sample], noise: NoiseSource) -> int:
-    """Return how many of x are above the median, ties in a secret order."""
-    total = sum(map(len, samples))
-    if are_far(total, noise):
-        return far_median_balance(samples[0], samples[1], noise)
-    return median_balance(*_ordered(samples), noise.permutation(total))
-
-
-def _ordered(samples: Sequence[Sample]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the values of two samples, sorted for speed: labels go with any order."""
-    return np.sort(samples[0].values), np.sort(samples[1].values)
-
-
-def _private_groups(
-    data: tuple[Any, ...],
-    bounds: Bounds,
-    chosen: dict[str, Any],
-    rng: np.random.Generator,
-    common: dict[str, Any],
-) -> Decision:
-    """Permute the labels: the law of U needs the group sizes, which are private."""
-    samples = encode_samples(data[0], data[1], bounds, units="own", adjacency="row")
-    if samples.domain.levels != (0,):
-        raise DataError(_ONE_COLUMN)
-    check_sizes(samples, "row")
-    rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
-    statistics = permuted_ranks(rows[:, 0], labels, chosen["n_permutations"], rng)
-    if chosen["alternative"] == "two-sided":
-        statistics = np.abs(statistics)
-    elif chosen["alternative"] == "less":
-        statistics = -statistics
-    return permutation_result(
-        statistics,
-        sensitivity=private_ranks_sensitivity(len(rows)) * samples.rows_per_person,
-        **common,
         facts={
             "adjacency": "row",
-            "method": _METHOD,
-            "null_hypothesis": _NULLS[chosen["alternative"]],
-            "sizes": shown_sizes(samples, "row"),
-            "parameters": chosen,
-            "rows_per_person": samples.rows_per_person,
+            "method": method,
+            "null_hypothesis": null,
+            "sizes": shown_sizes(sides, "row"),
+            "parameters": {"alternative": alternative, "n_permutations": n_permutations},
+            "rows_per_person": sides.rows_per_person,
         },
     )
 
@@ -343,15 +468,10 @@ def median_test(
 
     Parameters
     ----------
-    x, y : array, series or table of one column
-        The two samples.
-    group, groups, columns
-        Where x is one frame, how it is split and compared: as in :func:`privatest.mmd_test`.
-    epsilon, delta, alpha
-        The privacy budget, and the level of the decision.
-    alternative, adjacency, bounds, noise
-        As in :func:`mannwhitneyu`, without "row": for a frame "one" must be passed, or be what
-        the schema says.
+    x, y, group, groups, columns, epsilon, delta, alpha, alternative, bounds, noise
+        As in :func:`mannwhitneyu`.
+    adjacency : {"one", "both"}, optional
+        What is hidden. For a frame, pass it or declare public membership in the schema.
 
     Returns
     -------
@@ -389,15 +509,14 @@ def median_test(
         columns=columns,
     )
     chosen = layout.adjacency
+    require_public_groups(chosen)
     source = noise_source(noise)
     data, bounds = layout.read((x, y))
-    samples = read_groups(data, bounds, chosen)
-    n, m = map(len, samples)
+    samples = _read_groups(data, bounds, chosen)
     return lattice_outcome(
-        _median_balance(samples, source),
-        hypergeometric_law(n, m),
-        width=median_width(n, m, chosen) * rows_of_a_person(*samples),
-        step=n + m,
+        _median_statistic(samples[0], samples[1], source),
+        median_null(len(samples[0]), len(samples[1]), chosen),
+        rows_per_person=rows_of_a_person(*samples),
         alternative=alternative,
         budget=budget,
         alpha=alpha,
@@ -405,146 +524,8 @@ def median_test(
         facts=group_facts(
             samples, chosen, "median test", _NULLS[alternative], {"alternative": alternative}
         ),
-        unit=n + m,
-        offset=n * (n + m - (n + m) // 2),
         named="distance of the number above the median from what is expected",
     )
-
-
-def read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> tuple[Sample, ...]:
-    """Read samples of one column in their own units: values that differ keep their ranks."""
-    one_of("adjacency", adjacency, ADJACENCIES)
-    mann_whitney_width(2, 2, adjacency)  # refuses private groups before data is read
-    samples = encode_several(data, bounds, units="own", adjacency=adjacency)
-    if samples[0].domain.levels != (0,):
-        raise DataError(_ONE_COLUMN)
-    if min(map(len, samples)) < 2:
-        raise DataError("each sample must have at least 2 rows.")
-    return samples
-
-
-def group_facts(
-    samples: tuple[Sample, ...],
-    adjacency: Adjacency,
-    method: str,
-    null: str,
-    parameters: dict[str, Any],
-) -> dict[str, Any]:
-    """Return the public facts of a result."""
-    names = ["n", "m"] if len(samples) == 2 else [f"n{k}" for k in range(1, len(samples) + 1)]
-    return {
-        "adjacency": adjacency,
-        "method": method,
-        "null_hypothesis": null,
-        "sizes": dict(zip(names, map(len, samples), strict=True)),
-        "parameters": parameters,
-        "rows_per_person": samples[0].rows_per_person,
-    }
-
-
-# Rank sums of several groups under the null hypothesis, drawn fast for many rows.
-#
-# Every division of the ranks 1 ... N among groups is equally likely. Few ranks are permuted. Many
-# are cut into blocks: how many ranks of a block each group has is drawn exactly, and what the
-# places within blocks add, 1/4096 of the variance, is drawn from the normal law with the same
-# covariance. How near that is: docs/proofs/rank-tests.md.
-
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-_LEVELS = 6  # halvings: 64 blocks
-_FEW_RANKS = 2000  # up to here, and for a group below 64 ranks, permutations are exact
-_AT_ONCE = 4_000_000  # numbers in memory
-_DRAWABLE = 10**9  # NumPy draws hypergeometric numbers of fewer rows of one kind
-
-
-def by_blocks(sizes: Sequence[int]) -> bool:
-    """Whether rank sums of groups of these sizes are drawn by blocks."""
-    return sum(sizes) > _FEW_RANKS and min(sizes) >= 1 << _LEVELS
-
-
-def check_drawable(sizes: Sequence[int]) -> None:
-    """Refuse public sizes of three groups or more whose law cannot be drawn."""
-    if len(sizes) > 2 and max(*sizes[:-1], sum(sizes[1:])) >= _DRAWABLE:
-        raise DataError(
-            f"kruskal of three samples or more must have fewer than {_DRAWABLE:,} rows in the "
-            "first sample, and in all others together: no law of more can be drawn. Compare two "
-            "samples at a time, with kruskal or mannwhitneyu, at a share of epsilon each."
-        )
-
-
-def null_rank_sums(sizes: Sequence[int], count: int, rng: np.random.Generator) -> Floats:
-    """Draw 2 R - n (N + 1), R the rank sum of a group of n among N: a row for each draw."""
-    blocks = by_blocks(sizes)
-    kept = (len(sizes) << _LEVELS) if blocks else sum(sizes)
-    rows = max(1, _AT_ONCE // kept)
-    draw = _by_blocks if blocks else _by_permutation
-    parts = [
-        draw(np.array(sizes), min(rows, count - start), rng) for start in range(0, count, rows)
-    ]
-    return np.concatenate(parts)
-
-
-def _by_permutation(sizes: Integers, count: int, rng: np.random.Generator) -> Floats:
-    total = int(sizes.sum())
-    ranks = np.arange(2, 2 * total + 1, 2, dtype=np.int64)
-    shuffled = rng.permuted(np.tile(ranks, (count, 1)), axis=1)
-    sums = np.add.reduceat(shuffled, np.cumsum(sizes) - sizes, axis=1)
-    return np.asarray(sums - sizes * (total + 1), dtype=np.float64)
-
-
-def _by_blocks(sizes: Integers, count: int, rng: np.random.Generator) -> Floats:
-    total = int(sizes.sum())
-    counts = np.tile(sizes, (count, 1, 1))  # draws, blocks, groups
-    lengths = np.array([total])
-    for _ in range(_LEVELS):
-        lower = lengths // 2
-        first = _halves(counts, lengths, lower, rng)
-        counts = np.stack([first, counts - first], axis=2).reshape(count, -1, len(sizes))
-        lengths = np.stack([lower, lengths - lower], axis=1).ravel()
-    starts = np.cumsum(lengths) - lengths
-    between = np.einsum("dbg,b->dg", counts, 2 * starts + lengths + 1) - sizes * (total + 1)
-    within: Floats = between + 2 * _places(counts.astype(np.float64), lengths, rng)
-    return within
-
-
-def _halves(
-    counts: Integers, lengths: Integers, lower: Integers, rng: np.random.Generator
-) -> Integers:
-    """Draw how many of each group are in the lower part of each block: hypergeometric."""
-    others = np.broadcast_to(lengths, counts.shape[:2]).copy()
-    left = np.broadcast_to(lower, counts.shape[:2]).copy()
-    found = np.empty_like(counts)
-    for group in range(counts.shape[2] - 1):
-        own = counts[:, :, group]
-        others -= own
-        found[:, :, group] = rng.hypergeometric(own, others, left)
-        left -= found[:, :, group]
-    found[:, :, -1] = left
-    return found
-
-
-def _places(counts: Floats, lengths: Integers, rng: np.random.Generator) -> Floats:
-    """Draw sums of places within blocks, centred; given the counts blocks are independent."""
-    spread = (lengths + 1) / 12
-    covariance = -np.einsum("b,dbg,dbh->dgh", spread, counts, counts)
-    own = np.arange(counts.shape[2])
-    covariance[:, own, own] += np.einsum("b,dbg->dg", spread * lengths, counts)
-    # sums of all groups are 0: the last follows from the others
-    kept = covariance[:, :-1, :-1]
-    root = np.linalg.cholesky(
-        kept + 1e-9 * np.einsum("dgg->d", kept)[:, None, None] * np.eye(len(own) - 1)
-    )
-    drawn = (root @ rng.standard_normal((*kept.shape[:2], 1)))[..., 0]
-    return np.concatenate([drawn, -drawn.sum(axis=1, keepdims=True)], axis=1)
-
-
-# The Kruskal–Wallis test of several samples.
-
-
-_ABSOLUTE = "sum of absolute distances of mean ranks, scaled as in Couch et al. 2019; not H"
-_SIMULATED_RANKS = 20_000_000  # ranks permuted for a law that has no formula
 
 
 @declare_level("valid", measured="more than 2,000 rows in three groups or more of at least 64")
@@ -570,11 +551,7 @@ def kruskal(
     ----------
     *samples : array, series or table of one column
         Two samples or more; or one frame that ``group`` splits.
-    group, groups, columns
-        How a frame is split and which column is compared, as in :func:`privatest.mmd_test`.
-    epsilon, delta, alpha
-        The privacy budget, and the level of the decision.
-    adjacency, bounds
+    group, groups, columns, epsilon, delta, alpha, adjacency, bounds, noise
         As in :func:`median_test`.
     n_resamples : int, optional
         Simulations of the law for three samples or more; by default 9,999, fewer (at least
@@ -583,8 +560,6 @@ def kruskal(
     rng : None, int or Generator
         Public randomness, for these simulations. With None they are drawn once in a process, for
         given sizes.
-    noise : NoiseSource, optional
-        Secret randomness; leave it out except in simulations.
 
     Returns
     -------
@@ -631,21 +606,24 @@ def kruskal(
     if layout.count < 2:
         raise ParameterError("kruskal must have two samples or more.")
     if group is None and all(isinstance(each, Source) for each in samples):  # sizes are known
-        check_drawable([len(each) for each in samples])
-    public_generator(rng)  # refused before anything is paid
+        _check_simulation_size([len(each) for each in samples])
+    require_public_groups(chosen)
+    public_generator(rng)
     source = noise_source(noise)
     data, bounds = layout.read(samples)
-    ranked = read_groups(data, bounds, chosen)
+    ranked = _read_groups(data, bounds, chosen)
     sizes = [len(sample) for sample in ranked]
-    check_drawable(sizes)
-    total = sum(sizes)
-    fast = by_blocks(sizes)
-    count = n_resamples or (9_999 if fast else min(9_999, max(999, _SIMULATED_RANKS // total)))
+    _check_simulation_size(sizes)
+    total, pair = sum(sizes), len(sizes) == 2
+    affordable = 9_999 if by_blocks(sizes) else _SIMULATED_RANKS // total
+    count = n_resamples or min(9_999, max(999, affordable))
+    # the statistic of Couch et al. is the integer times half of their g
+    half_g = 2 * (total - 1) / total**2 if total % 2 == 0 else 2 / (total + 1)
+    width = kruskal_wallis_width(sizes, chosen)
     outcome = lattice_outcome(
-        _statistic(ranked, source),
-        _law(sizes, count, rng),
-        width=kruskal_wallis_width(sizes, chosen) * rows_of_a_person(*ranked),
-        step=2,
+        _kruskal_statistic(ranked, source),
+        PublicNull(_kruskal_law(sizes, count, rng), width, step=2, unit=1 / half_g),
+        rows_per_person=rows_of_a_person(*ranked),
         alternative="two-sided",  # the sum is not negative; for two samples its law is that of |2U|
         budget=budget,
         alpha=alpha,
@@ -654,56 +632,30 @@ def kruskal(
             ranked,
             chosen,
             "Kruskal–Wallis test (absolute)",
-            NULL_HYPOTHESIS if len(data) == 2 else "all samples come from the same distribution",
-            {} if len(data) == 2 else {"n_resamples": count},
+            NULL_HYPOTHESIS if pair else "all samples come from the same distribution",
+            {} if pair else {"n_resamples": count},
         ),
-        unit=1 / _published(total),
-        named=_ABSOLUTE,
+        named="sum of absolute distances of mean ranks, scaled as in Couch et al. 2019; not H",
     )
-    if len(sizes) > 2:
+    if not pair:
         return outcome
-    # of two groups the sum of absolute values is that of one, and H its square over its variance
-    distance = max(float(outcome.statistic or 0.0) / (2 * _published(total)), 0.0)
+    # of two groups both terms of the sum are equal, and H is the square of one over its variance
+    distance = max(float(outcome.statistic or 0.0) / (2 * half_g), 0.0)
     h = 3 * distance**2 / (sizes[0] * sizes[1] * (total + 1))
     return replace(outcome, statistic=h, statistic_name="")
 
 
-def _statistic(samples: Sequence[Sample], noise: NoiseSource) -> int:
-    """Return the sum over groups, ties in a secret order."""
-    total = sum(map(len, samples))
-    if are_far(total, noise):
-        return far_kruskal_wallis(samples, noise)
-    return kruskal_wallis([sample.values for sample in samples], noise.permutation(total))
+def _read_groups(data: tuple[Any, ...], bounds: Bounds, adjacency: Adjacency) -> tuple[Sample, ...]:
+    """Read samples of one column in their own units: values that differ keep their ranks."""
+    samples = encode_several(data, bounds, units="own", adjacency=adjacency)
+    if samples[0].domain.levels != (0,):
+        raise DataError(_ONE_COLUMN)
+    if min(map(len, samples)) < 2:
+        raise DataError("each sample must have at least 2 rows.")
+    return samples
 
 
-def _published(total: int) -> float:
-    """Return g/2: the statistic of Couch et al. is this times the integer one."""
-    return 2 * (total - 1) / total**2 if total % 2 == 0 else 2 / (total + 1)
-
-
-def _law(sizes: Sequence[int], n_resamples: int, rng: Rng) -> Law:
-    """Return a law whose absolute value is the Kruskal–Wallis sum: for two groups exact."""
-    if len(sizes) == 2:
-        return mann_whitney_law(sizes[0], sizes[1]).scaled(2)
-    if isinstance(rng, np.random.Generator):  # it goes on from where it is
-        return _drawn_law(sizes, n_resamples, rng)
-    return _kept_law(tuple(sizes), n_resamples, None if rng is None else int(rng))
-
-
-def _drawn_law(sizes: Sequence[int], n_resamples: int, rng: np.random.Generator) -> Law:
-    draws = np.abs(null_rank_sums(sizes, n_resamples, rng)).sum(axis=1)
-    return simulated_law(draws, proved=not by_blocks(sizes))
-
-
-@lru_cache(maxsize=16)
-def _kept_law(sizes: tuple[int, ...], n_resamples: int, seed: int | None) -> Law:
-    """Draw the law of these public sizes once in a process; without a seed from fresh randomness.
-
-    A p-value is valid whatever else was compared with the same draws: they know of no data.
-    """
-    law = _drawn_law(sizes, n_resamples, np.random.default_rng(seed))
-    law.values.flags.writeable = law.masses.flags.writeable = False
-    return law
+# --- Descriptors ------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

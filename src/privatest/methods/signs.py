@@ -1,9 +1,12 @@
-"""How many differences a paired test counts: about as many as are not 0.
+"""Tests of paired data: symmetry, signs, signed ranks (Wilcoxon).
 
-A zero says nothing about the direction of a change. Dropped, it changes the size of the sample,
-which the law needs. So the number of differences other than 0 is released, with noise; so many
-differences count, zeros with coins if there are too few others. Whatever the noise, the law of
-signs and of signed ranks is that of so many fair signs. Proof: docs/proofs/rank-tests.md.
+:mod:`privatest.numerics.order` has the statistics as integers, with their sensitivities.
+
+A difference of 0 says nothing about the direction of a change. Dropped, it changes the sample size
+that the null distribution needs. So the number of differences other than 0 is released with noise,
+and that many count: if noise makes it too many, zeros count with a secret coin each; if too few,
+some others are left out at random. Whatever the noise, the law of signs and of signed ranks is that
+of so many fair signs. Proof: docs/proofs/rank-tests.md.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ from privatest.data.reading import bounds_of_measurements
 from privatest.data.schema import Bounds
 from privatest.data.sources import Joined
 from privatest.mechanisms.lattice import (
+    PublicNull,
     laplace_law,
     lattice_outcome,
-    lattice_pvalue,
     noise_law,
     noisy_integer,
     part_law,
+    release_statistic,
 )
 from privatest.methods.descriptor import EXACT, Method, Offered
 from privatest.numerics.ecdf import are_far, far_signed_rank, far_symmetry
@@ -37,7 +41,6 @@ from privatest.numerics.laws import (
     ALTERNATIVES,
     Alternative,
     LatticeTulap,
-    Law,
     sign_law,
     sure_ties,
     symmetry_law,
@@ -62,6 +65,31 @@ from privatest.numerics.order import (
     tie_cubes_width,
 )
 
+# --- Statistics and what is spent on them ------------------------------------------------------
+
+
+def _symmetry_statistic(differences: Sample, statistic: Symmetry, noise: NoiseSource) -> int:
+    """Return n times the distance, ties in a secret order and zeros with secret signs."""
+    n = len(differences)
+    if are_far(n, noise):
+        return far_symmetry(differences, statistic, noise)
+    values = np.sort(differences.values)  # for speed: any order would do
+    return symmetry(values, statistic, noise.permutation(n), secret_coins(noise, n))
+
+
+def _signed_rank_statistic(
+    values: NDArray[np.float64], counted: int, shares: PairedShares, noise: NoiseSource
+) -> tuple[int, int]:
+    """Return 2W of the differences that count, and the sum of t³ - t over their ties."""
+    n = len(values)
+    labels, coins = noise.permutation(n), secret_coins(noise, n)
+    order = counted_first(values, labels, counted)
+    chosen, signs = values[order], coins[order]
+    if not shares.ties:
+        return signed_rank(chosen, np.arange(counted), signs), 0
+    return signed_midrank(chosen, signs), tie_cubes(np.abs(chosen[chosen != 0]))
+
+
 _NONZERO, _TIES = 0.1, 0.05  # of epsilon
 _FEW = 12.0  # n epsilon² below which noise hides more than coins do
 _MANY = 2500.0  # n epsilon² from which on ties matter more than noise
@@ -70,18 +98,13 @@ _BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more tha
 
 @dataclass(frozen=True, slots=True)
 class PairedShares:
-    """How a budget is divided; public.
+    """How a budget is divided by public numbers.
 
     Attributes
     ----------
-    budget : Budget
-        All of it.
-    nonzero, ties : float
-        Parts of epsilon for the number of differences other than 0, and for ties; 0 if left out.
-    rest : float
-        What is left for the statistic.
-    rows_per_person : int
-        How many rows one person may have.
+    nonzero, ties, rest : float
+        Parts of epsilon for the number of differences other than 0, for ties (0 if they are not
+        counted), and for the statistic.
     """
 
     budget: Budget
@@ -92,7 +115,7 @@ class PairedShares:
 
     @classmethod
     def of(cls, n: int, rows_per_person: int, budget: Budget, *, ranks: bool) -> PairedShares:
-        """Divide by public numbers only; ties are asked for where ``ranks`` are."""
+        """Divide a budget; ties are counted only where ranks are tested."""
         epsilon = budget.pure_epsilon * _BELOW
         size = n * (epsilon / rows_per_person) ** 2
         nonzero = _NONZERO if size >= _FEW else 0.0
@@ -112,99 +135,77 @@ class PairedShares:
             return noise_law(width, self.budget, "auto", step=step)
         return part_law(width, self.rest)
 
-    def ties_noise(self, width: int) -> LatticeTulap:
-        """Return the noise of a number of ties that one row moves by at most ``width``."""
-        return laplace_law(width * self.rows_per_person, self.ties)
 
-
-def counted_of(
+def _release_nonzero(
     nonzero: int, n: int, shares: PairedShares, noise: NoiseSource, *, ranks: bool
 ) -> tuple[int | None, int]:
-    """Release the number of differences other than 0, and return it with how many count.
+    """Release the number of differences other than 0; return it with how many count.
 
-    Parameters
-    ----------
-    nonzero : int
-        The private number.
-    n : int
-        Number of differences; all count if nothing is spent on ``nonzero``.
-    shares : PairedShares
-        What is spent.
-    noise : NoiseSource
-        The secret randomness.
-    ranks : bool
-        Whether ranks are tested. Some more count than the released number: a zero that counts costs
-        less power than another difference that does not, and lifts ranks above their noise.
+    Some more than the released number count: a zero that counts costs less power than another
+    difference that does not, and for ``ranks`` it lifts the others above the noise. All n count if
+    nothing is spent on this number.
 
-    Notes
-    -----
-    **Sensitivity** 1, times the rows of a person.
-
-    **Privacy** Discrete Laplace noise, ``shares.nonzero``-private.
+    **Sensitivity** 1, times the rows of a person. **Privacy** Discrete Laplace noise,
+    ``shares.nonzero``-private.
     """
     if not shares.nonzero:
         return None, n
     law = laplace_law(shares.rows_per_person, shares.nonzero)
-    found = round(noisy_integer(nonzero, law=law, noise=noise))
-    estimate = min(max(found, 0), n)
+    noisy = round(noisy_integer(nonzero, law=law, noise=noise))
+    estimate = min(max(noisy, 0), n)
     more = shares.rows_per_person / shares.nonzero
     if ranks:  # the noise on ranks is as large as chance for 24/epsilon² differences
         more = 2 * more + min(24 * (shares.rows_per_person / shares.rest) ** 2, 2.0 * estimate)
-    return estimate, min(max(found + round(more), 0), n)
+    return estimate, min(max(noisy + round(more), 0), n)
 
 
-def ties_reach(n: int, shares: PairedShares) -> float:
-    """Return how many scales of its noise a number of ties must be to be beyond doubt."""
-    return tie_reach(n * shares.budget.pure_epsilon / shares.rows_per_person)
-
-
-def fewest_ties(
-    cubes: int, counted: int, shares: PairedShares, n: int, noise: NoiseSource
+def _release_ties(
+    cubes: int, counted: int, shares: PairedShares, reach: float, noise: NoiseSource
 ) -> float:
-    """Release the ties, and return how many there are hardly too many of.
+    """Release the ties, and return a number that they hardly fall short of.
 
-    They are counted in multiples of ``counted``, and what is left over is dropped: that moves the
-    number by less than 1 more.
+    They are counted in multiples of ``counted``. Dropping the remainder adds less than 1 to the
+    sensitivity. ``reach`` is in scales of the noise.
     """
     unit = max(counted, 1)
-    law = shares.ties_noise(tie_cubes_width(unit) // unit + 1)
+    law = laplace_law((tie_cubes_width(unit) // unit + 1) * shares.rows_per_person, shares.ties)
     noisy = round(noisy_integer(cubes // unit, law=law, noise=noise))
-    return unit * sure_ties(noisy, 1 / law.epsilon, ties_reach(n, shares))
+    return unit * sure_ties(noisy, 1 / law.epsilon, reach)
 
 
-def release_sided(
-    value: int, law: Law, noise_law: LatticeTulap, alternative: Alternative, noise: NoiseSource
-) -> tuple[float, float]:
-    """Release a value, its negative or its absolute value, and return it with its p-value."""
-    sided = {"two-sided": abs(value), "greater": value, "less": -value}[alternative]
-    noisy = noisy_integer(sided, law=noise_law, noise=noise)
-    return lattice_pvalue(law, noisy, noise_law, alternative)
+# --- Null distributions ------------------------------------------------------------------------
 
 
-def shown_statistic(
-    noisy: float, unit: int, total: int, alternative: Alternative, named: str
-) -> dict[str, Any]:
-    """Return the statistic that people know: S, or the smaller of S and total/(unit/2) - S."""
-    if alternative == "two-sided":
-        return {"statistic": (total - noisy) / unit, "statistic_name": named}
-    sign = -1 if alternative == "less" else 1
-    return {"statistic": (sign * noisy + total) / unit}
+def symmetry_null(n: int, statistic: Symmetry) -> PublicNull:
+    """Return the null distribution of n times the distance."""
+    return PublicNull(symmetry_law(n, statistic), symmetry_width(), unit=n)
 
 
-def spent_facts(
-    budget: Budget, alpha: float, nonzero: int | None, counted: int, noise: NoiseSource
-) -> dict[str, Any]:
-    """Return the level, what was spent, and how many differences count."""
-    released = {} if nonzero is None else {"nonzero": nonzero, "counted": counted}
-    return {
-        "alpha": alpha,
-        "spent": budget,
-        "simulated": noise.simulated,
-        "estimates": released,
-    }
+def sign_null(counted: int, nonzero: int) -> PublicNull:
+    """Return the null distribution of 2S - counted; S is shown for ``nonzero`` differences."""
+    return PublicNull(sign_law(counted), sign_width(), 2, 2, nonzero, smaller=True)
 
 
-# Did a change do anything? Tests of paired data: symmetry, signs, signed ranks.
+def signed_rank_null(counted: int) -> PublicNull:
+    """Return the null distribution of 2W = 4 (sum of positive ranks) - counted (counted + 1)."""
+    width, offset = signed_rank_width(max(counted, 1)), counted * (counted + 1)
+    return PublicNull(wilcoxon_law(counted), width, 4, 4, offset, smaller=True)
+
+
+# --- Public functions -------------------------------------------------------------------------
+
+
+_SYMMETRIC = "differences are distributed symmetrically about 0"
+_SIGN_NULLS = {
+    "two-sided": "positive and negative differences are equally likely",
+    "greater": "positive differences are at most as likely as negative ones",
+    "less": "negative differences are at most as likely as positive ones",
+}
+_SHIFT_NULLS = {
+    "two-sided": _SYMMETRIC,
+    "greater": "differences are distributed symmetrically about 0 or a number below",
+    "less": "differences are distributed symmetrically about 0 or a number above",
+}
 
 
 @declare_level("valid")
@@ -276,17 +277,17 @@ def symmetry_test(
     one_of("statistic", statistic, ("ks", "kuiper"))
     source = noise_source(noise)
     sample = _difference_rows(x, y, bounds)
-    n = len(sample)
     name = "Kolmogorov–Smirnov" if statistic == "ks" else "Kuiper"
+    method = f"symmetry test for paired data ({name})"
     return lattice_outcome(
-        _symmetry(sample, statistic, source),
-        symmetry_law(n, statistic),
-        width=symmetry_width() * rows_of_a_person(sample),
+        _symmetry_statistic(sample, statistic, source),
+        symmetry_null(len(sample), statistic),
+        rows_per_person=rows_of_a_person(sample),
         budget=budget,
         alpha=alpha,
         noise=source,
-        facts=_facts(sample, f"symmetry test for paired data ({name})", _SYMMETRIC, statistic),
-        unit=n,
+        facts=_facts(sample, method, _SYMMETRIC, {"statistic": statistic})
+        | {"method_id": f"symmetry_test/{statistic}"},
     )
 
 
@@ -353,18 +354,23 @@ def sign_test(
     n = len(sample)
     shares = PairedShares.of(n, rows_of_a_person(sample), budget, ranks=False)
     counts = sign_counts(sample)
-    nonzero, counted = counted_of(sum(counts), n, shares, source, ranks=False)
+    nonzero, counted = _release_nonzero(sum(counts), n, shares, source, ranks=False)
     balance = sign_balance(counts, n, counted, source)
-    law, noise_law = sign_law(counted), shares.noise(sign_width(), 2)
-    noisy, pvalue = release_sided(balance, law, noise_law, alternative, source)
+    null = sign_null(counted, counted if nonzero is None else nonzero)
+    drawn_from = shares.noise(null.width, null.step)
+    noisy, pvalue = release_statistic(balance, null.law, drawn_from, alternative, source)
+    named = "the smaller of the numbers of positive and negative differences"
+    method = "sign test for paired data"
     return Outcome(
         reject=pvalue <= alpha,
+        alpha=alpha,
+        spent=budget,
+        simulated=source.simulated,
         pvalue=pvalue,
-        **shown_statistic(
-            noisy, 2, counted if nonzero is None else nonzero, alternative, _FEWER_SIGNS
-        ),
-        **spent_facts(budget, alpha, nonzero, counted, source),
-        **_facts(sample, "sign test for paired data", _SIGNS[alternative], None, alternative),
+        statistic=null.shown(noisy, alternative),
+        statistic_name=named if alternative == "two-sided" else "",
+        estimates={} if nonzero is None else {"nonzero": nonzero, "counted": counted},
+        **_facts(sample, method, _SIGN_NULLS[alternative], {"alternative": alternative}),
     )
 
 
@@ -434,102 +440,58 @@ def wilcoxon(
     source = noise_source(noise)
     sample = _difference_rows(x, y, bounds)
     n, people = len(sample), rows_of_a_person(sample)
-    far = are_far(n, source)
-    shares = (
-        PairedShares.whole(budget, people)
-        if far
-        else PairedShares.of(n, people, budget, ranks=True)
-    )
-    if far:
+    if are_far(n, source):
+        shares = PairedShares.whole(budget, people)
         nonzero, counted, doubled, cubes = None, n, far_signed_rank(sample, source), 0
     else:
+        shares = PairedShares.of(n, people, budget, ranks=True)
         values = sample.values
-        found = int(np.count_nonzero(values))
-        nonzero, counted = counted_of(found, n, shares, source, ranks=True)
-        doubled, cubes = _signed_rank(values, counted, shares, source)
-    law, noise_law = wilcoxon_law(counted), shares.noise(signed_rank_width(max(counted, 1)), 4)
-    noisy, pvalue = release_sided(doubled, law, noise_law, alternative, source)
+        nonzeros = int(np.count_nonzero(values))
+        nonzero, counted = _release_nonzero(nonzeros, n, shares, source, ranks=True)
+        doubled, cubes = _signed_rank_statistic(values, counted, shares, source)
+    null = signed_rank_null(counted)
+    drawn_from = shares.noise(null.width, null.step)
+    noisy, pvalue = release_statistic(doubled, null.law, drawn_from, alternative, source)
     if shares.ties:
-        fewest = fewest_ties(cubes, counted, shares, n, source)
-        factor = wilcoxon_factor(counted, fewest)
-        place = noisy if noise_law.blocks == 1 else noisy - 0.5
-        miss = tie_miss(ties_reach(n, shares))
-        pvalue = tied_pvalue(law, place, noise_law, alternative, factor=factor, miss=miss)
-    # 2W = 4 (sum of positive ranks) - counted (counted + 1)
+        reach = tie_reach(n * shares.budget.pure_epsilon / shares.rows_per_person)
+        factor = wilcoxon_factor(counted, _release_ties(cubes, counted, shares, reach, source))
+        place = noisy if drawn_from.blocks == 1 else noisy - 0.5
+        pvalue = tied_pvalue(
+            null.law, place, drawn_from, alternative, factor=factor, miss=tie_miss(reach)
+        )
+    named = "the smaller of the rank sums of positive and negative differences"
+    method = "Wilcoxon signed-rank test for paired data"
     return Outcome(
         reject=pvalue <= alpha,
+        alpha=alpha,
+        spent=budget,
+        simulated=source.simulated,
         pvalue=pvalue,
         level="measured" if shares.ties else None,
-        **shown_statistic(noisy, 4, counted * (counted + 1), alternative, _FEWER_RANKS),
-        **spent_facts(budget, alpha, nonzero, counted, source),
-        **_facts(sample, _WILCOXON, _SHIFTS[alternative], None, alternative),
+        statistic=null.shown(noisy, alternative),
+        statistic_name=named if alternative == "two-sided" else "",
+        estimates={} if nonzero is None else {"nonzero": nonzero, "counted": counted},
+        **_facts(sample, method, _SHIFT_NULLS[alternative], {"alternative": alternative}),
     )
 
 
-_WILCOXON = "Wilcoxon signed-rank test for paired data"
-_FEWER_SIGNS = "the smaller of the numbers of positive and negative differences"
-_FEWER_RANKS = "the smaller of the rank sums of positive and negative differences"
-_SYMMETRIC = "differences are distributed symmetrically about 0"
-_SIGNS = {
-    "two-sided": "positive and negative differences are equally likely",
-    "greater": "positive differences are at most as likely as negative ones",
-    "less": "negative differences are at most as likely as positive ones",
-}
-_SHIFTS = {
-    "two-sided": _SYMMETRIC,
-    "greater": "differences are distributed symmetrically about 0 or a number below",
-    "less": "differences are distributed symmetrically about 0 or a number above",
-}
-
-
-def _facts(
-    sample: Sample,
-    method: str,
-    null: str,
-    statistic: str | None,
-    alternative: str | None = None,
-) -> dict[str, Any]:
-    """Return the public facts of a result."""
-    chosen = {"statistic": statistic, "alternative": alternative}
+def _facts(sample: Sample, method: str, null: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the public fields of a result."""
     return {
         "adjacency": "one",
-        **({} if statistic is None else {"method_id": f"symmetry_test/{statistic}"}),
         "method": method,
         "null_hypothesis": null,
         "sizes": {"n": len(sample)},
-        "parameters": {name: value for name, value in chosen.items() if value is not None},
+        "parameters": parameters,
         "rows_per_person": sample.rows_per_person,
     }
 
 
-def _symmetry(differences: Sample, statistic: Symmetry, noise: NoiseSource) -> int:
-    """Return n times the distance, ties in a secret order and zeros with secret signs."""
-    n = len(differences)
-    if are_far(n, noise):
-        return far_symmetry(differences, statistic, noise)
-    values = np.sort(differences.values)  # for speed: any order would do
-    return symmetry(values, statistic, noise.permutation(n), secret_coins(noise, n))
-
-
-def _signed_rank(
-    values: NDArray[np.float64], counted: int, shares: PairedShares, noise: NoiseSource
-) -> tuple[int, int]:
-    """Return 2W of the differences that count, and the sum of t³ - t over their ties."""
-    n = len(values)
-    labels, coins = noise.permutation(n), secret_coins(noise, n)
-    order = counted_first(values, labels, counted)
-    chosen, signs = values[order], coins[order]
-    if not shares.ties:
-        return signed_rank(chosen, np.arange(counted), signs), 0
-    return signed_midrank(chosen, signs), tie_cubes(np.abs(chosen[chosen != 0]))
-
-
 def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:
-    """Read differences, or two measurements in their own units: those are subtracted.
+    """Read differences, or two measurements in their own units and subtract them.
 
-    Values are clipped and no more. Equal ones give 0 whatever the bounds of their columns, and
-    the two sides of x - y can be told apart by its sign alone. The sample says how many there are
-    and what the unit of privacy is; its bounds are those of x.
+    Values are clipped but not scaled: equal ones give 0 whatever the bounds of their columns. The
+    bounds of the result are those of x.
     """
     sides: tuple[Sample, ...]
     if y is None:
@@ -549,6 +511,9 @@ def _difference_rows(x: Any, y: Any, bounds: Bounds) -> Sample:
 def _subtracted(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):  # infinite differences have a sign and a rank too
         return np.asarray(left - right)
+
+
+# --- Descriptors ------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

@@ -33,7 +33,7 @@ from privatest.data.columns import Units
 from privatest.data.encoding import TwoSamples, beside, encode_pairs, encode_samples
 from privatest.data.schema import Bounds, Domain
 from privatest.data.summaries import secret_subsets
-from privatest.mechanisms.lattice import lattice_outcome
+from privatest.mechanisms.lattice import PublicNull, lattice_outcome
 from privatest.mechanisms.subsample import (
     LEAST_SUB_ALPHA,
     MOST_SUB_ALPHA,
@@ -1011,8 +1011,10 @@ def test_of_tests(
     plan = Plan(test, count, level, n_permutations)
     return lattice_outcome(
         sum(rejections(sides, plan, generator, source)),
-        binomial_law(count, level),
-        width=rejections_width(count, sides.adjacency, sides.samples.rows_per_person),
+        PublicNull(
+            binomial_law(count, level),
+            rejections_width(count, sides.adjacency, sides.samples.rows_per_person),
+        ),
         mechanism="tulap",
         budget=budget,
         alpha=alpha,

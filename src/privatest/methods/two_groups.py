@@ -1,8 +1,9 @@
-"""What all two-sample tests share: sizes, which of them are public, and private groups."""
+"""Shared by tests of groups: sizes, which of them are public, and private groups."""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,12 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency
 from privatest.core.validation import one_of
-from privatest.data.encoding import TwoSamples
+from privatest.data.encoding import Sample, TwoSamples
 from privatest.mechanisms.permutation import Release
 
 NULL_HYPOTHESIS = "the two samples come from the same distribution"
+
+PublicGroups = Literal["one", "both"]
 
 Relabel = Literal["auto", "permute", "swap"]
 """How private groups are relabelled: among all rows, or within pairs of rows."""
@@ -73,3 +76,23 @@ def shown_sizes(samples: TwoSamples, adjacency: Adjacency) -> dict[str, int]:
     """Return the sizes that a result may show."""
     n, m = len(samples.x), len(samples.y)
     return {"N": n + m} if adjacency == "row" else {"n": n, "m": m}
+
+
+def group_facts(
+    samples: Sequence[Sample],
+    adjacency: Adjacency,
+    method: str,
+    null: str,
+    parameters: dict[str, Any],
+) -> dict[str, Any]:
+    """Return the public fields of a result on groups of public sizes."""
+    sizes = list(map(len, samples))
+    names = ["n", "m"] if len(sizes) == 2 else [f"n{k}" for k in range(1, len(sizes) + 1)]
+    return {
+        "adjacency": adjacency,
+        "method": method,
+        "null_hypothesis": null,
+        "sizes": dict(zip(names, sizes, strict=True)),
+        "parameters": parameters,
+        "rows_per_person": samples[0].rows_per_person,
+    }

@@ -106,7 +106,7 @@ def mann_whitney(x: Values, y: Values, labels: Labels | None = None) -> int:
 
 def mann_whitney_width(n: int, m: int, adjacency: Adjacency) -> int:
     """Return how far 2U - nm moves: 2 max(n, m), or 2 (N - 1) for a record in each sample."""
-    _refuse_private_groups(adjacency)
+    require_public_groups(adjacency)
     return 2 * max(n, m) if adjacency == "one" else 2 * (n + m - 1)
 
 
@@ -129,7 +129,7 @@ def kruskal_wallis_width(sizes: Sequence[int], adjacency: Adjacency) -> int:
 
     For a record in each of k groups 4 ((k - 1) N - k (k - 1)/2).
     """
-    _refuse_private_groups(adjacency)
+    require_public_groups(adjacency)
     total, groups = sum(sizes), len(sizes)
     if adjacency == "one":
         return 4 * (total - min(sizes))
@@ -160,11 +160,12 @@ def _places(x: Values, y: Values, labels: Labels) -> NDArray[np.intp]:
 
 def median_width(n: int, m: int, adjacency: Adjacency) -> int:
     """Return how far :func:`median_balance` moves: N, as the count S moves by at most 1."""
-    _refuse_private_groups(adjacency)
+    require_public_groups(adjacency)
     return n + m
 
 
-def _refuse_private_groups(adjacency: Adjacency) -> None:
+def require_public_groups(adjacency: Adjacency) -> None:
+    """Refuse "row", where group sizes are private."""
     if adjacency == "row":
         raise ParameterError(
             "adjacency must be 'one' or 'both' here: the law of a rank statistic needs the group "
