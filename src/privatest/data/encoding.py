@@ -185,6 +185,16 @@ def encode_samples(
     return TwoSamples(*encode_several((x, y), bounds, units=units, adjacency=adjacency))
 
 
+def encode_one_column(x: object, bounds: Bounds, *, units: Units = "box") -> Sample:
+    """Read a sample of one numeric column and at least two rows."""
+    sample = encode_sample(x, bounds, units=units)
+    if sample.domain.levels != (0,):
+        raise DataError("x must have one numeric column: its values are ranked.")
+    if len(sample) < 2:
+        raise DataError("x must have at least 2 rows.")
+    return sample
+
+
 def encode_several(
     samples: Sequence[object],
     bounds: Bounds,

@@ -29,11 +29,10 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.encoding import rows_of_a_person
+from privatest.data.encoding import encode_one_column, rows_of_a_person
 from privatest.data.schema import Bounds
 from privatest.mechanisms.lattice import MECHANISMS, Mechanism, PublicNull, lattice_outcome
 from privatest.methods.descriptor import EXACT, Method, Offered
-from privatest.methods.ks import encode_one_column
 from privatest.numerics.laws import Law, simulated_law
 
 LAWS_VARIABLE = "PRIVATEST_FAMILY_LAWS"

@@ -1,10 +1,9 @@
-"""Distribution functions in closed form: the same few steps for every value.
+"""Kolmogorov–Smirnov-type tests of one sample and of two (Awan and Wang 2022).
 
-The running time of SciPy's distributions depends on the values. Some sum a series for seconds
-just above their location and return at once elsewhere, some allocate memory by the value. Whoever
-names such a distribution and watches the clock learns about single rows without paying for it.
-The ones here shift and scale a value, clip it to where nothing overflows or becomes subnormal, and
-evaluate a few elementary functions: no loop, no branch, no memory beyond one array.
+The statistics and their sensitivities are in :mod:`privatest.numerics.ecdf`. The null distributions
+follow from public sizes, so one noisy number is released and the p-value is post-processing; where
+group sizes are private, labels are permuted or swapped instead. Proofs: docs/proofs/ks-type.md,
+docs/proofs/private-groups.md.
 """
 
 from __future__ import annotations
@@ -35,11 +34,10 @@ from privatest.core.validation import (
     public_generator,
     reject,
 )
-from privatest.data.columns import Units
 from privatest.data.encoding import (
     Sample,
     TwoSamples,
-    encode_sample,
+    encode_one_column,
     encode_samples,
     rows_of_a_person,
 )
@@ -92,6 +90,17 @@ from privatest.numerics.permutation import (
     streamed_cells,
 )
 
+Floats = NDArray[np.float64]
+
+
+# --- Reference distributions --------------------------------------------------------------------
+#
+# The running time of SciPy's distributions depends on the values, so whoever names one and watches
+# the clock would learn about single rows. The closed forms here shift and scale a value, clip it to
+# where nothing overflows or becomes subnormal, and evaluate a few elementary functions: no loop, no
+# branch, no memory beyond one array.
+
+
 _FLAT = 700.0  # exp(-700) is a normal float, and 1 - exp(-700) is 1
 _DEEP = 6.4  # exp(-exp(6.4)) still is one
 _NORMAL = 37.0  # so is the normal tail there
@@ -99,18 +108,10 @@ _NORMAL = 37.0  # so is the normal tail there
 
 @dataclass(frozen=True, slots=True)
 class ClosedForm:
-    """A distribution of SciPy's, by its closed form.
+    """A SciPy distribution function of z = (x - loc)/scale and perhaps of a shape.
 
-    Parameters
-    ----------
-    function : callable
-        Of z = (x - loc)/scale, and of the shape where there is one.
-    lower, upper : float
-        Where z is clipped: beyond, the function is 0 or 1 to within 1e-15.
-    shape : str
-        What SciPy calls the shape parameter, or "".
-    least, most : float
-        Shapes for which that is so.
+    z is clipped to [lower, upper]: beyond, the function is 0 or 1 to within 1e-15 for shapes
+    between ``least`` and ``most``. ``shape`` is SciPy's name of the shape parameter, or "".
     """
 
     function: Callable[..., Floats]
@@ -147,22 +148,20 @@ def _weibull(z: Floats, c: float) -> Floats:
     return np.asarray(-np.expm1(-power))
 
 
-_LEAST, _MOST = 1e-300, 1e300
-
 CLOSED_FORMS: Mapping[str, ClosedForm] = {
     "norm": ClosedForm(_ndtr, -_NORMAL, _NORMAL),
     "uniform": ClosedForm(lambda z: z, 0.0, 1.0),
     "expon": ClosedForm(lambda z: -np.expm1(-z), 0.0, _FLAT),
     "laplace": ClosedForm(_laplace, -_FLAT, _FLAT),
     "logistic": ClosedForm(lambda z: 1 / (1 + np.exp(-z)), -_FLAT, _FLAT),
-    "cauchy": ClosedForm(lambda z: np.arctan2(1.0, -z) / math.pi, -_MOST, _MOST),
+    "cauchy": ClosedForm(lambda z: np.arctan2(1.0, -z) / math.pi, -1e300, 1e300),
     "gumbel_r": ClosedForm(lambda z: np.exp(-np.exp(-z)), -_DEEP, _FLAT),
     "gumbel_l": ClosedForm(lambda z: -np.expm1(-np.exp(z)), -_FLAT, _DEEP),
     "rayleigh": ClosedForm(lambda z: -np.expm1(-0.5 * z * z), 1e-150, _NORMAL),
-    "lognorm": ClosedForm(lambda z, s: _ndtr(np.log(z) / s), _LEAST, _MOST, "s", most=50.0),
-    "weibull_min": ClosedForm(_weibull, _LEAST, _MOST, "c", least=0.05),
+    "lognorm": ClosedForm(lambda z, s: _ndtr(np.log(z) / s), 1e-300, 1e300, "s", most=50.0),
+    "weibull_min": ClosedForm(_weibull, 1e-300, 1e300, "c", least=0.05),
     "pareto": ClosedForm(
-        lambda z, b: -np.expm1(-np.minimum(b * np.log(z), _FLAT)), 1.0, _MOST, "b", least=0.05
+        lambda z, b: -np.expm1(-np.minimum(b * np.log(z), _FLAT)), 1.0, 1e300, "b", least=0.05
     ),
 }
 
@@ -170,7 +169,7 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = {
 def closed_form(
     name: str, plain: Sequence[float], named: Mapping[str, float]
 ) -> Callable[[Floats], Floats]:
-    """Return the function of ``name(*plain, **named)``, with SciPy's order and names.
+    """Return the distribution function ``name(*plain, **named)``, as in SciPy.
 
     Examples
     --------
@@ -180,21 +179,18 @@ def closed_form(
     form = CLOSED_FORMS[name]
     shapes = (form.shape,) if form.shape else ()
     order = (*shapes, "loc", "scale")
-    given = dict(zip(order, plain, strict=False))
-    if len(plain) > len(order) or named.keys() - set(order) or named.keys() & given.keys():
+    parameters = dict(zip(order, plain, strict=False))
+    if len(plain) > len(order) or named.keys() - set(order) or named.keys() & parameters.keys():
         raise ParameterError("cdf", f"must have the parameters of {name}: {', '.join(order)}")
-    given = {"loc": 0.0, "scale": 1.0} | given | dict(named)
-    if shapes and form.shape not in given:
+    parameters = {"loc": 0.0, "scale": 1.0} | parameters | dict(named)
+    if shapes and form.shape not in parameters:
         raise ParameterError("cdf", f"must have the shape parameter {form.shape} of {name}")
-    scale = number("cdf: scale", given["scale"], above=0)
-    shape = [number(f"cdf: {key}", given[key], above=0) for key in shapes]
+    scale = number("cdf: scale", parameters["scale"], above=0)
+    shape = [number(f"cdf: {key}", parameters[key], above=0) for key in shapes]
     if not all(form.least <= value <= form.most for value in shape):
         limits = f"at least {form.least:g}" if form.least else f"at most {form.most:g}"
         raise ParameterError(f"cdf: {form.shape}", f"must be {limits} for {name}")
-    return form.cdf(shape, number("cdf: loc", given["loc"]), scale)
-
-
-# A distribution function that a user names or supplies, checked before it sees data.
+    return form.cdf(shape, number("cdf: loc", parameters["loc"]), scale)
 
 
 _SPELLING = 'a function, a frozen scipy distribution, "norm(0, 1)" or ("norm", (0, 1))'
@@ -203,21 +199,13 @@ _CALL = re.compile(r"\s*([a-z][a-z0-9_]*)\s*(?:\(([^()]*)\))?\s*", re.ASCII)
 _PARAMETER = re.compile(r"(?:([A-Za-z_]\w*)\s*=\s*)?(\S+)", re.ASCII)
 _TOLERANCE = 1e-9  # by which rounding may break an order
 _UNKNOWN = 0.5  # stands for a probability that is not a number, or that could not be computed
-_HARMLESS = 0.0  # a public number, on which the function was tried
-_EACH = 8  # of the numbers on which a function is tried, so many-th are tried alone too
+_PROBED = 0.0  # a public number, on which the function was tried
+_EACH = 8  # every eighth of the numbers on which a function is tried is also tried alone
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceCdf:
-    """A distribution function and its name.
-
-    Parameters
-    ----------
-    function : callable
-        Of an array of floats of any length, value by value.
-    name : str
-        For results.
-    """
+    """A distribution function of an array of floats, value by value, and its name."""
 
     function: Callable[[Floats], Any]
     name: str
@@ -238,19 +226,19 @@ class ReferenceCdf:
 
 
 def read_cdf(cdf: object) -> ReferenceCdf:
-    """Find the function that is meant; refuse what is not a distribution function."""
+    """Return the function that ``cdf`` names or is, checked on public numbers."""
     if isinstance(cdf, str):
-        found = _named(*_parse(cdf))
+        reference = _named(*_parse(cdf))
     elif isinstance(cdf, tuple) and len(cdf) == 2 and isinstance(cdf[0], str):
-        found = _named(cdf[0], _numbers(cdf[1]), {})
+        reference = _named(cdf[0], _numbers(cdf[1]), {})
     elif callable(getattr(cdf, "cdf", None)):
-        found = ReferenceCdf(cdf.cdf, _frozen_name(cdf))  # type: ignore[attr-defined]
+        reference = ReferenceCdf(cdf.cdf, _frozen_name(cdf))  # type: ignore[attr-defined]
     elif callable(cdf):
-        found = ReferenceCdf(cdf, "the given distribution")
+        reference = ReferenceCdf(cdf, "the given distribution")
     else:
         reject("cdf", _SPELLING, cdf)
-    _probe(found.function)
-    return found
+    _probe(reference.function)
+    return reference
 
 
 def distribution_name(text: str) -> str:
@@ -320,29 +308,29 @@ def _call(function: Callable[[Floats], Any], values: Floats) -> Floats:
     that they keep their probabilities to the last bit, and one record moves one probability.
     """
     try:
-        return _reference_cdf_probabilities(function, values)
+        return _call_once(function, values)
     except UserCodeError:
         singles = np.array([_single(function, value) for value in values[:, None]])
     failing = np.isnan(singles)
     try:
-        found = _reference_cdf_probabilities(function, np.where(failing, _HARMLESS, values))
+        together = _call_once(function, np.where(failing, _PROBED, values))
     except UserCodeError:
-        found = singles
-    return np.where(failing, _UNKNOWN, found)
+        together = singles
+    return np.where(failing, _UNKNOWN, together)
 
 
 def _single(function: Callable[[Floats], Any], value: Floats) -> float:
     """Return the probability of one value, NaN if the function fails."""
     try:
-        return float(_reference_cdf_probabilities(function, value)[0])
+        return float(_call_once(function, value)[0])
     except UserCodeError:
         return math.nan
 
 
-def _reference_cdf_probabilities(function: Callable[[Floats], Any], values: Floats) -> Floats:
-    found = run_user_code(lambda: _as_numbers(function(values.copy()), values.shape))
-    found[~np.isfinite(found)] = _UNKNOWN
-    return np.asarray(np.clip(found, 0.0, 1.0))
+def _call_once(function: Callable[[Floats], Any], values: Floats) -> Floats:
+    probabilities = run_user_code(lambda: _as_numbers(function(values.copy()), values.shape))
+    probabilities[~np.isfinite(probabilities)] = _UNKNOWN
+    return np.asarray(np.clip(probabilities, 0.0, 1.0))
 
 
 def _as_numbers(result: object, shape: tuple[int, ...]) -> Floats:
@@ -353,22 +341,21 @@ def _as_numbers(result: object, shape: tuple[int, ...]) -> Floats:
 def _probe(function: Callable[[Floats], Any]) -> None:
     """Try the function on public numbers, near and far: together, in two parts, and alone."""
     far = np.logspace(-6, 15, 127)
-    grid = np.unique(np.concatenate([-far, far, np.linspace(-20, 20, 401), [_HARMLESS]]))
+    grid = np.unique(np.concatenate([-far, far, np.linspace(-20, 20, 401), [_PROBED]]))
     pieces = [grid, *np.split(grid, [99]), *grid[::_EACH, None]]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = [np.array(function(piece.copy()), dtype=np.float64) for piece in pieces]
+            results = [np.array(function(piece.copy()), dtype=np.float64) for piece in pieces]
     except Exception as error:
         raise ParameterError(
             f"cdf must take an array of numbers, also of one; it failed with "
             f"{type(error).__name__}."
         ) from None
-    if any(own.size != piece.size for own, piece in zip(found, pieces, strict=True)) or not (
-        np.isfinite(found[0]).all()
-    ):
+    same_sizes = [result.size for result in results] == [piece.size for piece in pieces]
+    if not same_sizes or not np.isfinite(results[0]).all():
         raise ParameterError("cdf must return a finite number for each number of an array.")
-    values, *others = (own.ravel() for own in found)
+    values, *others = (result.ravel() for result in results)
     if values.min() < -_TOLERANCE or values.max() > 1 + _TOLERANCE:
         raise ParameterError("cdf must lie between 0 and 1.")
     if np.diff(values).min() < -_TOLERANCE:
@@ -378,20 +365,10 @@ def _probe(function: Callable[[Floats], Any]) -> None:
         raise ParameterError("cdf must evaluate each number on its own, not by its neighbours.")
 
 
-# Laws of KS and Kuiper statistics of two samples from one continuous law.
+# --- Null distributions of two samples ----------------------------------------------------------
 #
-# They do not depend on that law, so they are public and can be cached. Ties that are broken by
-# secret labels leave them as they are. Proofs: docs/proofs/ks-type.md.
-
-
-_MOST_PATHS = 4_000_000  # n · m up to which n != m is counted exactly: about a second
-_MOST_THRESHOLDS = 250
-# Above these lambda = sqrt(nm/(n+m)) T thresholds are this far apart. With upper end points a
-# p-value near .05 is too large by about 3% of itself.
-_ZONES = ((0.3, 0.05), (0.8, 0.01), (2.6, 0.1), (4.6, math.inf))
-_MOST_WORK = 1e8  # cells of walks; beyond, thresholds are further apart
-_CHUNK = 24  # thresholds that walk together, so that narrow bands are not padded to wide ones
-_LIMIT_ERROR = 0.3  # over max(n, m): of KS with n = m; otherwise the limit law is above the exact
+# They hold for every continuous distribution of the data, so they are public and are cached. Ties
+# that are broken by secret labels do not change them.
 
 
 def two_sample_null(
@@ -402,20 +379,24 @@ def two_sample_null(
     return PublicNull(law, two_sample_width(n, m, adjacency), math.gcd(n, m), n * m)
 
 
-def one_sample_null(n: int, statistic: OneSampleStatistic, *, one_sided: bool) -> PublicNull:
-    """Return the null distribution of n times the distance of a sample, in lattice steps."""
-    law = one_sample_law(statistic, n, one_sided=one_sided).scaled(LATTICE)
-    return PublicNull(law, one_sample_width(n), unit=n * LATTICE)
+_MOST_PATHS = 4_000_000  # n · m up to which n != m is counted exactly: about a second
+_MOST_THRESHOLDS = 250
+# Above these lambda = sqrt(nm/(n+m)) T thresholds are this far apart. With upper end points a
+# p-value near .05 is too large by about 3% of itself.
+_ZONES = ((0.3, 0.05), (0.8, 0.01), (2.6, 0.1), (4.6, math.inf))
+_MOST_WORK = 1e8  # cells of walks; beyond, thresholds are further apart
+_CHUNK = 24  # thresholds computed together, so that narrow bands are not padded to wide ones
+_LIMIT_ERROR = 0.3  # over max(n, m): of KS with n = m; otherwise the limit law is above the exact
 
 
 @lru_cache(maxsize=256)
 def two_sample_law(
     statistic: TwoSampleStatistic, n: int, m: int, *, one_sided: bool = False
 ) -> Law:
-    """Return the law of J = n m T; the integer that ``ecdf.two_sample`` computes.
+    """Return the law of J = n m T, the integer that ``ecdf.two_sample`` computes.
 
-    ``one_sided`` is for "ks": the law of the largest i m - j n, which is also that of the largest
-    j n - i m, for a path that is turned around is as likely.
+    ``one_sided`` is for "ks": the law of the largest i m - j n, which by symmetry is also that of
+    the largest j n - i m.
 
     Exact for n = m. Otherwise exact at thresholds (all of them, or close ones), upper end points
     in between; for more than 4,000,000 = n · m the limit law with a bound on its error.
@@ -435,16 +416,13 @@ def two_sample_law(
     thresholds = _thresholds(n, m, step)
     walk = _ks_walk if statistic == "ks" else _kuiper_walk
     if one_sided:
-        walk = partial(_ks_walk, least=_ceil_to(step, _ZONES[-1][0] * math.sqrt(n * m * (n + m))))
+        far = math.ceil(_ZONES[-1][0] * math.sqrt(n * m * (n + m)) / step) * step
+        walk = partial(_ks_walk, least=far)
     chunks = np.split(thresholds, range(_CHUNK, len(thresholds), _CHUNK))
     below = np.concatenate([walk(n, m, chunk, step) for chunk in chunks])
     survival = np.concatenate([[1.0], np.minimum.accumulate(np.clip(1 - below, 0, 1)), [0.0]])
     values = np.concatenate([thresholds - step, [n * m]]).astype(np.float64)
     return Law(values, -np.diff(survival))
-
-
-def _ceil_to(step: int, value: float) -> int:
-    return math.ceil(value / step) * step
 
 
 def _equal_one_sided(n: int) -> Law:
@@ -485,10 +463,9 @@ def _equal_sizes(statistic: TwoSampleStatistic, n: int) -> Law:
 
 
 def _thresholds(n: int, m: int, step: int) -> NDArray[np.int64]:
-    """Choose multiples of ``step`` at which the law is computed, in increasing order.
+    """Return the increasing multiples of ``step`` at which the law is computed.
 
-    All of them; or, if these are too many, a sixteenth of the sensitivity apart or as the
-    zones say.
+    All of them, or a sixteenth of the sensitivity apart, or by zones, so that there are few.
     """
     unit = math.sqrt(n * m * (n + m))  # lambda = J / unit
     least = max(step, m / 16)
@@ -506,13 +483,8 @@ def _thresholds(n: int, m: int, step: int) -> NDArray[np.int64]:
     return rounded[rounded <= n * m]
 
 
-def _row_filter(share: float) -> tuple[Floats, Floats]:
-    """Coefficients of q[j] = p[j] + share · q[j-1] for scipy.signal.lfilter."""
-    return np.array([1.0]), np.array([1.0, -share])
-
-
 def _end_probability(n: int, m: int) -> float:
-    """Probability that n + m independent steps, a share n/(n+m) of them up, go up n times."""
+    """Return P(Binomial(n + m, n/(n + m)) = n): that a walk of independent steps ends at (n, m)."""
     from scipy.stats import binom  # noqa: PLC0415 -- slow to import
 
     return float(binom.pmf(n, n + m, n / (n + m)))
@@ -542,7 +514,7 @@ def _ks_walk(n: int, m: int, thresholds: NDArray[np.int64], step: int, *, least:
             entering = alive[:, row].copy()
         else:
             entering = up * alive[:, row] * (columns >= low)
-        alive[:, row] = lfilter(*_row_filter(along), entering, axis=1) * (columns <= high)
+        alive[:, row] = lfilter([1.0], [1.0, -along], entering, axis=1) * (columns <= high)
     result: Floats = alive[:, m] / _end_probability(n, m)
     return result
 
@@ -564,7 +536,7 @@ def _kuiper_walk(n: int, m: int, thresholds: NDArray[np.int64], step: int) -> Fl
         last = i * m // n
         row = slice(int(low.min()), last + 1)
         entering = up * layers[:, :, row] * (np.arange(row.start, row.stop) >= low)
-        layers[:, :, row] = lfilter(*_row_filter(along), entering, axis=2)
+        layers[:, :, row] = lfilter([1.0], [1.0, -along], entering, axis=2)
         if i * m % n == 0:
             layers[1, :, last] += (i + last) * layers[0, :, last]
             layers[0, :, last] = 0.0
@@ -594,10 +566,16 @@ def _large_sizes(statistic: TwoSampleStatistic | Literal["one-sided"], n: int, m
     return continuous_law(x * math.sqrt(n * m * (n + m)), survival, _LIMIT_ERROR / m, proved=False)
 
 
-# Laws of n · T for one sample from a known continuous law: KS, Kuiper, CvM, Wasserstein.
+# --- Null distributions of one sample -----------------------------------------------------------
 #
-# Values are in units of the sensitivity 1/n. Where a law is not exact, a bound on its error is
-# added to the p-value. Proofs and measured errors: docs/proofs/ks-type.md.
+# In units of the sensitivity 1/n. Where a law is not exact, a bound on its error is added to the
+# p-value.
+
+
+def one_sample_null(n: int, statistic: OneSampleStatistic, *, one_sided: bool) -> PublicNull:
+    """Return the null distribution of n times the distance of a sample, in lattice steps."""
+    law = one_sample_law(statistic, n, one_sided=one_sided).scaled(LATTICE)
+    return PublicNull(law, one_sample_width(n), unit=n * LATTICE)
 
 
 _EXACT_KS = 1000  # up to this n: beyond, scipy's kstwo takes seconds
@@ -607,8 +585,6 @@ _CELLS = 4000
 _INTERPOLATION_ERROR = 1e-7
 _TERMS = 24  # of the series of Cramér-von Mises; below 1e-15 for all arguments up to 4
 _WASSERSTEIN_TABLE = Path(__file__).parent / "wasserstein.npz"
-
-Floats = NDArray[np.float64]
 
 
 @lru_cache(maxsize=64)
@@ -677,10 +653,7 @@ def _massart(x: Floats) -> Floats:
 
 
 def _nodes(x: Floats, n: int) -> Floats:
-    """Points at which the exact law is computed: for small n it has kinks, at steps of 1/(2n).
-
-    What is left to interpolate between them is small.
-    """
+    """Return points at which the exact law is computed; for small n it has kinks 1/(2n) apart."""
     if n > 100:
         return x[:: _CELLS // 200]
     spacing, root = 0.5 / max(8, 512 // n), math.sqrt(n)  # the spacing is that of n T
@@ -797,19 +770,25 @@ def _wasserstein_table() -> tuple[NDArray[np.int64], Floats, Floats]:
         return table["sizes"], table["points"], table["survival"].astype(np.float64)
 
 
-# Does one variable follow a given distribution?
+# --- Public functions ---------------------------------------------------------------------------
 
 
-_ks_NAMES = {
+_WHOLE_ROWS = 1 << 17  # of both samples: up to here all are labelled, which is quick
+_NAMES = {
     "ks": "Kolmogorov-Smirnov",
     "kuiper": "Kuiper",
     "cvm": "Cramér-von Mises",
     "wasserstein": "Wasserstein",
 }
-_ks_NULLS = {
+_ONE_SAMPLE_NULLS = {
     "two-sided": "the data come from",
     "greater": "the distribution function of the data is nowhere above that of",
     "less": "the distribution function of the data is nowhere below that of",
+}
+_TWO_SAMPLE_NULLS = {
+    "two-sided": NULL_HYPOTHESIS,
+    "greater": "the distribution function of the first sample is nowhere above the second's",
+    "less": "the distribution function of the first sample is nowhere below the second's",
 }
 
 
@@ -908,7 +887,7 @@ def ks_1samp(
     checked = read_grid(grid)
     sample = encode_one_column(x, bounds, units="own")
     n = len(sample)
-    cuts = _ks_cuts(checked, sample)
+    cuts = _cuts(checked, sample)
     if cuts is None:
         u = _probabilities(sample, reference, generator, source)
         distance = one_sample(u, statistic, alternative)
@@ -928,37 +907,28 @@ def ks_1samp(
         facts={
             "adjacency": "one",
             "method_id": f"ks_1samp/{statistic}",
-            "method": f"one-sample {_ks_NAMES[statistic]} test",
-            "null_hypothesis": f"{_ks_NULLS[alternative]} {reference.name}",
+            "method": f"one-sample {_NAMES[statistic]} test",
+            "null_hypothesis": f"{_ONE_SAMPLE_NULLS[alternative]} {reference.name}",
             "sizes": {"n": n},
             "parameters": {
                 "statistic": statistic,
                 "alternative": alternative,
                 "distribution": reference.name,
-            }
-            | ({} if cuts is None else {"grid": len(cuts) + 1}),
+                **({} if cuts is None else {"grid": len(cuts) + 1}),
+            },
             "rows_per_person": sample.rows_per_person,
         },
     )
 
 
-def encode_one_column(x: Any, bounds: Bounds, *, units: Units = "box") -> Sample:
-    """Read a sample of one numeric column and at least two rows."""
-    sample = encode_sample(x, bounds, units=units)
-    if sample.domain.levels != (0,):
-        raise DataError("x must have one numeric column: its values are ranked.")
-    if len(sample) < 2:
-        raise DataError("x must have at least 2 rows.")
-    return sample
-
-
-def _ks_cuts(grid: CheckedGrid, sample: Sample) -> NDArray[np.float64] | None:
+def _cuts(grid: CheckedGrid, sample: Sample) -> Floats | None:
+    """Return public cut points, if there are any."""
     if grid is None or isinstance(grid, str):
         return None
     return cut_points(grid, float(sample.box.lower[0]), float(sample.box.upper[0]))
 
 
-def _labels(count: int, rng: np.random.Generator, noise: NoiseSource) -> NDArray[np.float64]:
+def _labels(count: int, rng: np.random.Generator, noise: NoiseSource) -> Floats:
     """Draw a label for each record.
 
     Labels are public randomness, but which record gets which label is secret: otherwise the
@@ -972,7 +942,7 @@ def _probabilities(
     reference: ReferenceCdf,
     rng: np.random.Generator,
     noise: NoiseSource,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return u between F(x-) and F(x), by a label for each record."""
     values, box = sample.values, sample.box
     left, right = reference.limits(values)
@@ -981,100 +951,6 @@ def _probabilities(
     right[values == box.upper[0]] = 1.0
     labels = _labels(len(values), rng, noise)
     return np.asarray(np.clip(left + (right - left) * labels, 0.0, 1.0))
-
-
-# Kolmogorov-Smirnov and Kuiper tests of private groups: labels are permuted or swapped.
-
-
-_KINDS: dict[Alternative, LineKind] = {
-    "two-sided": "kolmogorov",
-    "greater": "above",
-    "less": "below",
-}
-
-
-def private_groups_ks(
-    samples: TwoSamples,
-    statistic: TwoSampleStatistic,
-    alternative: Alternative,
-    n_permutations: int,
-    rng: np.random.Generator,
-    common: dict[str, Any],
-    cuts: Floats | None,
-    *,
-    exact: bool,
-) -> Outcome:
-    """Permute the groups: their sizes are private, and so is any law that depends on them.
-
-    ``cuts`` are public cut points. Without them values are compared at all of them, or at ranks
-    where that would take long, unless it is to be ``exact``.
-    """
-    total, persons = len(samples.x) + len(samples.y), samples.rows_per_person
-    swap = swaps_labels("auto", total, persons, common["budget"].pure_epsilon, "pvalue")
-    parameters = common["facts"]["parameters"]
-    parameters |= {"n_permutations": n_permutations, "relabel": "swap" if swap else "permute"}
-    kind: LineKind = "kuiper" if statistic == "kuiper" else _KINDS[alternative]
-    ranked = cuts is None and not exact and not swap and total > EXACT_ROWS
-    if ranked:
-        parameters["rank_cells"] = RANK_CELLS
-    if swap and cuts is not None:  # one pass
-        sensitivity, place = pair_swaps_sensitivity(1.0, total), partial(_cut, cuts, kind)
-        swaps = pair_swaps(total, n_permutations, rng)
-        values, errors = streamed_cells(swaps, samples, place, common["noise"])
-    else:
-        rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
-        sensitivity, values, errors = _statistics(
-            rows[:, 0], labels, kind, cuts, n_permutations, rng, swap=swap, ranked=ranked
-        )
-    bound = (sensitivity * persons).widened(float(errors[0]))
-    result = permutation_result(values[0], sensitivity=bound, release="pvalue", **common)
-    assert isinstance(result, Outcome)  # what release="pvalue" gives
-    return result
-
-
-def _cut(cuts: Floats, kind: LineKind, rows: Floats) -> PlacedLine:
-    return cut_cells(rows[:, 0], cuts, kind)
-
-
-def _statistics(
-    line: Floats,
-    labels: Floats,
-    kind: LineKind,
-    cuts: Floats | None,
-    n_permutations: int,
-    rng: np.random.Generator,
-    *,
-    swap: bool,
-    ranked: bool,
-) -> tuple[PermutationSensitivity, Floats, Floats]:
-    """Return how far the statistics move, the statistics, and a bound on their error."""
-    bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
-    sensitivity, draw = bound(1.0, len(line)), pair_swaps if swap else block_permutation
-    relabelling = draw(len(line), n_permutations, rng)
-    if ranked:
-        cells = rank_cells(line, RANK_CELLS, kind)
-        sensitivity = rank_cells_sensitivity(kind, len(line))
-        return sensitivity, *permuted_cells(relabelling, [cells], labels)
-    if cuts is not None:
-        cells = cut_cells(line, cuts, kind)
-        return sensitivity, *permuted_cells(relabelling, [cells], labels)
-    # ranks have the same order and the same ties as the values, and cannot overflow
-    _, ranks = np.unique(line, return_inverse=True)
-    metric = LineMetric(np.ones((1, 1)), kind, 1.0)
-    rows = ranks.reshape(-1, 1).astype(np.float64)
-    return sensitivity, *permuted_distance(relabelling, rows, labels, metric)
-
-
-# Kolmogorov-Smirnov and Kuiper tests of two samples.
-
-
-_WHOLE_ROWS = 1 << 17  # of both samples: up to here all are labelled, which is quick
-_NAMES = {"ks": "Kolmogorov-Smirnov", "kuiper": "Kuiper"}
-_NULLS = {
-    "two-sided": NULL_HYPOTHESIS,
-    "greater": "the distribution function of the first sample is nowhere above the second's",
-    "less": "the distribution function of the first sample is nowhere below the second's",
-}
 
 
 @declare_level("valid", measured="n m > 4,000,000 with n ≠ m")
@@ -1204,18 +1080,18 @@ def ks_2samp(
         "adjacency": adjacency,
         "method_id": f"ks_2samp/{statistic}",
         "method": f"two-sample {_NAMES[statistic]} test",
-        "null_hypothesis": _NULLS[alternative],
+        "null_hypothesis": _TWO_SAMPLE_NULLS[alternative],
         "sizes": shown_sizes(samples, adjacency),
         "parameters": parameters,
         "rows_per_person": samples.rows_per_person,
     }
     common: dict[str, Any] = {"budget": budget, "alpha": alpha, "noise": source, "facts": facts}
-    cuts = _cuts(checked, samples)
+    cuts = _cuts(checked, samples.x)
     if cuts is not None:
         parameters["grid"] = len(cuts) + 1
     if adjacency == "row":
         exact = isinstance(checked, str)
-        return private_groups_ks(
+        return _private_groups_outcome(
             samples, statistic, alternative, n_permutations, generator, common, cuts, exact=exact
         )
     n, m, one_sided = len(samples.x), len(samples.y), alternative != "two-sided"
@@ -1228,19 +1104,11 @@ def ks_2samp(
     )
 
 
-def _cuts(grid: CheckedGrid, samples: TwoSamples) -> NDArray[np.float64] | None:
-    """Return public cut points, if there are any."""
-    if grid is None or isinstance(grid, str):
-        return None
-    box = samples.x.box
-    return cut_points(grid, float(box.lower[0]), float(box.upper[0]))
-
-
 def _distance(
     samples: TwoSamples,
     statistic: TwoSampleStatistic,
     alternative: Alternative,
-    cuts: NDArray[np.float64] | None,
+    cuts: Floats | None,
     noise: NoiseSource,
 ) -> int:
     """Return n m T of public groups, ties and cells in a secret order."""
@@ -1256,6 +1124,82 @@ def _distance(
         x, y = parallel(np.sort, (x, y), total)  # for speed: any order would do
         return two_sample(x, y, statistic, noise.permutation(total), alternative)
     return two_sample_cells(x, y, statistic, noise.permutation, alternative)
+
+
+def _private_groups_outcome(
+    samples: TwoSamples,
+    statistic: TwoSampleStatistic,
+    alternative: Alternative,
+    n_permutations: int,
+    rng: np.random.Generator,
+    common: dict[str, Any],
+    cuts: Floats | None,
+    *,
+    exact: bool,
+) -> Outcome:
+    """Permute the groups: their sizes are private, and so is any law that depends on them.
+
+    ``cuts`` are public cut points. Without them values are compared at all of them, or at ranks
+    where that would take long, unless it is to be ``exact``.
+    """
+    total, persons = len(samples.x) + len(samples.y), samples.rows_per_person
+    swap = swaps_labels("auto", total, persons, common["budget"].pure_epsilon, "pvalue")
+    parameters = common["facts"]["parameters"]
+    parameters |= {"n_permutations": n_permutations, "relabel": "swap" if swap else "permute"}
+    sides: dict[Alternative, LineKind] = {"greater": "above", "less": "below"}
+    one_sided = sides.get(alternative, "kolmogorov")
+    kind: LineKind = "kuiper" if statistic == "kuiper" else one_sided
+    ranked = cuts is None and not exact and not swap and total > EXACT_ROWS
+    if ranked:
+        parameters["rank_cells"] = RANK_CELLS
+    if swap and cuts is not None:  # one pass
+        sensitivity, place = pair_swaps_sensitivity(1.0, total), partial(_place, cuts, kind)
+        swaps = pair_swaps(total, n_permutations, rng)
+        values, errors = streamed_cells(swaps, samples, place, common["noise"])
+    else:
+        rows, labels = labelled_rows(samples.x.rows, samples.y.rows, common["noise"])
+        sensitivity, values, errors = _permuted_statistics(
+            rows[:, 0], labels, kind, cuts, n_permutations, rng, swap=swap, ranked=ranked
+        )
+    bound = (sensitivity * persons).widened(float(errors[0]))
+    result = permutation_result(values[0], sensitivity=bound, release="pvalue", **common)
+    assert isinstance(result, Outcome)  # what release="pvalue" gives
+    return result
+
+
+def _place(cuts: Floats, kind: LineKind, rows: Floats) -> PlacedLine:
+    return cut_cells(rows[:, 0], cuts, kind)
+
+
+def _permuted_statistics(
+    line: Floats,
+    labels: Floats,
+    kind: LineKind,
+    cuts: Floats | None,
+    n_permutations: int,
+    rng: np.random.Generator,
+    *,
+    swap: bool,
+    ranked: bool,
+) -> tuple[PermutationSensitivity, Floats, Floats]:
+    """Return the sensitivity, the statistics, and a bound on their rounding errors."""
+    bound = pair_swaps_sensitivity if swap else private_groups_sensitivity
+    sensitivity, draw = bound(1.0, len(line)), pair_swaps if swap else block_permutation
+    relabelling = draw(len(line), n_permutations, rng)
+    if ranked:
+        cells = rank_cells(line, RANK_CELLS, kind)
+        sensitivity = rank_cells_sensitivity(kind, len(line))
+        return sensitivity, *permuted_cells(relabelling, [cells], labels)
+    if cuts is not None:
+        return sensitivity, *permuted_cells(relabelling, [cut_cells(line, cuts, kind)], labels)
+    # ranks have the same order and the same ties as the values, and cannot overflow
+    _, ranks = np.unique(line, return_inverse=True)
+    metric = LineMetric(np.ones((1, 1)), kind, 1.0)
+    rows = ranks.reshape(-1, 1).astype(np.float64)
+    return sensitivity, *permuted_distance(relabelling, rows, labels, metric)
+
+
+# --- Descriptors --------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

@@ -1,14 +1,14 @@
 """Distances between distribution functions: one sample and a known law, or two samples.
 
 Awan and Wang (2022). Each is a norm of a difference of distribution functions, so a replaced
-record moves it by at most 1/n, whatever the data. Proofs: docs/proofs/ks-type.md.
+record moves it by at most 1/n, whatever the data. Proofs: docs/proofs/ks-type.md. Rank statistics
+of more rows than memory holds are here too: they share the passes over the rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -46,27 +46,15 @@ LATTICE = 1 << 20  # steps of the integer lattice in which 1/n, the sensitivity,
 LABELLED_ROWS = 1 << 22  # up to so many rows those of a cell are put in a random order
 _ROUNDING = 1 << 26  # rows up to which nT · LATTICE has an error below 1/2
 
-ecdf_Floats = NDArray[np.float64]
 
+def one_sample(u: Floats, statistic: OneSampleStatistic, alternative: Side = "two-sided") -> float:
+    """Return n · T, T a distance of the values u = F(x) in [0, 1] from the uniform law.
 
-def one_sample(
-    u: ecdf_Floats, statistic: OneSampleStatistic, alternative: Side = "two-sided"
-) -> float:
-    """Return n · T, T a distance of the values u = F(x) from the uniform law; not private.
+    T is sup |F_n - F| ("ks"; sup (F_n - F) if "greater", sup (F - F_n) if "less"),
+    sup (F_n - F) + sup (F - F_n) ("kuiper"), the root of the integral of (F_n - F)² ("cvm"), or the
+    integral of |F_n - F| ("wasserstein").
 
-    Parameters
-    ----------
-    u : ndarray
-        In [0, 1], in any order.
-    statistic : {"ks", "kuiper", "cvm", "wasserstein"}
-        sup |F_n - F|, sup (F_n - F) + sup (F - F_n), the root of the integral of (F_n - F)², or
-        the integral of |F_n - F|.
-    alternative : {"two-sided", "greater", "less"}
-        For "ks": sup (F_n - F) if "greater", sup (F - F_n) if "less".
-
-    Notes
-    -----
-    **Sensitivity** 1 for n · T, replace-one, ties or not; see :func:`one_sample_width`.
+    **Sensitivity** 1, replace-one, ties or not; see :func:`one_sample_width`.
     """
     n = len(u)
     # in units of 1/n, so that all rounding errors are those of n · u
@@ -87,10 +75,10 @@ def one_sample(
 
 
 def one_sample_counts(
-    counts: NDArray[np.int64],
-    cdf: ecdf_Floats,
+    counts: Counts,
+    cdf: Floats,
     statistic: OneSampleStatistic,
-    labels: ecdf_Floats | None,
+    labels: Floats | None,
     alternative: Side = "two-sided",
 ) -> float:
     """Return n · T from the counts of cells; ``cdf`` is F at the cut points between them.
@@ -99,8 +87,6 @@ def one_sample_counts(
     between the values of F at its two ends. Without, for "ks" and "kuiper", distances are measured
     at the ends of cells: never more than with labels.
 
-    Notes
-    -----
     **Sensitivity** 1, as for :func:`one_sample`: a record has one cell, and one label.
     """
     if labels is not None:
@@ -118,34 +104,28 @@ def on_lattice(scaled: float) -> int:
 
 
 def one_sample_width(n: int) -> int:
-    """How far :func:`on_lattice` of :func:`one_sample` moves when a record is replaced.
+    """Return the sensitivity of :func:`on_lattice` of :func:`one_sample`.
 
-    Notes
-    -----
-    **Sensitivity** n · T moves by at most 1: LATTICE steps, and one more step that covers the
-    rounding errors of both neighbours (two or more beyond 2^26 rows).
-    Proof: docs/proofs/ks-type.md.
+    n · T moves by at most 1: LATTICE steps, and one more step that covers the rounding errors of
+    both neighbours (two or more beyond 2^26 rows).
     """
     return LATTICE + 1 + n // _ROUNDING
 
 
 def two_sample(
-    x: ecdf_Floats,
-    y: ecdf_Floats,
+    x: Floats,
+    y: Floats,
     statistic: TwoSampleStatistic,
     labels: Labels,
     alternative: Side = "two-sided",
 ) -> int:
-    """Return J = n m T as an exact integer, T the distance of the two samples; not private.
+    """Return J = n m T as an exact integer, T the distance of the two samples.
 
     With i and j the numbers of x and y up to a record, J is max |i m - j n| over all records for
     "ks" (max of i m - j n if "greater", of j n - i m if "less"), and max - min for "kuiper".
-    Ties are broken by ``labels``, a permutation that belongs to the records of x, then y: if it is
-    drawn in secret, independently of the data, the laws of
-    :mod:`privatest.methods.ks` hold exactly.
+    ``labels``, a permutation for the records of x, then y, breaks ties: if it is drawn in secret,
+    independently of the data, the laws of :mod:`privatest.methods.ks` hold exactly.
 
-    Notes
-    -----
     **Sensitivity** See :func:`two_sample_width`.
     """
     n, m = len(x), len(y)
@@ -155,8 +135,8 @@ def two_sample(
 
 
 def two_sample_counts(
-    counts_x: NDArray[np.int64],
-    counts_y: NDArray[np.int64],
+    counts_x: Counts,
+    counts_y: Counts,
     statistic: TwoSampleStatistic,
     labels: Labels | None,
     alternative: Side = "two-sided",
@@ -165,8 +145,6 @@ def two_sample_counts(
 
     Without ``labels`` it is the maximum at the ends of cells only: never more than with them.
 
-    Notes
-    -----
     **Sensitivity** That of :func:`two_sample`, with labels and without.
     """
     if labels is not None:
@@ -186,13 +164,9 @@ def reach(up: float, down: float, statistic: str, alternative: Side) -> float:
 
 
 def two_sample_width(n: int, m: int, adjacency: Adjacency) -> int:
-    """How far :func:`two_sample` moves between neighbours; group sizes are public.
+    """Return the sensitivity of :func:`two_sample`: m for a record of x, n for one of y; attained.
 
-    Notes
-    -----
-    **Sensitivity** Labels stay when a value is replaced. T moves by 1/n if a record of x is
-    replaced and by 1/m if one of y is: J by m or n, so max(n, m) for "one" and n + m for "both".
-    Attained. Proof: docs/proofs/ks-type.md.
+    Labels stay when a value is replaced.
     """
     return n + m if adjacency == "both" else max(n, m)
 
@@ -206,21 +180,18 @@ def two_sample_width(n: int, m: int, adjacency: Adjacency) -> int:
 
 _STEP = 128
 
-ecdf_sorted_Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
 def two_sample_sorted(
-    x: ecdf_sorted_Floats,
-    y: ecdf_sorted_Floats,
+    x: Floats,
+    y: Floats,
     statistic: TwoSampleStatistic,
     shuffle: Callable[[int], Labels],
     alternative: Side = "two-sided",
 ) -> int:
     """Return J of two sorted samples: the law of :func:`two_sample` with secret labels.
 
-    Notes
-    -----
     **Sensitivity** That of :func:`two_sample`: for labels of all records, of which ``shuffle``
     gives the order of those that matter, it is the same number.
     """
@@ -233,14 +204,14 @@ def two_sample_sorted(
     further = (ends * m - low * n > up) | (high * n - starts * m > down)
     place = (starts[further, None] + np.arange(_STEP)).ravel()
     place = _with_ties(place[place < n], x, y)
-    up, down = walked(places_before(x[place], y, shuffle), place, (n, m), (up, down))
+    up, down = _walk_extremes(_places_before(x[place], y, shuffle), place, (n, m), (up, down))
     return int(reach(up, down, statistic, alternative))
 
 
-def walked(
+def _walk_extremes(
     before: Places, place: Places, sizes: tuple[int, int], reached: tuple[int, int]
 ) -> tuple[int, int]:
-    """Return how far up and down the walk gets, at some records of x or elsewhere.
+    """Return how far up and down the walk gets, at some records of x or elsewhere (``reached``).
 
     ``place`` is how many of x come before each of these records, and ``before`` how many of y.
     """
@@ -249,9 +220,7 @@ def walked(
     return max(up, m - int(lowest.min(initial=m))), max(down, int(lowest.max(initial=0)))
 
 
-def places_before(
-    x: ecdf_sorted_Floats, y: ecdf_sorted_Floats, shuffle: Callable[[int], Labels]
-) -> Places:
+def _places_before(x: Floats, y: Floats, shuffle: Callable[[int], Labels]) -> Places:
     """Return how many of sorted y come before each of sorted x, which has all ties that it has."""
     before = np.searchsorted(y, x)
     tied = y[np.minimum(before, len(y) - 1)] == x if len(y) else np.zeros(len(x), dtype=np.bool_)
@@ -259,11 +228,11 @@ def places_before(
     return before
 
 
-def _with_ties(place: Places, x: ecdf_sorted_Floats, y: ecdf_sorted_Floats) -> Places:
+def _with_ties(place: Places, x: Floats, y: Floats) -> Places:
     """Add all records of x that are equal to one of these and to one of y: they share an order."""
     values = x[place]
-    found = np.minimum(np.searchsorted(y, values), len(y) - 1)
-    values = np.unique(values[y[found] == values])
+    nearest = np.minimum(np.searchsorted(y, values), len(y) - 1)
+    values = np.unique(values[y[nearest] == values])
     first, last = np.searchsorted(x, values), np.searchsorted(x, values, side="right")
     counts = last - first
     more = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
@@ -272,9 +241,7 @@ def _with_ties(place: Places, x: ecdf_sorted_Floats, y: ecdf_sorted_Floats) -> P
     return np.flatnonzero(chosen)
 
 
-def _among_ties(
-    x: ecdf_sorted_Floats, y: ecdf_sorted_Floats, shuffle: Callable[[int], Labels]
-) -> Places:
+def _among_ties(x: Floats, y: Floats, shuffle: Callable[[int], Labels]) -> Places:
     """Return how many of the equal records of y come before each of x, in a random order."""
     y = y[x[np.minimum(np.searchsorted(x, y), len(x) - 1)] == y] if len(x) > 0 else y[:0]
     flags = np.arange(len(x) + len(y)) < len(x)
@@ -300,18 +267,16 @@ _FAR = 4.0  # times the range of the others
 _CROWD = 1 / 256  # of these: so many in one cell matter, in all likelihood
 _BLOCK = 1 << 18  # records that are placed, or counted, at a time
 
-ecdf_cells_Floats = NDArray[np.float64]
-ecdf_cells_Counts = NDArray[np.int64]
 Codes = NDArray[np.uint16]
 
 
-class _Line(NamedTuple):
-    """Equal cells: a value's is found by rounded steps each of which keeps order and ties."""
+class _EqualCells(NamedTuple):
+    """Equal cells: that of a value is found by rounded steps that each keep order and ties."""
 
     scale: float
     shift: float
 
-    def codes(self, values: ecdf_cells_Floats) -> Codes:
+    def codes(self, values: Floats) -> Codes:
         """Return the cell of each value."""
         codes = np.empty(len(values), dtype=np.uint16)
         held = np.empty(min(_BLOCK, len(values)))
@@ -324,43 +289,48 @@ class _Line(NamedTuple):
             codes[start : start + _BLOCK] = np.clip(near, 0, _CELLS - 1, out=near)
         return codes
 
+    def codes_and_counts(self, values: Floats) -> tuple[Codes, Counts]:
+        """Return the cell of each value, and how many values each cell has."""
+        codes, counts = self.codes(values), np.zeros(_CELLS, dtype=np.int64)
+        for start in range(0, len(codes), _BLOCK):
+            counts += np.bincount(codes[start : start + _BLOCK], minlength=_CELLS)
+        return codes, counts
+
 
 def two_sample_cells(
-    x: ecdf_cells_Floats,
-    y: ecdf_cells_Floats,
+    x: Floats,
+    y: Floats,
     statistic: TwoSampleStatistic,
     shuffle: Callable[[int], Labels],
     alternative: Side = "two-sided",
 ) -> int:
-    """Return J of two samples: the law of :func:`two_sample` with secret labels.
-
-    Notes
-    -----
-    **Sensitivity** That of :func:`two_sample`: for labels of all records, of which ``shuffle``
-    gives the order of those that matter, it is the same number.
-    """
+    """Return J of two samples in any order: as :func:`two_sample_sorted`."""
     n, m = len(x), len(y)
     seen = np.sort(np.concatenate([each[:: len(each) // _SEEN + 1] for each in (x, y)]))
-    line = _line(seen)
+    line = _choose_cells(seen)
     if line is None:
         tied = n + m <= LABELLED_ROWS and 2 * len(np.unique(seen)) < len(seen)
-        return _sorted(x, y, statistic, shuffle, alternative, tied=tied)
-    placed = parallel(partial(_counted, line=line), (x, y), n + m)
-    (codes_x, of_x), (codes_y, of_y) = placed
-    ends = np.cumsum(of_x) * m - np.cumsum(of_y) * n
+        return _two_sample_by_sorting(x, y, statistic, shuffle, alternative, tied=tied)
+    (codes_x, of_x), (codes_y, of_y) = parallel(line.codes_and_counts, (x, y), n + m)
+    rise, fall = of_x * m, of_y * n
+    ends = np.cumsum(rise) - np.cumsum(fall)
     up, down = max(0, int(ends.max())), max(0, -int(ends.min()))
-    matters = _matters(of_x * m, of_y * n, ends, (up, down), statistic, alternative)
+    matters = _may_get_further(ends - rise + fall, rise, fall, (up, down), statistic, alternative)
     if (of_x + of_y)[matters].sum() > _FEW * (n + m):
-        return _sorted(x, y, statistic, shuffle, alternative)
-    kept = partial(_kept, matters=matters)
-    x, y = parallel(lambda each: kept(*each), ((x, codes_x), (y, codes_y)), n + m)
-    before = places_before(x, y, shuffle) + _left_out(of_y, of_x, matters)
+        return _two_sample_by_sorting(x, y, statistic, shuffle, alternative)
+
+    def sorted_where_it_matters(sample: tuple[Floats, Codes]) -> Floats:
+        values, codes = sample
+        return np.sort(values[np.flatnonzero(matters.take(codes))])
+
+    x, y = parallel(sorted_where_it_matters, ((x, codes_x), (y, codes_y)), n + m)
+    before = _places_before(x, y, shuffle) + _left_out(of_y, of_x, matters)
     place = np.arange(len(x)) + _left_out(of_x, of_x, matters)
-    up, down = walked(before, place, (n, m), (up, down))
+    up, down = _walk_extremes(before, place, (n, m), (up, down))
     return int(reach(up, down, statistic, alternative))
 
 
-def _line(seen: ecdf_cells_Floats) -> _Line | None:
+def _choose_cells(seen: Floats) -> _EqualCells | None:
     """Choose cells by some sorted records; None if most of these are crowded in a few cells."""
     tail = int(_TAIL * len(seen))
     lower, upper = seen[0], seen[-1]
@@ -372,64 +342,52 @@ def _line(seen: ecdf_cells_Floats) -> _Line | None:
         shift = -lower * scale
     if not (np.isfinite(scale) and np.isfinite(shift) and scale > 0):
         return None
-    line = _Line(float(scale), float(shift))
+    line = _EqualCells(float(scale), float(shift))
     of_seen = np.bincount(line.codes(seen[tail : len(seen) - tail]))
     crowded = of_seen[of_seen > _CROWD * len(seen)].sum()
     return None if crowded > _FEW * len(seen) else line
 
 
-def _sorted(
-    x: ecdf_cells_Floats,
-    y: ecdf_cells_Floats,
+def _two_sample_by_sorting(
+    x: Floats,
+    y: Floats,
     statistic: TwoSampleStatistic,
     shuffle: Callable[[int], Labels],
     alternative: Side,
     *,
     tied: bool = False,
 ) -> int:
-    """Return J by sorting all records; most need a label, or only a few."""
+    """Return J by sorting all records; if most are tied, all get a label."""
     x, y = parallel(np.sort, (x, y), len(x) + len(y))
     if tied:
         return two_sample(x, y, statistic, shuffle(len(x) + len(y)), alternative)
     return two_sample_sorted(x, y, statistic, shuffle, alternative)
 
 
-def _counted(values: ecdf_cells_Floats, line: _Line) -> tuple[Codes, ecdf_cells_Counts]:
-    """Return the cell of each value, and how many each cell has."""
-    codes, counts = line.codes(values), np.zeros(_CELLS, dtype=np.int64)
-    for start in range(0, len(codes), _BLOCK):
-        counts += np.bincount(codes[start : start + _BLOCK], minlength=_CELLS)
-    return codes, counts
-
-
-def _kept(values: ecdf_cells_Floats, codes: Codes, matters: NDArray[np.bool_]) -> ecdf_cells_Floats:
-    """Return the values in cells that matter, sorted."""
-    return np.sort(values[np.flatnonzero(matters.take(codes))])
-
-
-def _matters(
-    rise: ecdf_cells_Counts,
-    fall: ecdf_cells_Counts,
-    ends: ecdf_cells_Counts,
+def _may_get_further(
+    start: Counts,
+    rise: Counts,
+    fall: Counts,
     reached: tuple[int, int],
     statistic: TwoSampleStatistic,
     alternative: Side,
 ) -> NDArray[np.bool_]:
-    """Return in which cells the walk may get further than it gets between cells."""
+    """Return in which cells a walk may get further than it gets between cells.
+
+    It is at ``start`` before a cell, and goes up by ``rise`` and down by ``fall`` within it.
+    """
     up, down = reached
     if statistic == "ks" and alternative == "two-sided":
         up = down = max(up, down)
-    above, below = ends + fall > up, rise - ends > down
+    above, below = start + rise > up, fall - start > down
     further = {"two-sided": above | below, "greater": above, "less": below}[alternative]
     return np.asarray(further & (rise > 0) & (fall > 0))
 
 
-def _left_out(
-    counts: ecdf_cells_Counts, of_x: ecdf_cells_Counts, matters: NDArray[np.bool_]
-) -> ecdf_cells_Counts:
-    """Return how many are counted in left out cells before each record of x that is kept."""
-    found: ecdf_cells_Counts = np.cumsum(np.where(matters, 0, counts))[matters]
-    return np.repeat(found, of_x[matters])
+def _left_out(counts: Counts, of_x: Counts, matters: NDArray[np.bool_]) -> Counts:
+    """Return how many are in cells that do not matter, before each record of x in one that does."""
+    before: Counts = np.cumsum(np.where(matters, 0, counts))[matters]
+    return np.repeat(before, of_x[matters])
 
 
 # Statistics of the order of more rows than memory holds: the same laws as those of sorted rows.
@@ -452,14 +410,8 @@ def are_far(rows: int, noise: NoiseSource) -> bool:
 def far_two_sample(
     x: Sample, y: Sample, statistic: TwoSampleStatistic, noise: NoiseSource, alternative: Side
 ) -> int:
-    """Return J of :func:`privatest.numerics.ecdf.two_sample`, with secret labels.
-
-    Notes
-    -----
-    **Sensitivity** That of :func:`two_sample`: it is the same number for some labels.
-    """
-    walk = _Walk((len(y), len(x)), statistic, alternative)
-    return walk.reach(Grouped((x, y), 2), noise)
+    """Return J of :func:`two_sample`, with secret labels."""
+    return _Walk((len(y), len(x)), statistic, alternative).reach(Grouped((x, y), 2), noise)
 
 
 def far_symmetry(differences: Sample, statistic: TwoSampleStatistic, noise: NoiseSource) -> int:
@@ -495,9 +447,9 @@ def far_median_balance(x: Sample, y: Sample, noise: NoiseSource) -> int:
     n, total = len(x), len(x) + len(y)
     top, rows, cell = total - total // 2, Grouped((x, y), 2), whole(2)
     while True:
-        found = split_cells(rows, cell)
-        here = int(np.searchsorted(found.before.sum(axis=0), total - top, side="right")) - 1
-        cell = found.take([here])
+        finer = split_cells(rows, cell)
+        here = int(np.searchsorted(finer.before.sum(axis=0), total - top, side="right")) - 1
+        cell = finer.take([here])
         if cell.tied[0] or cell.rows[0] <= value_order.SLICE_ROWS:
             break
     below, place = int(cell.before[0, 0]), int(cell.before.sum())
@@ -554,12 +506,7 @@ def _rank_sums(rows: Grouped, noise: NoiseSource) -> list[int]:
 class _Walk:
     """How far i · up - j · down gets, i and j the rows of two groups up to a row.
 
-    Parameters
-    ----------
-    steps : (int, int)
-        Of a row of the first group up, and of the second down.
-    statistic, alternative
-        Which extremes count.
+    ``steps`` are (up, down).
     """
 
     __slots__ = ("_down", "_side", "_statistic", "_steps", "_up")
@@ -573,13 +520,11 @@ class _Walk:
     def reach(self, rows: Grouped, noise: NoiseSource) -> int:
         """Return the distance."""
         cells = self._open(split_cells(rows, whole(2)))
-        while True:
-            few = cells.rows[~cells.tied].sum() <= value_order.SLICE_ROWS
+        while cells.rows[~cells.tied].sum() > value_order.SLICE_ROWS:
             finer = self._worth_cutting(cells)
-            if few or not finer.any():
+            if not finer.any():
                 break
-            found = split_cells(rows, cells.take(finer))
-            cells = self._open(cells.take(~finer).joined(found))
+            cells = self._open(cells.take(~finer).joined(split_cells(rows, cells.take(finer))))
         for part in slices(cells):
             self._look(rows, self._open(part), noise)
         return int(reach(self._up, self._down, self._statistic, self._side))
@@ -598,43 +543,39 @@ class _Walk:
         """See how far the walk is between cells, and keep those in which it may get further."""
         if not len(cells):
             return cells
-        start = self._walk(cells.before)
-        end = self._walk(cells.before + cells.counts)  # between two values: no ties
+        start = self._height(cells.before)
+        end = self._height(cells.before + cells.counts)  # between two values: no ties
         self._see(start)
         self._see(end)
-        up, down = self._up, self._down
-        if self._statistic == "ks" and self._side == "two-sided":
-            up = down = max(up, down)
-        above = start + cells.counts[0] * self._steps[0] > up
-        below = cells.counts[1] * self._steps[1] - start > down
-        further = {"two-sided": above | below, "greater": above, "less": below}[self._side]
-        return cells.take(further & (cells.counts > 0).all(axis=0))
+        rise, fall = cells.counts[0] * self._steps[0], cells.counts[1] * self._steps[1]
+        reached = self._up, self._down
+        return cells.take(_may_get_further(start, rise, fall, reached, self._statistic, self._side))
 
     def _look(self, rows: Grouped, cells: Cells, noise: NoiseSource) -> None:
         """Walk through the rows of some cells."""
         if not len(cells):
             return
-        sizes, start = cells.rows, self._walk(cells.before)
+        sizes, start = cells.rows, self._height(cells.before)
         if len(cells) > 1 or sizes[0] <= value_order.SLICE_ROWS:
-            walk = self._walked(groups_in_order(rows, cells, noise))
+            walk = self._walk_through(groups_in_order(rows, cells, noise))
             first = np.cumsum(sizes) - sizes
             start -= np.append(0, walk)[first]  # the cells before it, which may not be all
             self._see(walk + np.repeat(start, sizes))
             return
         at = int(start[0])
         for groups in tied_groups(cells.counts[:, 0], noise):
-            walk = self._walked(groups) + at
+            walk = self._walk_through(groups) + at
             self._see(walk)
             at = int(walk[-1])
 
-    def _walked(self, groups: Groups) -> Counts:
+    def _walk_through(self, groups: Groups) -> Counts:
         steps = np.where(groups == 0, self._steps[0], -self._steps[1])
-        walked: Counts = np.cumsum(steps, dtype=np.int64)
-        return walked
+        walk: Counts = np.cumsum(steps, dtype=np.int64)
+        return walk
 
-    def _walk(self, counts: Counts) -> Counts:
-        found: Counts = counts[0] * self._steps[0] - counts[1] * self._steps[1]
-        return found
+    def _height(self, counts: Counts) -> Counts:
+        height: Counts = counts[0] * self._steps[0] - counts[1] * self._steps[1]
+        return height
 
     def _see(self, walk: Counts) -> None:
         self._up = max(self._up, int(walk.max()))
