@@ -154,7 +154,7 @@ def test_rank_sums_of_three_groups_by_blocks_and_by_permutation():
     np.testing.assert_allclose(
         np.cov(drawn.T) / np.outer(scale, scale), expected / np.outer(scale, scale), atol=0.04
     )
-    permuted = rank_sums._by_permutation(sizes, 4000, rng)
+    permuted = rank_sums._permuted_rank_sums(sizes, 4000, rng)
     sums = (np.abs(each).sum(axis=1) for each in (drawn, permuted))
     assert stats.ks_2samp(*sums).pvalue > 1e-4
     assert not by_blocks([500, 500, 500])
@@ -194,8 +194,8 @@ def test_more_rows_than_can_be_drawn_are_refused_before_they_are_paid_for(sizes,
         assert account.spent["epsilon"] == 0
     assert "Compare two" in str(refused.value)
     fewer = [size - (size > 9) for size in sizes]
-    rank_sums.check_drawable(fewer)
-    rank_sums.check_drawable([10**9, 10**9])  # of two the law is known
+    rank_sums.check_simulation_size(fewer)
+    rank_sums.check_simulation_size([10**9, 10**9])  # of two the law is known
     large = [max(64, size) for size in fewer]
     assert np.isfinite(null_rank_sums(large, 2, np.random.default_rng(0))).all()
     with pytest.raises(ValueError, match="less than 1000000000"):

@@ -1,11 +1,8 @@
-"""Laws of the distance to a location-scale family under the null hypothesis, from tables.
+"""Does a sample come from a location-scale family, whatever its location and scale?
 
-A table holds quantiles of sqrt(n) · distance for some n, simulated once by tools/family_laws.py.
-Each is an upper confidence limit (99%) of the true quantile: p-values that come from it are too
-large rather than too small. Between the n of a table quantiles are interpolated in 1/sqrt(n).
-
-More tables: ``python -m tools.family_laws --family rayleigh --output more.npz``, and
-``PRIVATEST_FAMILY_LAWS=more.npz`` in the environment. They are public and hold no data.
+The statistic is the distance of the sample to the nearest member of the family, found by linear
+programs in exact arithmetic. Its null distribution is that of the standard member, so it is public:
+from tables, or simulated. Proof: docs/proofs/location-scale.md.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import as_file, files
-from math import isqrt
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -35,136 +31,23 @@ from privatest.mechanisms.lattice import MECHANISMS, Mechanism, PublicNull, latt
 from privatest.methods.descriptor import EXACT, Method, Offered
 from privatest.numerics.laws import Law, simulated_law
 
-LAWS_VARIABLE = "PRIVATEST_FAMILY_LAWS"
-CONFIDENCE = 0.99
-
 Floats = NDArray[np.float64]
-
-# P(distance > quantile), descending; closer together where tests decide
-SURVIVALS: Floats = np.concatenate(
-    [np.linspace(0.99, 0.2, 80), np.geomspace(0.2, 2e-4, 81)[1:]]
-).astype(np.float64)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QuantileTable:
-    """Quantiles of sqrt(n) · distance, one row for each n.
-
-    A quantile that the simulation was too short to bound is infinite.
-    """
-
-    sizes: NDArray[np.int64]
-    quantiles: Floats
-
-    def covers(self, n: int) -> bool:
-        """Whether the table covers n: it is interpolated above its smallest size."""
-        return n >= int(self.sizes[0])
-
-    def upper_law(self, n: int, most: float) -> Law:
-        """Return a law of the distance that is not below the true one.
-
-        What lies between two quantiles is put at the upper one; what is above the last one is
-        put at ``most``, the largest distance there is.
-        """
-        last = self.sizes.size - 1
-        high = min(int(np.searchsorted(self.sizes, n)), last)
-        low = high if int(self.sizes[high]) == n else max(high - 1, 0)
-        places = 1 / np.sqrt(self.sizes)
-        gap = places[low] - places[high]
-        share = (places[low] - 1 / np.sqrt(n)) / gap if gap > 0 else 1.0
-        row = _between(self.quantiles[low], self.quantiles[high], share)
-        if n > int(self.sizes[last]):  # towards the limit law, along the last two, but never down
-            row = np.maximum(row, self.quantiles[last])
-        values = np.minimum(row / np.sqrt(n), most)
-        masses = -np.diff(np.concatenate([[1.0], SURVIVALS, [0.0]]))
-        return Law(np.concatenate([values, [most]]), masses, proved=False)
-
-
-def _between(first: Floats, second: Floats, share: float) -> Floats:
-    """Return first + share · (second - first), infinite where one of the two is."""
-    known = np.isfinite(first) & np.isfinite(second)
-    row = np.full(first.size, np.inf)
-    row[known] = (1 - share) * first[known] + share * second[known]
-    return np.maximum.accumulate(row)
-
-
-def upper_quantiles(draws: Floats) -> Floats:
-    """Return upper confidence limits of the quantiles at SURVIVALS from independent draws.
-
-    The probability of exceeding the r-th largest of B draws is at most that of a Beta(r, B + 1 - r)
-    variable in law, so P(T > quantile) <= s with confidence 99% for the largest r with
-    P(Beta > s) <= 1%.
-    """
-    from scipy.special import betaincc  # noqa: PLC0415 - only when it is needed
-
-    count = draws.size
-    ordered = np.sort(draws)[::-1]
-    # the risk P(Beta > s) grows with the rank: bisect for the largest rank with a small one
-    low, high = np.zeros(SURVIVALS.size), np.full(SURVIVALS.size, count + 1.0)
-    while (high - low > 1).any():
-        rank = np.clip(np.floor((low + high) / 2), 1, count)
-        safe = betaincc(rank, count + 1 - rank, SURVIVALS) <= 1 - CONFIDENCE
-        low, high = np.where(safe, rank, low), np.where(safe, high, rank)
-    chosen = low.astype(np.intp)
-    result: Floats = np.where(chosen > 0, ordered[chosen - 1], np.inf)
-    return result
-
-
-def law_table(family: str, statistic: str) -> QuantileTable | None:
-    """Return the table of a family, the user's own first, or None."""
-    key = f"{family}/{statistic}"
-    own = os.environ.get(LAWS_VARIABLE)
-    tables = (_read(Path(own)) if own else {}), _built_in()
-    return next((table[key] for table in tables if key in table), None)
-
-
-@lru_cache(maxsize=1)
-def _built_in() -> Mapping[str, QuantileTable]:
-    with as_file(files("privatest.methods") / "family_laws.npz") as path:
-        return _read(path) if path.exists() else {}
-
-
-@lru_cache(maxsize=8)
-def _read(path: Path) -> Mapping[str, QuantileTable]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            names = [name.removesuffix("/sizes") for name in stored if name.endswith("/sizes")]
-            laws = {
-                name: QuantileTable(
-                    stored[f"{name}/sizes"].astype(np.int64),
-                    stored[f"{name}/quantiles"].astype(np.float64),
-                )
-                for name in names
-            }
-    except (OSError, ValueError, KeyError):
-        raise ParameterError(f"{LAWS_VARIABLE} must name a file of tools/family_laws.py.") from None
-    if any(law.quantiles.shape != (law.sizes.size, SURVIVALS.size) for law in laws.values()):
-        raise ParameterError(f"{LAWS_VARIABLE} must name a file of this version's tools.")
-    return laws
-
-
-# Location-scale families by the quantile function of their standard member.
-#
-# Quantiles are needed on a grid: q(m / total) for integers m. What the fits rely on is stated and
-# proved in docs/proofs/location-scale.md: computed quantiles lie within one grid step of a
-# nondecreasing function.
-
-
 Integers = NDArray[np.int64]
+Indices = NDArray[np.intp]
+
+
+# --- Families by the quantile function of their standard member ---------------------------------
+#
+# Computed quantiles lie within one grid step of a nondecreasing function: that is all that the fits
+# rely on.
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Distributions F((x - m)/s) for all m and all s > 0.
+    """Distributions F((x - m)/s) for all m and all s > 0, by SciPy's name.
 
-    Parameters
-    ----------
-    name : str
-        SciPy's name.
-    ppf : callable
-        Quantile function of the standard member on (0, 1).
-    lower, upper : float
-        Ends of its support.
+    ``ppf`` is the quantile function of the standard member on (0, 1), and ``lower`` and ``upper``
+    are the ends of its support.
     """
 
     name: str
@@ -179,18 +62,19 @@ class Family:
 
     def lower_limits(self, m: Integers, total: int) -> Floats:
         """Return the smallest z with F(z) >= m/total."""
-        return self._quantiles(m, total, -math.inf, self.upper)
+        return self.quantiles(m / total, -math.inf, self.upper)
 
     def upper_limits(self, m: Integers, total: int) -> Floats:
         """Return the largest z with F(z) <= m/total."""
-        return self._quantiles(m, total, self.lower, math.inf)
+        return self.quantiles(m / total, self.lower, math.inf)
 
-    def _quantiles(self, m: Integers, total: int, below: float, above: float) -> Floats:
-        inside = (m > 0) & (m < total)
+    def quantiles(self, p: Floats, below: float, above: float) -> Floats:
+        """Return quantiles at p, and ``below`` and ``above`` where p is not inside of (0, 1)."""
+        inside = (p > 0) & (p < 1)
         if inside.all():
-            return self.ppf(m / total)
-        values = np.where(m <= 0, below, above)
-        values[inside] = self.ppf(m[inside] / total)
+            return self.ppf(p)
+        values = np.where(p <= 0, below, above)
+        values[inside] = self.ppf(p[inside])
         return values
 
     def sample(self, uniforms: Floats) -> Floats:
@@ -223,21 +107,13 @@ def _logistic(p: Floats) -> Floats:
     return values
 
 
-def _gumbel(p: Floats) -> Floats:
-    return -np.log(-np.log(p))
-
-
-def _exponential(p: Floats) -> Floats:
-    return -np.log1p(-p)
-
-
 BUILT_IN = {
     "norm": Family("norm", _normal),
     "laplace": Family("laplace", _laplace),
     "cauchy": Family("cauchy", _cauchy),
     "logistic": Family("logistic", _logistic),
-    "gumbel_r": Family("gumbel_r", _gumbel),
-    "expon": Family("expon", _exponential, lower=0.0),
+    "gumbel_r": Family("gumbel_r", lambda p: -np.log(-np.log(p))),
+    "expon": Family("expon", lambda p: -np.log1p(-p), lower=0.0),
     "uniform": Family("uniform", lambda p: np.asarray(p, dtype=np.float64), lower=0.0, upper=1.0),
 }
 _OTHER_NAMES = {
@@ -274,17 +150,24 @@ def family_named(name: object) -> Family:
 def _of_scipy(name: str) -> Family:
     from scipy import stats  # noqa: PLC0415 - slow to import
 
-    found: Any = getattr(stats, name, None)
-    if not isinstance(found, stats.rv_continuous) or found.numargs:
+    scipy_family: Any = getattr(stats, name, None)
+    if not isinstance(scipy_family, stats.rv_continuous) or scipy_family.numargs:
         raise ParameterError(f"family must be one of {_known()}; got {name!r}.")
-    lower, upper = (float(end) for end in found.support())
-    family = Family(name, lambda p: np.asarray(found.ppf(p), dtype=np.float64), lower, upper)
-    _check(family, found)
-    return family
+    lower, upper = (float(end) for end in scipy_family.support())
+
+    def ppf(p: Floats) -> Floats:
+        return np.asarray(scipy_family.ppf(p), dtype=np.float64)
+
+    p = np.arange(1, 1024) / 1024
+    values = ppf(p)
+    increases = np.isfinite(values).all() and (np.diff(values) > 0).all()
+    if not increases or np.abs(scipy_family.cdf(values) - p).max() > 1e-9:
+        raise ParameterError(f"family {name!r} has no usable quantile function in SciPy.")
+    return Family(name, ppf, lower, upper)
 
 
 def _known() -> str:
-    """List the families; only for an error message, so the slow import is acceptable."""
+    """Return the names of all families, for an error message."""
     from scipy import stats  # noqa: PLC0415
 
     others = sorted(
@@ -295,217 +178,20 @@ def _known() -> str:
     return ", ".join([*BUILT_IN, *others])
 
 
-def _check(family: Family, distribution: Any) -> None:
-    """Refuse a quantile function that is not one, on a public grid."""
-    p = np.arange(1, 1024) / 1024
-    values = family.ppf(p)
-    if (
-        not np.isfinite(values).all()
-        or (np.diff(values) <= 0).any()
-        or np.abs(distribution.cdf(values) - p).max() > 1e-9
-    ):
-        raise ParameterError(f"family {family.name!r} has no usable quantile function in SciPy.")
-
-
-# Draws of the distance between a sample of a location-scale family and the family.
-#
-# The distance does not change if all records are shifted and scaled, so its law under the null
-# hypothesis is that of the standard member: it is public. Many samples are fitted side by side, in
-# floats, which is enough here: privacy does not depend on it. What comes out is the
-# Kolmogorov-Smirnov distance up to about 1e-9, and an upper bound of Kuiper's (a search over
-# first levels that a hidden second minimum may escape): p-values are then too large, not too small.
-
-
-_CELLS = 1 << 17  # numbers held in one array at a time
-_CLOSE = 1e-9
-_MOST_PROGRAMS = 40
-_MOST_CUTS = 60
-_HALVINGS = 33
-
-Indices = NDArray[np.intp]
-
-
-def simulate_distances(
-    family: Family, statistic: str, n: int, count: int, rng: np.random.Generator
-) -> Floats:
-    """Return ``count`` independent draws of sqrt(n) · distance under the null hypothesis.
-
-    Parameters
-    ----------
-    family : Family
-        Where samples come from, and what they are fitted to.
-    statistic : {"ks", "kuiper"}
-        The distance.
-    n : int
-        Size of each sample.
-    count : int
-        Number of draws.
-    rng : Generator
-        Public randomness.
-    """
-    rows = max(1, _CELLS // n)
-    parts = []
-    for start in range(0, count, rows):
-        uniforms = rng.uniform(size=(min(rows, count - start), n))
-        # 0 has no quantile; half a float's resolution does
-        x = np.sort(family.sample(np.maximum(uniforms, 2.0**-54)), axis=1)
-        x -= x[:, [(n - 1) // 2]]
-        batch = _Batch(x, family)
-        parts.append(batch.ks() if statistic == "ks" else batch.kuiper())
-    distances: Floats = np.sqrt(n) * np.concatenate(parts)
-    return distances
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Lines:
-    """One line above each row's G: height + slope beta, from two records."""
-
-    upper: Indices
-    lower: Indices
-    slope: Floats
-    height: Floats
-
-    def take(self, chosen: Indices | NDArray[np.bool_]) -> _Lines:
-        return _Lines(
-            self.upper[chosen], self.lower[chosen], self.slope[chosen], self.height[chosen]
-        )
-
-    def put(self, chosen: Indices, other: _Lines) -> None:
-        self.upper[chosen], self.lower[chosen] = other.upper, other.lower
-        self.slope[chosen], self.height[chosen] = other.slope, other.height
-
-
-class _Batch:
-    """Samples as rows, sorted."""
-
-    def __init__(self, x: Floats, family: Family) -> None:
-        self.x, self.family = x, family
-        self.n = x.shape[1]
-
-    def ks(self) -> Floats:
-        """Smallest c for which (c, c) is feasible."""
-        guess = min(0.5, 0.5 / self.n + 0.45 / self.n**0.5)
-        return self._first(np.arange(len(self.x)), None, np.full(len(self.x), guess))
-
-    def kuiper(self) -> Floats:
-        """Smallest c1 + c2 found: a coarse look at all plausible c1, then two finer ones."""
-        rows = np.arange(len(self.x))
-        level = self.ks()
-        best, where = np.full(len(rows), 2.0), level.copy()
-        width = 0.8 * level
-        for places in (np.linspace(-1, 1, 9), np.linspace(-0.75, 0.75, 4), np.linspace(-1, 1, 4)):
-            centre, second = where.copy(), level
-            for place in places:
-                first = np.clip(centre + place * width, 1e-12, 1.0)
-                second = self._first(rows, first, second)  # the last one is a good guess
-                total = first + second
-                better = total < best
-                best[better], where[better] = total[better], first[better]
-            width = width / 5
-        found: Floats = np.minimum(best, 1.0)
-        return found
-
-    def _first(self, rows: Indices, first: Floats | None, guess: Floats) -> Floats:
-        """Smallest c with (c, c) or (first, c) feasible: follow the certificates' roots.
-
-        Every root is a lower bound. We are done at a level that is feasible, which is where its
-        own root is not above it, and that is not far above the largest root.
-        """
-        level, low = guess.copy(), np.zeros(len(guess))
-        for _ in range(_MOST_PROGRAMS):
-            start = None if first is None else first[rows]
-            left, right, weight = self._program(self.x[rows], *self._limits(start, level[rows]))
-            root = self._root(left, right, weight, start)
-            root[right.slope > 0] = 0.0  # no limit on G, no root
-            low[rows] = np.maximum(low[rows], root)
-            above = level[rows] - low[rows]
-            open_ = (above < 0) | (above > _CLOSE)
-            rows, limitless = rows[open_], (right.slope > 0)[open_]
-            level[rows] = low[rows] + np.where(limitless, 0.5 * above[open_], 0.1 * _CLOSE)
-            if rows.size == 0:
-                break
-        return level
-
-    def _limits(self, first: Floats | None, level: Floats) -> tuple[Floats, Floats]:
-        ranks = np.arange(self.n + 1) / self.n  # rounded as in _root: limits end at the same level
-        low = level if first is None else first
-        return self._lower(ranks[1:] - low[:, None]), self._upper(ranks[:-1] + level[:, None])
-
-    def _lower(self, p: Floats) -> Floats:
-        return _quantiles(self.family, p, -np.inf, self.family.upper)
-
-    def _upper(self, p: Floats) -> Floats:
-        return _quantiles(self.family, p, self.family.lower, np.inf)
-
-    def _root(self, left: _Lines, right: _Lines, weight: Floats, first: Floats | None) -> Floats:
-        """Smallest level that two lines leave open, by bisection."""
-        upper = np.stack([left.upper, right.upper]) / self.n
-        lower = (np.stack([left.lower, right.lower]) + 1) / self.n
-        shares = np.stack([weight, 1 - weight])
-        low, high = np.zeros(len(weight)), np.full(len(weight), 0.5 if first is None else 1.0)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            terms = self._upper(upper + middle) - self._lower(
-                lower - (middle if first is None else first)
-            )
-            total = np.where(shares > 0, shares * np.where(shares > 0, terms, 0), 0).sum(axis=0)
-            low, high = np.where(total >= 0, low, middle), np.where(total >= 0, middle, high)
-        return high
-
-    def _program(self, x: Floats, a: Floats, b: Floats) -> tuple[_Lines, _Lines, Floats]:
-        """Kelley's cuts for all rows at once: the two lines at the top of G, and a weight."""
-        every = np.arange(len(x))
-        first = np.isfinite(a).argmax(axis=1)
-        last = self.n - 1 - np.isfinite(b)[:, ::-1].argmax(axis=1)
-        left = _lines(x, a, b, np.zeros_like(every), np.full_like(every, self.n - 1))
-        right = _lines(x, a, b, last, first)
-        rows = every[(left.slope > 0) & (right.slope <= 0)]
-        for _ in range(_MOST_CUTS):
-            one, two = left.take(rows), right.take(rows)
-            beta = np.maximum((two.height - one.height) / (one.slope - two.slope), 0.0)
-            shifted = beta[:, None] * x[rows]
-            upper, lower = (b[rows] - shifted).argmin(axis=1), (shifted - a[rows]).argmin(axis=1)
-            cut = _lines(x[rows], a[rows], b[rows], upper, lower)
-            top = one.height + one.slope * beta
-            lowered = cut.height + cut.slope * beta < top - 1e-13 * (1 + np.abs(top))
-            rows, cut = rows[lowered], cut.take(lowered)
-            rising = cut.slope > 0
-            left.put(rows[rising], cut.take(rising))
-            right.put(rows[~rising], cut.take(~rising))
-            if rows.size == 0:
-                break
-        with np.errstate(invalid="ignore", divide="ignore"):
-            weight = -right.slope / (left.slope - right.slope)
-        return left, right, np.where(left.slope <= 0, 1.0, np.clip(weight, 0.0, 1.0))
-
-
-def _lines(x: Floats, a: Floats, b: Floats, upper: Indices, lower: Indices) -> _Lines:
-    rows = np.arange(len(x))
-    return _Lines(upper, lower, x[rows, lower] - x[rows, upper], b[rows, upper] - a[rows, lower])
-
-
-def _quantiles(family: Family, p: Floats, below: float, above: float) -> Floats:
-    values = np.where(p <= 0, below, above)
-    inside = (p > 0) & (p < 1)
-    values[inside] = family.ppf(p[inside])
-    return values
-
-
-# One level of a location-scale fit: a linear program in two unknowns, solved exactly.
+# --- One level: a linear program in two unknowns, solved exactly --------------------------------
 #
 # Is there a member within the level? With beta = 1/scale and mu = location/scale, if and only if
-# a_i <= beta x_i - mu <= b_i for all records, that is G(beta) >= 0 for some beta >= 0 with
+# a_i <= beta x_i - mu <= b_i for all records, x sorted, with a_i = q(i/n - c1) and
+# b_i = q((i - 1)/n + c2): that is G(beta) >= 0 for some beta >= 0 with
 #
 #     G(beta) = min_i (b_i - beta x_i) + min_j (beta x_j - a_j).
 #
 # G is concave and piecewise linear; Kelley's cuts find its maximum. Records are integers and limits
 # are floats, which are fractions: floats only choose candidates, and decisions are made in exact
-# arithmetic. Proof: docs/proofs/location-scale.md.
+# arithmetic. Levels are integers: c = k/(n steps).
 
 
-_location_scale_program_ROUNDING = (
-    2.0**-49
-)  # of b - beta x in floats, relative to |b| + |beta x|; with room to spare
+_LINE_ROUNDING = 2.0**-49  # of b - beta x in floats, relative to |b| + |beta x|; with room to spare
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -540,7 +226,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _Cut:
     """G(beta) <= height + slope beta, from the records ``upper`` and ``lower``."""
 
     upper: int
@@ -584,11 +270,10 @@ class _Side:
         """Return the record with the smallest height - beta x, and that value."""
         slope = float(beta)
         values = self.heights - slope * self.floats
-        errors = _location_scale_program_ROUNDING * (self.sizes[1] + slope * self.sizes[0])
+        errors = _LINE_ROUNDING * (self.sizes[1] + slope * self.sizes[0])
         candidates = np.flatnonzero(values - errors <= (values + errors).min())
-        return min(
-            ((self.exact(int(i)) - beta * int(self.x[i]), int(i)) for i in candidates),
-        )[::-1]
+        exact = ((self.exact(int(i)) - beta * int(self.x[i]), int(i)) for i in candidates)
+        return min(exact)[::-1]
 
     def farthest(self) -> int:
         """Return the record that is lowest for all large beta."""
@@ -600,8 +285,8 @@ class _Side:
         return Fraction(float(self.heights[index]))
 
 
-def _line(tops: _Side, bottoms: _Side, i: int, j: int) -> _Line:
-    return _Line(
+def _cut(tops: _Side, bottoms: _Side, i: int, j: int) -> _Cut:
+    return _Cut(
         upper=tops.offset + i,
         lower=bottoms.offset + j,
         slope=-int(tops.x[i]) - int(bottoms.x[j]),
@@ -611,12 +296,11 @@ def _line(tops: _Side, bottoms: _Side, i: int, j: int) -> _Line:
 
 def _kelley(tops: _Side, bottoms: _Side) -> tuple[bool, Certificate | None]:
     """Maximise G over beta >= 0: cut where two lines meet until G touches them there."""
-    left = _line(
-        tops, bottoms, int(np.argmin(tops.heights)), int(np.argmin(bottoms.heights))
-    )  # the slope of G at 0
+    # the slope of G at 0
+    left = _cut(tops, bottoms, int(np.argmin(tops.heights)), int(np.argmin(bottoms.heights)))
     if left.slope <= 0:
         return left.height >= 0, Certificate((left.upper,), (left.lower,), (1,))
-    right = _line(tops, bottoms, tops.farthest(), bottoms.farthest())
+    right = _cut(tops, bottoms, tops.farthest(), bottoms.farthest())
     if right.slope > 0:
         return True, None
     while True:
@@ -624,7 +308,7 @@ def _kelley(tops: _Side, bottoms: _Side) -> tuple[bool, Certificate | None]:
         (i, top), (j, bottom) = tops.lowest(beta), bottoms.lowest(beta)
         if top + bottom == left.height + left.slope * beta:  # exact: G touches both lines
             break
-        line = _line(tops, bottoms, i, j)
+        line = _cut(tops, bottoms, i, j)
         if line.slope == 0:
             return line.height >= 0, Certificate((line.upper,), (line.lower,), (1,))
         if line.slope > 0:
@@ -639,17 +323,9 @@ def _kelley(tops: _Side, bottoms: _Side) -> tuple[bool, Certificate | None]:
     return top + bottom >= 0, certificate
 
 
-# Distance of a sample to a location-scale family: minimum over all members, certified.
+# --- The distances: minimum over all members, certified -----------------------------------------
 #
-# With beta = 1/scale and mu = location/scale, the sample lies within (c1, c2) of a member if
-#
-#     a_i <= beta x_i - mu <= b_i,   a_i = q(i/n - c1),   b_i = q((i - 1)/n + c2),
-#
-# x sorted: a linear program (:mod:`privatest.methods.fit_families`). The two lines that
-# decide it are a certificate, which excludes other levels too.
-#
-# Levels are integers: c = k/(n steps), and programs are solved exactly, so that the minimum is the
-# minimum, whatever the data. Proof: docs/proofs/location-scale.md.
+# The two lines that decide a program are a certificate, which excludes other levels too.
 
 
 GRID_BITS = 40  # records are rounded to this many bits of their bounds
@@ -681,14 +357,7 @@ def ks_fit_sensitivity(steps: int, rows_per_person: int = 1) -> int:
 def ks_fit(sample: GridSample, family: Family, steps: int) -> int:
     """Return n · steps · inf over members of the Kolmogorov-Smirnov distance, rounded up.
 
-    Parameters
-    ----------
-    sample : GridSample
-        From :func:`on_grid`.
-    family : Family
-        Where members come from.
-    steps : int
-        Grid steps for a distance of 1/n; even.
+    ``steps`` are grid steps for a distance of 1/n, an even number.
 
     Examples
     --------
@@ -701,54 +370,43 @@ def ks_fit(sample: GridSample, family: Family, steps: int) -> int:
     least = max(steps // 2, *family.least)  # a step of height 1/n is at least half of it away
     middle = n * steps // 2  # beta = 0 puts all records at the median: always feasible
     typical = min(middle, steps // 2 + int(0.45 * steps * n**0.5))
-    fit = first_feasible(sample, family, steps, None, (least, typical, middle))
-    return fit.level
+    return _first_feasible(sample, family, steps, None, (least, typical, middle))[0]
 
 
-# --- the smallest feasible level on a path ---------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """The smallest feasible level, and a certificate that the one before is not."""
-
-    level: int
-    certificate: Certificate | None
-
-
-def first_feasible(
+def _first_feasible(
     sample: GridSample,
     family: Family,
     steps: int,
     first: int | None,
     search: tuple[int, int, int],
-) -> Fit:
-    """Return the smallest k for which (k, k) is feasible, or (first, k) if ``first`` is given.
+) -> tuple[int, Certificate | None]:
+    """Return the smallest k for which (k, k), or (first, k), is feasible.
 
-    ``search`` is (least, first guess, most); ``most`` is feasible. An exact certificate at k
-    excludes all levels before its root, and is tight at k: two to seven programs usually
-    suffice. Every step shortens the interval of integers, and halving it makes sure that there
-    are never more than about a hundred.
+    It comes with a certificate that the level before is not. ``search`` is (least, first guess,
+    most), where ``most`` is feasible. An exact certificate at k excludes all levels before its
+    root, and is tight at k: two to seven programs usually suffice, and halving the interval makes
+    sure that there are never more than about a hundred.
     """
     low, guess, high = search
     certificate: Certificate | None = None
     count = 0
     while low < high:
         if count > _PLAIN_STEPS and count % 2:
-            guess = isqrt(max(low, 1) * high)
+            guess = math.isqrt(max(low, 1) * high)
         guess = min(max(guess, low), high - 1)
-        feasible, found = program(sample, family, steps, (guess if first is None else first, guess))
+        level = guess if first is None else first, guess
+        feasible, proof = program(sample, family, steps, level)
         if feasible:
             high = guess
         else:
-            low, certificate = guess + 1, found
-        if found is not None:
-            root = _root(found, family, (sample.size, steps), first, (low, high))
+            low, certificate = guess + 1, proof
+        if proof is not None:
+            root = _root(proof, family, (sample.size, steps), first, (low, high))
             if root > low:
-                low, certificate = root, found
+                low, certificate = root, proof
         guess = low
         count += 1
-    return Fit(low, certificate)
+    return low, certificate
 
 
 def _root(
@@ -816,25 +474,18 @@ def _allows(
     b, a = _limits(certificate, family, shape, np.array([level], dtype=np.int64))
     if np.isinf(b).any() or np.isinf(a).any():
         return True  # b = inf or a = -inf: no limit at all
-    return _total(certificate, b[0], a[0]) >= 0
+    terms = zip(certificate.weights, b[0], a[0], strict=True)
+    total = sum((Fraction(float(u)) - Fraction(float(v))) * w for w, u, v in terms)
+    return total >= 0
 
 
-def _total(certificate: Certificate, b: Floats, a: Floats) -> Fraction:
-    terms = zip(certificate.weights, b, a, strict=True)
-    return sum(((Fraction(float(u)) - Fraction(float(v))) * w for w, u, v in terms), Fraction(0))
-
-
-# Kuiper's distance of a sample to a location-scale family, within a declared slack.
-#
-# The distance is the minimum of k1 + k2 over feasible levels (k1, k2) of
-# :mod:`privatest.methods.fit_families`. It is not convex in k1, so a local search is not
-# enough: [0, best) is cut into cells of k1, and each cell gets a lower bound from every certificate
-# found so far. The smallest k2 falls as k1 grows; in the cell (l, u] the sum is at least
-# l + k2(u). Proof: docs/proofs/location-scale.md.
+# Kuiper's distance is the minimum of k1 + k2 over feasible levels. It is not convex in k1, so
+# [0, best) is cut into cells of k1, and each cell gets a lower bound from every certificate. The
+# smallest k2 falls as k1 grows; in the cell (l, u] the sum is at least l + k2(u).
 
 
 _SPLIT = 8  # a cell that is still open is cut into that many
-_ROUNDING = 2.0**-48  # of a certificate's sums in floats, relative to the sizes of their terms
+_SUM_ROUNDING = 2.0**-48  # of a certificate's sums in floats, relative to the sizes of their terms
 
 
 def kuiper_fit_sensitivity(steps: int, slack: int, rows_per_person: int = 1) -> int:
@@ -849,18 +500,8 @@ def kuiper_fit_sensitivity(steps: int, slack: int, rows_per_person: int = 1) -> 
 def kuiper_fit(sample: GridSample, family: Family, steps: int, slack: int) -> int:
     """Return a number in [T, T + slack], T = n · steps · the smallest Kuiper distance, rounded up.
 
-    T is never below ``steps``: with records at the bounds the distance may be below 1/n.
-
-    Parameters
-    ----------
-    sample : GridSample
-        From :func:`privatest.methods.fit_families.on_grid`.
-    family : Family
-        Where members come from.
-    steps : int
-        Grid steps for a distance of 1/n; even.
-    slack : int
-        At least 2.
+    T is never below ``steps``: with records at the bounds the distance may be below 1/n. ``slack``
+    is at least 2.
     """
     search = _Search(sample, family, steps)
     width = max(slack // 2, 1)
@@ -892,11 +533,12 @@ class _Search:
         # (first, total - first) puts all records at one point; from there on up all is feasible
         most = max(self.total - first, least)
         guess = min(max(self.last, least), most)
-        fit = first_feasible(self.sample, self.family, self.steps, first, (least, guess, most))
-        self.best = min(self.best, first + fit.level)
-        self.last = fit.level
-        if fit.certificate is not None:
-            self.certificates.append(fit.certificate)
+        self.last, certificate = _first_feasible(
+            self.sample, self.family, self.steps, first, (least, guess, most)
+        )
+        self.best = min(self.best, first + self.last)
+        if certificate is not None:
+            self.certificates.append(certificate)
 
     def close(self, lows: Integers, width: int, gap: int) -> Integers:
         """Try cells, most promising first, until all bounds are within ``gap`` of the best.
@@ -941,19 +583,286 @@ class _Search:
             share = weight / whole
             b = self.family.upper_limits(i * self.steps + nodes, self.total)
             a = self.family.lower_limits((j + 1) * self.steps - first, self.total)
-            left += share * (b + _ROUNDING * np.abs(np.where(np.isinf(b), 0, b)))
-            right += share * (a - _ROUNDING * np.abs(np.where(np.isinf(a), 0, a)))
+            left += share * (b + _SUM_ROUNDING * np.abs(np.where(np.isinf(b), 0, b)))
+            right += share * (a - _SUM_ROUNDING * np.abs(np.where(np.isinf(a), 0, a)))
         place = np.searchsorted(np.maximum.accumulate(left), right)  # all nodes before are too low
         seconds: Integers = np.maximum(place - 1, 0) * width
         return seconds
 
 
-# Does one variable follow a distribution of a given kind, whatever its location and scale?
+# --- Simulated null distributions ---------------------------------------------------------------
+#
+# Many samples are fitted side by side in floats; privacy does not depend on it. Draws are the
+# Kolmogorov-Smirnov distance up to about 1e-9, and an upper bound of Kuiper's (a search over first
+# levels that a hidden second minimum may escape): p-values are then too large, not too small.
+
+
+_CELLS = 1 << 17  # numbers held in one array at a time
+_CLOSE = 1e-9
+_MOST_PROGRAMS = 40
+_MOST_CUTS = 60
+_HALVINGS = 33
+
+
+def simulate_distances(
+    family: Family, statistic: str, n: int, count: int, rng: np.random.Generator
+) -> Floats:
+    """Return ``count`` independent draws of sqrt(n) · distance under the null hypothesis."""
+    rows = max(1, _CELLS // n)
+    parts = []
+    for start in range(0, count, rows):
+        uniforms = rng.uniform(size=(min(rows, count - start), n))
+        # 0 has no quantile; half a float's resolution does
+        x = np.sort(family.sample(np.maximum(uniforms, 2.0**-54)), axis=1)
+        x -= x[:, [(n - 1) // 2]]
+        batch = _Batch(x, family)
+        parts.append(batch.ks() if statistic == "ks" else batch.kuiper())
+    distances: Floats = np.sqrt(n) * np.concatenate(parts)
+    return distances
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BatchCuts:
+    """One line above G for each row: height + slope beta, from two records."""
+
+    upper: Indices
+    lower: Indices
+    slope: Floats
+    height: Floats
+
+    def take(self, chosen: Indices | NDArray[np.bool_]) -> _BatchCuts:
+        return _BatchCuts(
+            self.upper[chosen], self.lower[chosen], self.slope[chosen], self.height[chosen]
+        )
+
+    def put(self, chosen: Indices, other: _BatchCuts) -> None:
+        self.upper[chosen], self.lower[chosen] = other.upper, other.lower
+        self.slope[chosen], self.height[chosen] = other.slope, other.height
+
+
+class _Batch:
+    """Samples as rows, sorted."""
+
+    def __init__(self, x: Floats, family: Family) -> None:
+        self.x, self.family = x, family
+        self.n = x.shape[1]
+
+    def ks(self) -> Floats:
+        """Smallest c for which (c, c) is feasible."""
+        guess = min(0.5, 0.5 / self.n + 0.45 / self.n**0.5)
+        return self._first(np.arange(len(self.x)), None, np.full(len(self.x), guess))
+
+    def kuiper(self) -> Floats:
+        """Smallest c1 + c2 found: a coarse look at all plausible c1, then two finer ones."""
+        rows = np.arange(len(self.x))
+        level = self.ks()
+        best, where = np.full(len(rows), 2.0), level.copy()
+        width = 0.8 * level
+        for places in (np.linspace(-1, 1, 9), np.linspace(-0.75, 0.75, 4), np.linspace(-1, 1, 4)):
+            centre, second = where.copy(), level
+            for place in places:
+                first = np.clip(centre + place * width, 1e-12, 1.0)
+                second = self._first(rows, first, second)  # the last one is a good guess
+                total = first + second
+                better = total < best
+                best[better], where[better] = total[better], first[better]
+            width = width / 5
+        return np.asarray(np.minimum(best, 1.0))
+
+    def _first(self, rows: Indices, first: Floats | None, guess: Floats) -> Floats:
+        """Smallest c with (c, c) or (first, c) feasible: follow the certificates' roots.
+
+        Every root is a lower bound. We are done at a level that is feasible, which is where its
+        own root is not above it, and that is not far above the largest root.
+        """
+        level, low = guess.copy(), np.zeros(len(guess))
+        for _ in range(_MOST_PROGRAMS):
+            start = None if first is None else first[rows]
+            left, right, weight = self._program(self.x[rows], *self._limits(start, level[rows]))
+            root = self._root(left, right, weight, start)
+            root[right.slope > 0] = 0.0  # no limit on G, no root
+            low[rows] = np.maximum(low[rows], root)
+            above = level[rows] - low[rows]
+            open_ = (above < 0) | (above > _CLOSE)
+            rows, limitless = rows[open_], (right.slope > 0)[open_]
+            level[rows] = low[rows] + np.where(limitless, 0.5 * above[open_], 0.1 * _CLOSE)
+            if rows.size == 0:
+                break
+        return level
+
+    def _limits(self, first: Floats | None, level: Floats) -> tuple[Floats, Floats]:
+        ranks = np.arange(self.n + 1) / self.n  # rounded as in _root: limits end at the same level
+        low = level if first is None else first
+        return self._lower(ranks[1:] - low[:, None]), self._upper(ranks[:-1] + level[:, None])
+
+    def _lower(self, p: Floats) -> Floats:
+        return self.family.quantiles(p, -np.inf, self.family.upper)
+
+    def _upper(self, p: Floats) -> Floats:
+        return self.family.quantiles(p, self.family.lower, np.inf)
+
+    def _root(
+        self, left: _BatchCuts, right: _BatchCuts, weight: Floats, first: Floats | None
+    ) -> Floats:
+        """Smallest level that two lines leave open, by bisection."""
+        upper = np.stack([left.upper, right.upper]) / self.n
+        lower = (np.stack([left.lower, right.lower]) + 1) / self.n
+        shares = np.stack([weight, 1 - weight])
+        low, high = np.zeros(len(weight)), np.full(len(weight), 0.5 if first is None else 1.0)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            terms = self._upper(upper + middle) - self._lower(
+                lower - (middle if first is None else first)
+            )
+            total = np.where(shares > 0, shares * np.where(shares > 0, terms, 0), 0).sum(axis=0)
+            low, high = np.where(total >= 0, low, middle), np.where(total >= 0, middle, high)
+        return high
+
+    def _program(self, x: Floats, a: Floats, b: Floats) -> tuple[_BatchCuts, _BatchCuts, Floats]:
+        """Kelley's cuts for all rows at once: the two lines at the top of G, and a weight."""
+        every = np.arange(len(x))
+        first = np.isfinite(a).argmax(axis=1)
+        last = self.n - 1 - np.isfinite(b)[:, ::-1].argmax(axis=1)
+        left = _batch_cuts(x, a, b, np.zeros_like(every), np.full_like(every, self.n - 1))
+        right = _batch_cuts(x, a, b, last, first)
+        rows = every[(left.slope > 0) & (right.slope <= 0)]
+        for _ in range(_MOST_CUTS):
+            one, two = left.take(rows), right.take(rows)
+            beta = np.maximum((two.height - one.height) / (one.slope - two.slope), 0.0)
+            shifted = beta[:, None] * x[rows]
+            upper, lower = (b[rows] - shifted).argmin(axis=1), (shifted - a[rows]).argmin(axis=1)
+            cut = _batch_cuts(x[rows], a[rows], b[rows], upper, lower)
+            top = one.height + one.slope * beta
+            lowered = cut.height + cut.slope * beta < top - 1e-13 * (1 + np.abs(top))
+            rows, cut = rows[lowered], cut.take(lowered)
+            rising = cut.slope > 0
+            left.put(rows[rising], cut.take(rising))
+            right.put(rows[~rising], cut.take(~rising))
+            if rows.size == 0:
+                break
+        with np.errstate(invalid="ignore", divide="ignore"):
+            weight = -right.slope / (left.slope - right.slope)
+        return left, right, np.where(left.slope <= 0, 1.0, np.clip(weight, 0.0, 1.0))
+
+
+def _batch_cuts(x: Floats, a: Floats, b: Floats, upper: Indices, lower: Indices) -> _BatchCuts:
+    rows = np.arange(len(x))
+    return _BatchCuts(
+        upper, lower, x[rows, lower] - x[rows, upper], b[rows, upper] - a[rows, lower]
+    )
+
+
+# --- Tables of null distributions ---------------------------------------------------------------
+#
+# A table holds upper confidence limits of quantiles of sqrt(n) · distance, simulated by
+# tools/family_laws.py, so that p-values are too large rather than too small. Between its sizes n
+# quantiles are interpolated in 1/sqrt(n). A user's own tables are in the file that the environment
+# variable PRIVATEST_FAMILY_LAWS names.
+
+
+LAWS_VARIABLE = "PRIVATEST_FAMILY_LAWS"
+CONFIDENCE = 0.99
+# P(distance > quantile), descending; closer together where tests decide
+SURVIVALS: Floats = np.concatenate(
+    [np.linspace(0.99, 0.2, 80), np.geomspace(0.2, 2e-4, 81)[1:]]
+).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantileTable:
+    """Quantiles of sqrt(n) · distance, one row for each n; infinite if simulations were too few."""
+
+    sizes: NDArray[np.int64]
+    quantiles: Floats
+
+    def covers(self, n: int) -> bool:
+        """Return whether the table covers n: it is interpolated above its smallest size."""
+        return n >= int(self.sizes[0])
+
+    def upper_law(self, n: int, most: float) -> Law:
+        """Return a law of the distance that is not below the true one.
+
+        What lies between two quantiles is put at the upper one; what is above the last one is
+        put at ``most``, the largest distance there is.
+        """
+        last = self.sizes.size - 1
+        high = min(int(np.searchsorted(self.sizes, n)), last)
+        low = high if int(self.sizes[high]) == n else max(high - 1, 0)
+        places = 1 / np.sqrt(self.sizes)
+        gap = places[low] - places[high]
+        share = (places[low] - 1 / np.sqrt(n)) / gap if gap > 0 else 1.0
+        first, second = self.quantiles[low], self.quantiles[high]
+        known = np.isfinite(first) & np.isfinite(second)
+        row = np.full(first.size, np.inf)
+        row[known] = (1 - share) * first[known] + share * second[known]
+        row = np.maximum.accumulate(row)
+        if n > int(self.sizes[last]):  # towards the limit law, along the last two, but never down
+            row = np.maximum(row, self.quantiles[last])
+        values = np.minimum(row / np.sqrt(n), most)
+        masses = -np.diff(np.concatenate([[1.0], SURVIVALS, [0.0]]))
+        return Law(np.concatenate([values, [most]]), masses, proved=False)
+
+
+def upper_quantiles(draws: Floats) -> Floats:
+    """Return upper confidence limits of the quantiles at SURVIVALS from independent draws.
+
+    The probability of exceeding the r-th largest of B draws is at most that of a Beta(r, B + 1 - r)
+    variable in law, so P(T > quantile) <= s with confidence 99% for the largest r with
+    P(Beta > s) <= 1%.
+    """
+    from scipy.special import betaincc  # noqa: PLC0415 - only when it is needed
+
+    count = draws.size
+    ordered = np.sort(draws)[::-1]
+    # the risk P(Beta > s) grows with the rank: bisect for the largest rank with a small one
+    low, high = np.zeros(SURVIVALS.size), np.full(SURVIVALS.size, count + 1.0)
+    while (high - low > 1).any():
+        rank = np.clip(np.floor((low + high) / 2), 1, count)
+        safe = betaincc(rank, count + 1 - rank, SURVIVALS) <= 1 - CONFIDENCE
+        low, high = np.where(safe, rank, low), np.where(safe, high, rank)
+    chosen = low.astype(np.intp)
+    result: Floats = np.where(chosen > 0, ordered[chosen - 1], np.inf)
+    return result
+
+
+def law_table(family: str, statistic: str) -> QuantileTable | None:
+    """Return the table of a family, the user's own first, or None."""
+    key = f"{family}/{statistic}"
+    own = os.environ.get(LAWS_VARIABLE)
+    tables = (_read(Path(own)) if own else {}), _built_in()
+    return next((table[key] for table in tables if key in table), None)
+
+
+@lru_cache(maxsize=1)
+def _built_in() -> Mapping[str, QuantileTable]:
+    with as_file(files("privatest.methods") / "family_laws.npz") as path:
+        return _read(path) if path.exists() else {}
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path) -> Mapping[str, QuantileTable]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            names = [name.removesuffix("/sizes") for name in stored if name.endswith("/sizes")]
+            laws = {
+                name: QuantileTable(
+                    stored[f"{name}/sizes"].astype(np.int64),
+                    stored[f"{name}/quantiles"].astype(np.float64),
+                )
+                for name in names
+            }
+    except (OSError, ValueError, KeyError):
+        raise ParameterError(f"{LAWS_VARIABLE} must name a file of tools/family_laws.py.") from None
+    if any(law.quantiles.shape != (law.sizes.size, SURVIVALS.size) for law in laws.values()):
+        raise ParameterError(f"{LAWS_VARIABLE} must name a file of this version's tools.")
+    return laws
+
+
+# --- Public functions ---------------------------------------------------------------------------
 
 
 FamilyStatistic = Literal["ks", "kuiper"]
 STATISTICS: tuple[str, ...] = get_args(FamilyStatistic)
-
 _NAMES = {"ks": "Kolmogorov-Smirnov", "kuiper": "Kuiper"}
 _LARGEST = {"ks": 0.5, "kuiper": 1.0}  # distance, attained if all records are the same
 _STEPS = 1 << 20  # of the statistic's grid, for a distance of 1/n
@@ -1050,14 +959,16 @@ def ks_family(
             "fit of floats is certain."
         )
     encoded = encode_one_column(x, bounds)
-    sample = on_grid(encoded.values)
+    sample, rows = on_grid(encoded.values), rows_of_a_person(encoded)
+    if statistic == "ks":
+        distance, width = ks_fit(sample, chosen, _STEPS), ks_fit_sensitivity(_STEPS, rows)
+    else:
+        distance = kuiper_fit(sample, chosen, _STEPS, _SLACK)
+        width = kuiper_fit_sensitivity(_STEPS, _SLACK, rows)
+    law = _law(chosen, statistic, sample.size, n_simulations, generator)
     return lattice_outcome(
-        _distance(sample, chosen, statistic),
-        PublicNull(
-            _law(chosen, statistic, sample.size, n_simulations, generator),
-            _width(statistic, rows_of_a_person(encoded)),
-            unit=sample.size * _STEPS,
-        ),
+        distance,
+        PublicNull(law, width, unit=sample.size * _STEPS),
         mechanism=mechanism,
         budget=budget,
         alpha=alpha,
@@ -1075,18 +986,6 @@ def ks_family(
     )
 
 
-def _width(statistic: FamilyStatistic, rows_per_person: int) -> int:
-    if statistic == "ks":
-        return ks_fit_sensitivity(_STEPS, rows_per_person)
-    return kuiper_fit_sensitivity(_STEPS, _SLACK, rows_per_person)
-
-
-def _distance(sample: GridSample, family: Family, statistic: FamilyStatistic) -> int:
-    if statistic == "ks":
-        return ks_fit(sample, family, _STEPS)
-    return kuiper_fit(sample, family, _STEPS, _SLACK)
-
-
 def _law(
     family: Family,
     statistic: FamilyStatistic,
@@ -1094,7 +993,7 @@ def _law(
     n_simulations: int | None,
     rng: np.random.Generator,
 ) -> Law:
-    """Return an upper bound on the law of the computed statistic: a table, or simulations."""
+    """Return an upper bound on the law of the computed statistic, from a table or simulations."""
     table = law_table(family.name, statistic) if n_simulations is None else None
     if table is not None and table.covers(n):
         law = table.upper_law(n, _LARGEST[statistic])
@@ -1104,6 +1003,9 @@ def _law(
     # what is computed may be above n · steps · distance: rounded up, a quantile off, the slack
     excess = 4.0 + (_SLACK if statistic == "kuiper" else 0)
     return law.scaled(n * _STEPS, excess)
+
+
+# --- Descriptors --------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

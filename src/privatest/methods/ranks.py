@@ -197,7 +197,7 @@ def by_blocks(sizes: Sequence[int]) -> bool:
     return sum(sizes) > _PERMUTED_RANKS and min(sizes) >= 1 << _HALVINGS
 
 
-def _check_simulation_size(sizes: Sequence[int]) -> None:
+def check_simulation_size(sizes: Sequence[int]) -> None:
     """Refuse public sizes of three groups or more whose law cannot be drawn."""
     if len(sizes) > 2 and max(*sizes[:-1], sum(sizes[1:])) >= _LARGEST_SIMULATED:
         raise DataError(
@@ -606,14 +606,14 @@ def kruskal(
     if layout.count < 2:
         raise ParameterError("kruskal must have two samples or more.")
     if group is None and all(isinstance(each, Source) for each in samples):  # sizes are known
-        _check_simulation_size([len(each) for each in samples])
+        check_simulation_size([len(each) for each in samples])
     require_public_groups(chosen)
     public_generator(rng)
     source = noise_source(noise)
     data, bounds = layout.read(samples)
     ranked = _read_groups(data, bounds, chosen)
     sizes = [len(sample) for sample in ranked]
-    _check_simulation_size(sizes)
+    check_simulation_size(sizes)
     total, pair = sum(sizes), len(sizes) == 2
     affordable = 9_999 if by_blocks(sizes) else _SIMULATED_RANKS // total
     count = n_resamples or min(9_999, max(999, affordable))
