@@ -16,7 +16,7 @@ from privatest.mechanisms.lattice import noise_law
 from privatest.methods import proportions
 from privatest.methods import proportions as binomial
 from privatest.methods.proportions import PrivateShares, PublicShares, _read
-from privatest.methods.proportions import _proportions_release as _release
+from privatest.methods.proportions import _release_shares as _release
 from privatest.noise import SimulatedNoise
 from tests.privacy.harness import audit, caught, once
 

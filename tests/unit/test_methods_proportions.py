@@ -25,7 +25,7 @@ from privatest.methods.proportions import (
     ratio_ends,
     share_interval,
 )
-from privatest.methods.proportions import _proportions_release as _release
+from privatest.methods.proportions import _release_shares as _release
 from privatest.noise import SimulatedNoise
 from privatest.numerics.laws import LatticeTulap, binomial_masses, lattice_tulap
 

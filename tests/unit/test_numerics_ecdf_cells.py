@@ -129,9 +129,11 @@ def test_crowded_values_are_sorted_at_once(kind, all_sorted):
     x, y = drawn(kind, rng, 30_000), drawn(kind, rng, 20_000)
     y[::50] += 0.25  # of the same law, nearly
     shuffle = np.random.default_rng(0).permutation
+    by_sorting, cells = ecdf_cells._two_sample_by_sorting, ecdf_cells._EqualCells
+    count = cells.codes_and_counts
     with (
-        patch.object(ecdf_cells, "_sorted", wraps=ecdf_cells._sorted) as sorts,
-        patch.object(ecdf_cells, "_counted", wraps=ecdf_cells._counted) as counts,
+        patch.object(ecdf_cells, "_two_sample_by_sorting", wraps=by_sorting) as sorts,
+        patch.object(cells, "codes_and_counts", autospec=True, side_effect=count) as counts,
     ):
         found = two_sample_cells(x, y, "ks", shuffle)
     assert (sorts.called, counts.called) == (all_sorted, not all_sorted)
@@ -149,7 +151,8 @@ def test_where_most_cells_matter_all_are_sorted():
     step = len(x) // ecdf_cells._SEEN + 1
     hidden = np.arange(len(x)) % step != 0
     x[hidden], y[hidden] = x[hidden] / 1e6, y[hidden] / 1e6
-    with patch.object(ecdf_cells, "_sorted", wraps=ecdf_cells._sorted) as sorts:
+    by_sorting = ecdf_cells._two_sample_by_sorting
+    with patch.object(ecdf_cells, "_two_sample_by_sorting", wraps=by_sorting) as sorts:
         found = two_sample_cells(x, y, "ks", np.arange)
     assert sorts.called
     assert found == two_sample(x, y, "ks", np.arange(80_000))

@@ -1,8 +1,7 @@
-"""A number of successes with noise: its tail, and the share of successes that fits it.
+"""Shares of successes: one group, groups of public sizes, and two private groups.
 
-K is binomial(n, share) and the noise is continuous, so Z = K + noise has a continuous law whose
-tail P(Z >= z) grows strictly with the share. An interval for the share is found by inversion,
-without approximation. Proof: docs/proofs/proportions.md.
+Numbers of successes are released with noise; everything else is post-processing.
+Proof: docs/proofs/proportions.md.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +37,6 @@ from privatest.data.schema import (
     CategoricalColumn,
     Categories,
     Category,
-    NumericColumn,
     Schema,
     spelling,
 )
@@ -56,15 +54,176 @@ from privatest.numerics.laws import (
     binomial_masses,
 )
 
-NO_NOISE = LatticeTulap(1, 500.0)  # a count spread evenly over its unit, and no noise else
-_PRECISE = 1e-12  # of an angle
+Floats = NDArray[np.float64]
+Rule = Callable[[Floats], NDArray[np.bool_]]
+"""Which of some rows are a success; it travels to other processes."""
+Shares = tuple[Floats, Floats, Floats]
+"""Estimates of the groups' shares, and lower and upper ends."""
+Wanted = Literal["both", "least difference", "largest difference"]
+"""Which ends are computed: all, or those behind one end of the first share minus the second."""
+
+
+# --- Successes: a public rule, never found from the data ----------------------------------------
+
+
+def success_counts(*groups: tuple[Sample, Rule]) -> list[int]:
+    """Return the number of successes of each group, in one pass."""
+    reducers = ((sample, partial(Counts, rule, 2)) for sample, rule in groups)
+    return [int(summary.counts[1]) for summary in summarise(*reducers)]
+
+
+def success_width() -> int:
+    """Return the sensitivity of a number of successes: a replaced row is a success or not."""
+    return 1
+
+
+def outcome_table(counts: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return successes and failures (columns) of each group (rows).
+
+    A replaced row that may change its group leaves one cell and enters another: the table of
+    :mod:`privatest.mechanisms.additive`, whose bounds it has.
+    """
+    pairs = zip(counts, sizes, strict=True)
+    return np.array([(won, size - won) for won, size in pairs], dtype=np.int64)
+
+
+_WORDS = {"true": 1.0, "false": 0.0}
+_TRUE = ("1", "true")  # a success by default
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """Rows of one column, and the public rule that says which are a success."""
+
+    sample: Sample
+    won: Rule
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.sample)
+
+    @property
+    def rows_per_person(self) -> int:
+        """The most rows that one person has, as declared."""
+        return self.sample.rows_per_person
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """What the column is called."""
+        return self.sample.names
+
+
+def person_of(groups: Sequence[Outcomes]) -> int:
+    """Return the most rows that one person has in all groups together."""
+    return rows_of_a_person(*(group.sample for group in groups))
+
+
+def read_outcomes(data: Any, bounds: Bounds, success: Category | None, name: str) -> Outcomes:
+    """Read one column of 0 and 1, true and false, or categories; ``name`` is for messages.
+
+    ``success`` is what counts as a success; None is 1 or true.
+    """
+    if success is not None and not isinstance(success, (str, bool, int, float)):
+        raise ParameterError("success must be a category: text, a number, true or false.")
+    if bounds is None and success is not None:
+        return Outcomes(Sample(_labelled(data, success, name), None), partial(_equals, 1.0))
+    sample = encode_sample(data, bounds, name, units="own")
+    if sample.width != 1:
+        raise DataError(f"{name} must be one column.")
+    column = None if sample.schema is None else next(iter(sample.schema.columns.values()))
+    if isinstance(column, CategoricalColumn):
+        return Outcomes(sample, partial(_equals, float(_code(column, success))))
+    if success is None:
+        return Outcomes(sample, partial(_is_one, name))
+    return Outcomes(sample, partial(_equals, _number(success)))
+
+
+def _equals(value: float, rows: Floats) -> NDArray[np.bool_]:
+    return np.asarray(rows[:, 0] == value)
+
+
+def _is_one(name: str, rows: Floats) -> NDArray[np.bool_]:
+    won: NDArray[np.bool_] = rows[:, 0] == 1
+    if not (won | (rows[:, 0] == 0)).all():
+        raise DataError(f"{name} must hold 0 and 1; or name the value that is a success.")
+    return won
+
+
+def check_success(schema: Schema, success: Category | None) -> None:
+    """Refuse a success that the column cannot have; nothing is read."""
+    for column in schema.columns.values():
+        if isinstance(column, CategoricalColumn):
+            _code(column, success)
+        elif success is not None:
+            if not column.lower <= _number(success) <= column.upper:
+                raise ParameterError("success must be within the bounds of the column.")
+        elif (column.lower, column.upper) != (0, 1) or not column.integer:
+            # any other column may hold a value that is neither, and failing would tell of it
+            raise ParameterError(
+                "success must be given: only integers between 0 and 1 have an obvious one."
+            )
+
+
+def _labelled(data: Any, success: Category, name: str) -> Held:
+    """Return 1 for a success and 0 for all else, of a column that nobody has described."""
+    table = read_data(data, name)
+    if table.width != 1:
+        raise DataError(f"{name} must be one column.")
+    if isinstance(data, Source):
+        return Stream(data, partial(_write_labels, success=success, name=name), 1)
+    return _encoded_labels(data, success, name)
+
+
+def _write_labels(batch: Any, out: Floats, success: Category, name: str) -> None:
+    out[:] = _encoded_labels(batch, success, name)
+
+
+def _encoded_labels(data: Any, success: Category, name: str) -> Floats:
+    column = one_column(read_data(data, name).column(0), name)
+    labels = Categories.labelled([spelling(success)])
+    codes = np.concatenate([np.empty(0, np.intp), *category_blocks(column, labels, name)])
+    if (codes == MISSING).any():
+        refuse_missing(name)
+    return np.asarray(codes == 0, dtype=np.float64)[:, None]
+
+
+def _code(column: CategoricalColumn, success: Category | None) -> int:
+    categories = Categories.declared(column.categories)
+    if success is None:
+        known = [categories.codes[word] for word in _TRUE if word in categories.codes]
+        if len(known) != 1:
+            raise ParameterError("success must be given: which category is a success?")
+        return known[0]
+    code = categories.code_of(success)
+    if code in (UNKNOWN, MISSING):
+        raise ParameterError("success must be one of the declared categories.")
+    return code
+
+
+def _number(success: Category) -> float:
+    if isinstance(success, str) and success.lower() in _WORDS:  # of a column of true and false
+        return _WORDS[success.lower()]
+    try:
+        return float(success)
+    except ValueError:
+        raise ParameterError("success must be a number, as the column is numeric.") from None
+
+
+# --- The share of one group ---------------------------------------------------------------------
+#
+# K is binomial(n, share) and the noise is continuous, so K + noise has a continuous law whose tail
+# grows strictly with the share. An interval is found by inversion, without approximation.
 
 
 class Survival(Protocol):
     """Noise of which the tail is known."""
 
-    def survival(self, x: ArrayLike, /) -> NDArray[np.float64]:
+    def survival(self, x: ArrayLike, /) -> Floats:
         """Return P(noise >= x)."""
+
+
+NO_NOISE = LatticeTulap(1, 500.0)  # a count spread evenly over its unit, and no noise else
+_PRECISE = 1e-12  # of an angle
 
 
 def noisy_tail(n: int, share: float, noisy: float, noise: Survival) -> float:
@@ -76,25 +235,11 @@ def noisy_tail(n: int, share: float, noisy: float, noise: Survival) -> float:
 def share_interval(
     n: int, noisy: float, noise: Survival, below: float, above: float
 ) -> tuple[float, float]:
-    """Return the shares that fit a noisy count.
+    """Return the ends in [0, 1] of the shares that fit a noisy count.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows.
-    noisy : float
-        The noisy number of successes.
-    noise : Survival
-        Its noise.
-    below, above : float
-        Probability with which the lower end is above the true share, and the upper end below;
-        0 leaves an end open.
-
-    Returns
-    -------
-    tuple of float
-        Ends in [0, 1]. A count far beyond 0 or n, which noise alone can bring about, gives
-        both ends there: the interval is never empty.
+    The lower end is above the true share with probability ``below``, the upper end below it with
+    probability ``above``; 0 leaves an end open. A count far beyond 0 or n gives both ends there, so
+    the interval is never empty.
     """
     low = _share_at(n, noisy, noise, below) if below > 0 else 0.0
     high = _share_at(n, noisy, noise, 1 - above) if above > 0 else 1.0
@@ -140,398 +285,10 @@ def tulap_variance(noise: LatticeTulap) -> float:
     return noise.width**2 * (2 * b / math.expm1(-noise.epsilon) ** 2 + 1 / 12)
 
 
-# Numbers of successes, and how far they move.
-
-
-Rule = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
-"""Which of some rows are a success; it travels to other processes."""
-
-
-def success_counts(*groups: tuple[Sample, Rule]) -> list[int]:
-    """Return the number of successes of each group, in one pass."""
-    asked = ((sample, partial(Counts, rule, 2)) for sample, rule in groups)
-    return [int(found.counts[1]) for found in summarise(*asked)]
-
-
-def success_width() -> int:
-    """Return how far the number moves.
-
-    Notes
-    -----
-    **Sensitivity** A replaced row is a success or not: 1. Proof: docs/proofs/proportions.md.
-    """
-    return 1
-
-
-def outcome_table(counts: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Return successes and failures (columns) of each group (rows).
-
-    A replaced row that may change its group leaves one cell and enters another: the table of
-    :mod:`privatest.mechanisms.additive`, whose bounds it has.
-    """
-    pairs = zip(counts, sizes, strict=True)
-    return np.array([(won, size - won) for won, size in pairs], dtype=np.int64)
-
-
-# Which rows are a success: a public rule, never found from the data.
-
-
-_WORDS = {"true": 1.0, "false": 0.0}
-_TRUE = ("1", "true")  # what a success is where nobody says
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcomes:
-    """Rows of one column, and the public rule that says which are a success."""
-
-    sample: Sample
-    won: Rule
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.sample)
-
-    @property
-    def rows_per_person(self) -> int:
-        """The most rows that one person has, as declared."""
-        return self.sample.rows_per_person
-
-    @property
-    def names(self) -> tuple[str, ...] | None:
-        """What the column is called."""
-        return self.sample.names
-
-
-def person_of(groups: Sequence[Outcomes]) -> int:
-    """Return the most rows that one person has in all groups together."""
-    return rows_of_a_person(*(group.sample for group in groups))
-
-
-def count_successes(groups: Sequence[Outcomes]) -> list[int]:
-    """Return the number of successes of each group: the one pass over rows."""
-    return success_counts(*((group.sample, group.won) for group in groups))
-
-
-def read_outcomes(data: Any, bounds: Bounds, success: Category | None, name: str) -> Outcomes:
-    """Read one column; ``name`` is what messages call it.
-
-    Parameters
-    ----------
-    data : array, series or table of one column
-        0 and 1, true and false, or categories.
-    bounds : None, pair, mapping or Schema
-        Description of the column.
-    success : category or None
-        What counts as a success; everything else is a failure. None is 1 or true.
-    """
-    if success is not None and not isinstance(success, (str, bool, int, float)):
-        raise ParameterError("success must be a category: text, a number, true or false.")
-    if bounds is None and success is not None:
-        return Outcomes(Sample(_labelled(data, success, name), None), partial(_equals, 1.0))
-    sample = encode_sample(data, bounds, name, units="own")
-    if sample.width != 1:
-        raise DataError(f"{name} must be one column.")
-    column = None if sample.schema is None else next(iter(sample.schema.columns.values()))
-    if isinstance(column, CategoricalColumn):
-        return Outcomes(sample, partial(_equals, float(_code(column, success))))
-    if success is None:
-        return Outcomes(sample, partial(_is_one, name))
-    return Outcomes(sample, partial(_equals, _number(success)))
-
-
-def _equals(value: float, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray(rows[:, 0] == value)
-
-
-def _is_one(name: str, rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    won: NDArray[np.bool_] = rows[:, 0] == 1
-    if not (won | (rows[:, 0] == 0)).all():
-        raise DataError(f"{name} must hold 0 and 1; or name the value that is a success.")
-    return won
-
-
-def check_success(schema: Schema, success: Category | None) -> None:
-    """Refuse a success that the column cannot have; nothing is read."""
-    for column in schema.columns.values():
-        if isinstance(column, CategoricalColumn):
-            _code(column, success)
-        elif success is not None:
-            _possible(column, _number(success))
-        elif (column.lower, column.upper) != (0, 1) or not column.integer:
-            # any other column may hold a value that is neither, and failing would tell of it
-            raise ParameterError(
-                "success must be given: only integers between 0 and 1 have an obvious one."
-            )
-
-
-def _labelled(data: Any, success: Category, name: str) -> Held:
-    """Return 1 for a success and 0 for all else, of a column that nobody has described."""
-    table = read_data(data, name)
-    if table.width != 1:
-        raise DataError(f"{name} must be one column.")
-    if isinstance(data, Source):
-        return Stream(data, partial(_write_labels, success=success, name=name), 1)
-    return _encoded_labels(data, success, name)
-
-
-def _write_labels(batch: Any, out: NDArray[np.float64], success: Category, name: str) -> None:
-    out[:] = _encoded_labels(batch, success, name)
-
-
-def _encoded_labels(data: Any, success: Category, name: str) -> NDArray[np.float64]:
-    column = one_column(read_data(data, name).column(0), name)
-    labels = Categories.labelled([spelling(success)])
-    codes = np.concatenate([np.empty(0, np.intp), *category_blocks(column, labels, name)])
-    if (codes == MISSING).any():
-        refuse_missing(name)
-    return np.asarray(codes == 0, dtype=np.float64)[:, None]
-
-
-def _code(column: CategoricalColumn, success: Category | None) -> int:
-    categories = Categories.declared(column.categories)
-    if success is None:
-        known = [categories.codes[word] for word in _TRUE if word in categories.codes]
-        if len(known) != 1:
-            raise ParameterError("success must be given: which category is a success?")
-        return known[0]
-    code = categories.code_of(success)
-    if code in (UNKNOWN, MISSING):
-        raise ParameterError("success must be one of the declared categories.")
-    return code
-
-
-def _number(success: Category) -> float:
-    if isinstance(success, str) and success.lower() in _WORDS:  # of a column of true and false
-        return _WORDS[success.lower()]
-    try:
-        return float(success)
-    except ValueError:
-        raise ParameterError("success must be a number, as the column is numeric.") from None
-
-
-def _possible(column: NumericColumn, value: float) -> None:
-    if not column.lower <= value <= column.upper:
-        raise ParameterError("success must be within the bounds of the column.")
-
-
-# Is a share what it should be? The binomial test of one sample.
-
-
-_NULLS = {"two-sided": "", "greater": "at most ", "less": "at least "}
-
-
-@declare_level("valid")
-def binom_test(
-    x: Any,
-    p: float = 0.5,
-    *,
-    epsilon: Amount,
-    delta: Amount = 0.0,
-    alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
-    success: Category | None = None,
-    bounds: Bounds = None,
-    noise: NoiseSource | None = None,
-) -> Outcome:
-    """Test privately whether the share of successes is a given one.
-
-    Parameters
-    ----------
-    x : array, series or table of one column
-        One outcome per row: 0 and 1, true and false, or categories.
-    p : float
-        The hypothesised share, which is public; in [0, 1].
-    epsilon, delta : float, int, str or Decimal
-        The privacy budget.
-    alpha : float
-        Level of the decision; the confidence interval has level 1 - alpha.
-    alternative : {"two-sided", "greater", "less"}
-        "greater": successes are more frequent than ``p``.
-    success : str, int, float or bool, optional
-        The value that is a success; all others are failures. By default 1 or true.
-    bounds : None, pair or Schema
-        Not needed. A schema describes the categories and says how many rows a person may have.
-    noise : NoiseSource, optional
-        Secret randomness; leave it out except in simulations.
-
-    Returns
-    -------
-    Outcome
-        The statistic is the private number of successes, which may be below 0 or above n. In
-        ``estimates``: the ``proportion`` and its confidence interval ``lower`` to ``upper``.
-
-    Notes
-    -----
-    p-values and intervals are exact at every n, p and epsilon: the law of a binomial number with
-    Tulap noise is known. One-sided tests are the most powerful private ones (Awan and Slavkovic
-    2018). The two-sided p-value is twice the smaller one-sided one. If noise takes the count far
-    beyond 0 or n, the interval is a single point there.
-
-    **Sensitivity** 1, times the rows of a person. Proof: docs/proofs/proportions.md.
-
-    **Privacy** The number of successes is released with Tulap noise at (epsilon, delta);
-    everything else is computed from it.
-
-    References
-    ----------
-    Awan and Slavkovic (2018), Differentially private uniformly most powerful tests for binomial
-    data.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> answers = np.random.default_rng(0).uniform(size=2000) < 0.6
-    >>> result = binom_test(answers, 0.5, epsilon=1)
-    >>> result.reject
-    True
-    >>> low, high = result.confidence_interval(0.99)
-    >>> bool(0.5 < low < high < 0.7)
-    True
-    """
-    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
-    one_of("alternative", alternative, ALTERNATIVES)
-    share = number("p", p, at_least=0)
-    if share > 1:
-        reject("p", "a number of at least 0 and at most 1", p)
-    source = noise_source(noise)
-    outcomes = read_outcomes(x, bounds, success, "x")
-    n = len(outcomes)
-    noisy, law = _release(outcomes, budget, source)
-    pvalue = _pvalue(n, share, noisy, law, alternative)
-    intervals = partial(_interval, n, noisy, law, alternative)
-    low, high = intervals(1 - alpha)
-    shown = {"p": share, "alternative": alternative, "success": success}
-    return Outcome(
-        reject=pvalue <= alpha,
-        alpha=alpha,
-        spent=budget,
-        simulated=source.simulated,
-        pvalue=pvalue,
-        statistic=noisy,
-        adjacency="one",
-        method="binomial test",
-        null_hypothesis=f"the share of successes is {_NULLS[alternative]}{share:g}",
-        sizes={"n": n},
-        parameters={name: value for name, value in shown.items() if value is not None},
-        rows_per_person=outcomes.rows_per_person,
-        estimated="proportion",
-        estimates={"proportion": float(np.clip(noisy / n, 0, 1)), "lower": low, "upper": high},
-        intervals=intervals,
-    )
-
-
-def private_share(
-    x: Any,
-    *,
-    epsilon: Amount,
-    delta: Amount = 0.0,
-    alpha: float = 0.05,
-    success: Offered[Category | None] = None,
-    bounds: Bounds = None,
-    noise: NoiseSource | None = None,
-) -> MeanEstimate:
-    """Estimate the share of successes privately, with an exact confidence interval.
-
-    Parameters
-    ----------
-    x, epsilon, delta, alpha, success, bounds, noise
-        As in :func:`privatest.binom_test`; the interval has level 1 - alpha.
-
-    Returns
-    -------
-    MeanEstimate
-        The share is the mean of outcomes that are 0 and 1.
-
-    Notes
-    -----
-    **Sensitivity** As in :func:`privatest.binom_test`.
-
-    **Privacy** As in :func:`privatest.binom_test`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> answers = np.random.default_rng(0).uniform(size=2000) < 0.6
-    >>> estimate = private_share(answers, epsilon=1)
-    >>> bool(0.5 < estimate.lower[0] < estimate.upper[0] < 0.7)
-    True
-    """
-    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
-    source = noise_source(noise)
-    outcomes = read_outcomes(x, bounds, success, "x")
-    noisy, law = _release(outcomes, budget, source)
-    intervals = partial(_as_means, len(outcomes), noisy, law)
-    low, high = intervals(1 - alpha)
-    share = float(np.clip(noisy / len(outcomes), 0, 1))
-    return MeanEstimate(
-        mean=np.array([share]),
-        lower=low,
-        upper=high,
-        covariance=np.array([[share * (1 - share)]]),
-        # the interval need not be symmetric: its longer side
-        region_shape=np.array([np.maximum(high - share, share - low) ** 2]),
-        region_radius=1.0,
-        confidence=1 - alpha,
-        spent=budget,
-        n=len(outcomes),
-        columns=outcomes.names,
-        rows_per_person=outcomes.rows_per_person,
-        simulated=source.simulated,
-        estimated="share",
-        intervals=intervals,
-    )
-
-
-def _release(outcomes: Outcomes, budget: Budget, noise: NoiseSource) -> tuple[float, LatticeTulap]:
-    """Release the number of successes."""
-    if len(outcomes) < 1:
-        raise DataError("x must have at least 1 row.")
-    law = noise_law(success_width() * person_of([outcomes]), budget, "auto")
-    (count,) = count_successes([outcomes])
-    return noisy_integer(count, law=law, noise=noise), law
-
-
-def _pvalue(
-    n: int, share: float, noisy: float, noise: LatticeTulap, alternative: Alternative
-) -> float:
-    law = binomial_law(n, share)
-    greater = law.pvalue(noisy, noise, "greater")
-    less = law.pvalue(-noisy, noise, "less")
-    if alternative == "two-sided":
-        return min(1.0, 2 * min(greater, less))
-    return greater if alternative == "greater" else less
-
-
-def _interval(
-    n: int, noisy: float, noise: LatticeTulap, alternative: Alternative, level: float
-) -> Interval:
-    side = side_alpha(level, alternative)
-    sides = (side * (alternative != "less"), side * (alternative != "greater"))
-    low, high = share_interval(n, noisy, noise, *sides)
-    first, last = share_interval(n, float(np.clip(noisy, 0, n)), NO_NOISE, *sides)
-    return Interval.around(low, high, level, last - first)
-
-
-def _as_means(n: int, noisy: float, noise: LatticeTulap, level: float) -> Interval:
-    """Return the two-sided interval as that of a mean: one entry for each column."""
-    found = _interval(n, noisy, noise, "two-sided", level)
-    low, high, sampling = (np.array([end]) for end in (*found, found.sampling))
-    return Interval.around(low, high, level, sampling)
-
-
-# Shares of groups whose sizes are public: one noisy number of successes for each.
-#
-# Everything here is computed from released numbers. Proof: docs/proofs/proportions.md.
+# --- Shares of groups of public sizes: a noisy count for each -----------------------------------
 
 
 FEW = 10  # successes or failures: with fewer, intervals of differences misjudge a single one
-
-Floats = NDArray[np.float64]
-Shares = tuple[Floats, Floats, Floats]
-"""Estimates of the groups' shares, and lower and upper ends."""
-Wanted = Literal["both", "least difference", "largest difference"]
-"""Which ends are computed: all, or those behind one end of the first share minus the second."""
-
 _POINTS = 33  # common shares that are tried
 _AT_ONCE = 2048  # simulated counts whose statistics are computed together: they stay in a cache
 _REACH = 1.65  # noise variances: up to there beyond 0 and n the statistic is monotone
@@ -539,32 +296,18 @@ _REACH = 1.65  # noise variances: up to there beyond 0 and n the statistic is mo
 
 @dataclass(frozen=True, slots=True)
 class PublicShares:
-    """What is released of groups with public sizes.
-
-    Attributes
-    ----------
-    counts : tuple of float
-        Noisy numbers of successes.
-    sizes : tuple of int
-        Rows of each group.
-    noise : LatticeTulap
-        Of each count.
-    """
+    """Noisy numbers of successes of groups with public sizes, and the noise of each."""
 
     counts: tuple[float, ...]
     sizes: tuple[int, ...]
     noise: LatticeTulap
+    finest: ClassVar[float] = 1e-9  # the smallest level at which ends can be computed
 
     @property
     def scarce(self) -> bool:
         """Whether a group has fewer than ten successes or failures, by what was released."""
         pairs = zip(self.counts, self.sizes, strict=True)
         return any(min(count, n - count) < FEW for count, n in pairs)
-
-    @property
-    def finest(self) -> float:
-        """The smallest level at which ends can be computed."""
-        return 1e-9
 
     @property
     def estimates(self) -> Floats:
@@ -699,136 +442,10 @@ def binomial_draws(n: int, share: float, uniforms: Uniforms) -> Floats:
     return drawn if uniforms.places is None else drawn[uniforms.places]
 
 
-# Difference and ratio of two shares, from intervals of each: post-processing.
-#
-# MOVER (Newcombe 1998; Donner and Zou 2012) recovers from the ends of an interval how uncertain its
-# estimate is on that side, and adds up the squares.
+# --- Shares of two private groups: a noisy 2 x 2 table ------------------------------------------
 
 
-_HALVINGS = 16  # of the logarithm of a level
-
-
-class ReleasedShares(Protocol):
-    """Released shares of groups, with public or with private sizes."""
-
-    @property
-    def finest(self) -> float:
-        """The smallest level at which ends can be computed."""
-
-    @property
-    def estimates(self) -> NDArray[np.float64]:
-        """Shares in [0, 1]."""
-
-    @property
-    def scarce(self) -> bool:
-        """Whether a group has few successes or few failures, by what was released."""
-
-    def ends(self, side: float, wanted: Wanted = "both") -> Shares:
-        """Return shares as if those beyond 0 and 1 existed; each end is missed with ``side``."""
-
-    def within(self, side: float) -> Shares:
-        """Return shares in [0, 1]."""
-
-    def without_noise(self, side: float) -> Shares:
-        """Return shares as if nothing had noise."""
-
-
-def difference_ends(shares: Shares) -> tuple[float, float]:
-    """Return the ends for the first share minus the second, within [-1, 1]."""
-    middle, low, high = (part.tolist() for part in shares)
-    difference = middle[0] - middle[1]
-    down = math.hypot(middle[0] - low[0], high[1] - middle[1])
-    up = math.hypot(high[0] - middle[0], middle[1] - low[1])
-    return min(max(difference - down, -1.0), 1.0), min(max(difference + up, -1.0), 1.0)
-
-
-def difference_interval(
-    released: ReleasedShares, alternative: Alternative, level: float
-) -> Interval:
-    """Return the confidence interval of the difference; a one-sided one ends at -1 or 1."""
-    side = side_alpha(level, alternative)
-    low, high = _opened(difference_ends(released.ends(side)), alternative)
-    first, last = _opened(difference_ends(released.without_noise(side)), alternative)
-    return Interval.around(low, high, level, last - first)
-
-
-def _opened(ends: tuple[float, float], alternative: Alternative) -> tuple[float, float]:
-    return (
-        -1.0 if alternative == "less" else ends[0],
-        1.0 if alternative == "greater" else ends[1],
-    )
-
-
-def ratio_ends(shares: Shares) -> tuple[float, float | None]:
-    """Return the ends for the first share over the second; None is infinity.
-
-    They are the r at which an end of the interval for p1 - r p2 is 0.
-    """
-    (p1, p2), (low1, low2), (high1, high2) = (part.tolist() for part in shares)
-    lower = _root(p1, p2, low1, high2, -1)
-    upper = _root(p1, p2, high1, low2, 1)
-    return lower or 0.0, upper
-
-
-def _root(p1: float, p2: float, end1: float, end2: float, sign: int) -> float | None:
-    """Solve (p1 - r p2)² = (p1 - end1)² + r² (p2 - end2)²."""
-    inside = (p1 * p2) ** 2 - end1 * end2 * (2 * p1 - end1) * (2 * p2 - end2)
-    root = math.sqrt(max(inside, 0.0))
-    # the two forms of the solution, of which one has no cancellation and no division by 0
-    if sign < 0:
-        below = p1 * p2 + root
-        return end1 * (2 * p1 - end1) / below if below > 0 else 0.0
-    if end2 <= 0:
-        return None
-    return (p1 * p2 + root) / (end2 * (2 * p2 - end2))
-
-
-def equivalence(released: ReleasedShares, low: float, high: float) -> float:
-    """Return the larger of two p-values: that the difference is at most ``low``, at least ``high``.
-
-    Each is the level at which a one-sided interval just ends there. Where successes or failures
-    are scarce, MOVER misjudges a single one (level .07): there the ends of both shares count in
-    full, each at half the level, which is valid by Bonferroni's inequality.
-    """
-    return max(_level_at(released, low, 0), _level_at(released, high, 1))
-
-
-def _level_at(released: ReleasedShares, target: float, end: int) -> float:
-    """Return the smallest level at which an end of the interval is inside of ``target``."""
-    sign = -1.0 if end == 0 else 1.0
-    wanted: Wanted = "least difference" if end == 0 else "largest difference"
-
-    def end_at(level: float) -> float:
-        side = level / 2 if released.scarce else level
-        shares = released.ends(side, wanted)
-        if released.scarce:
-            _, (low1, low2), (high1, high2) = (part.tolist() for part in shares)
-            return float(low1 - high2 if end == 0 else high1 - low2)
-        return difference_ends(shares)[end]
-
-    middle = end_at(0.5)
-    if sign * (target - middle) <= 0:
-        return 1.0  # at least one half; equivalence is not shown at any level that is used
-    finest = math.log(released.finest)
-
-    def inside(level: float) -> bool:
-        return sign * (target - end_at(level)) > 0
-
-    good, bad = math.log(0.5), finest
-    if inside(math.exp(finest)):
-        return math.exp(finest)
-    for _ in range(_HALVINGS):
-        half = 0.5 * (good + bad)
-        good, bad = (half, bad) if inside(math.exp(half)) else (good, half)
-    return math.exp(good)
-
-
-# Shares of two groups, where the group of a row is private too: a noisy 2 x 2 table.
-#
-# Everything here is computed from released numbers. Proof: docs/proofs/proportions.md.
-
-
-_private_shares_POINTS = 7  # of each nuisance: the share of a group, and that of successes
+_NUISANCE_POINTS = 7  # of each nuisance: the share of a group, and that of successes
 _DRAWS, _SEED = 9999, 0  # of intervals: public and fixed, so that they can be repeated
 _FAR = 60.0  # shares beyond which no end is looked for
 
@@ -859,31 +476,20 @@ class SumOfTwo:
 
 @dataclass(frozen=True, slots=True)
 class PrivateShares:
-    """What is released of two private groups.
+    """A noisy table of two private groups, their public total, and the noise of each cell.
 
-    Attributes
-    ----------
-    cells : tuple of float
-        Noisy successes and failures of the first group, then those of the second.
-    total : int
-        The public number of rows of both.
-    noise : CountNoise
-        Of each cell.
+    ``cells`` are successes and failures of the first group, then those of the second.
     """
 
     cells: tuple[float, float, float, float]
     total: int
     noise: CountNoise
+    finest: ClassVar[float] = 10 / (_DRAWS + 1)
 
     @property
     def scarce(self) -> bool:
         """Whether a group has fewer than ten successes or failures, by what was released."""
         return min(self.cells) < FEW
-
-    @property
-    def finest(self) -> float:
-        """The smallest level at which ends can be computed."""
-        return 10 / (_DRAWS + 1)
 
     @property
     def estimates(self) -> Floats:
@@ -898,7 +504,8 @@ class PrivateShares:
     def ends(self, side: float, wanted: Wanted = "both") -> Shares:
         """Return shares with ends that are each missed with ``side``; they may be infinite."""
         groups = zip((self.cells[:2], self.cells[2:]), *sides_of(wanted, 2), strict=True)
-        low, high = np.transpose([self._ends(*cells, side, *asked) for cells, *asked in groups])
+        ends = [self._ends(*cells, side, *wanted_ends) for cells, *wanted_ends in groups]
+        low, high = np.transpose(ends)
         return self._raw(), low, high
 
     def within(self, side: float) -> Shares:
@@ -924,8 +531,8 @@ class PrivateShares:
     ) -> tuple[float, float]:
         """Return shares s at which won - s (won + lost), whose mean is 0, is not too far from 0.
 
-        An end that is not asked for is NaN. The size of the group is known up to noise only. If
-        it may as well be 0, so may be every share.
+        An end that is not wanted is NaN. The size of the group is known up to noise only: if it may
+        be 0, every share fits.
         """
         size = won + lost
         if size < 1 or float(SumOfTwo(self.noise).survival(size)) > side:
@@ -940,9 +547,11 @@ class PrivateShares:
             return float(np.count_nonzero(drawn >= won - share * size)) / _DRAWS
 
         middle = won / size
-        low = _crossing(lambda share: beyond(share) - side, middle, -_FAR) if lower else math.nan
+        low = _sign_change(lambda share: beyond(share) - side, middle, -_FAR) if lower else math.nan
         high = (
-            _crossing(lambda share: 1 - beyond(share) - side, middle, _FAR) if upper else math.nan
+            _sign_change(lambda share: 1 - beyond(share) - side, middle, _FAR)
+            if upper
+            else math.nan
         )
         return low, high
 
@@ -988,15 +597,12 @@ class PrivateShares:
         law = SumOfTwo(self.noise)
         low, _ = share_interval(self.total, noisy, law, side, 0)
         _, high = share_interval(self.total, noisy + 1, law, 0, side)  # P(at most noisy)
-        return share_grid(low, max(low, high), _private_shares_POINTS)
+        return share_grid(low, max(low, high), _NUISANCE_POINTS)
 
 
 @lru_cache(maxsize=8)
 def _draws(noise: CountNoise) -> tuple[Floats, Uniforms]:
-    """Return noise of two cells and uniform numbers, always the same, by the latter's size.
-
-    Whoever searches for numbers in their order finds them several times as fast.
-    """
+    """Return noise of two cells and uniform numbers, always the same, sorted by the latter."""
     rng = np.random.default_rng(_SEED)
     cells = noise.draws((2, _DRAWS), rng) + rng.uniform(-0.5, 0.5, size=(2, _DRAWS))
     uniforms = rng.uniform(size=_DRAWS)
@@ -1004,7 +610,7 @@ def _draws(noise: CountNoise) -> tuple[Floats, Uniforms]:
     return cells[:, order], Uniforms(uniforms[order])
 
 
-def _crossing(excess: Callable[[float], float], middle: float, far: float) -> float:
+def _sign_change(excess: Callable[[float], float], middle: float, far: float) -> float:
     """Return where a function that is positive in the middle becomes negative, or infinity."""
     step = math.copysign(1 / 64, far)
     inside, outside = middle, middle + step
@@ -1019,11 +625,314 @@ def _crossing(excess: Callable[[float], float], middle: float, far: float) -> fl
     return outside
 
 
-# Do groups have the same share of successes? A/B tests of two groups or more.
+# --- Difference and ratio of two shares, from intervals of each ---------------------------------
+#
+# MOVER (Newcombe 1998; Donner and Zou 2012) recovers from the ends of an interval how uncertain its
+# estimate is on that side, and adds up the squares.
+
+
+_HALVINGS = 16  # of the logarithm of a level
+
+
+def difference_ends(shares: Shares) -> tuple[float, float]:
+    """Return the ends for the first share minus the second, within [-1, 1]."""
+    middle, low, high = (part.tolist() for part in shares)
+    difference = middle[0] - middle[1]
+    down = math.hypot(middle[0] - low[0], high[1] - middle[1])
+    up = math.hypot(high[0] - middle[0], middle[1] - low[1])
+    return min(max(difference - down, -1.0), 1.0), min(max(difference + up, -1.0), 1.0)
+
+
+def difference_interval(
+    released: PublicShares | PrivateShares, alternative: Alternative, level: float
+) -> Interval:
+    """Return the confidence interval of the difference; a one-sided one ends at -1 or 1."""
+    side = side_alpha(level, alternative)
+    low, high = _opened(difference_ends(released.ends(side)), alternative)
+    first, last = _opened(difference_ends(released.without_noise(side)), alternative)
+    return Interval.around(low, high, level, last - first)
+
+
+def _opened(ends: tuple[float, float], alternative: Alternative) -> tuple[float, float]:
+    return (
+        -1.0 if alternative == "less" else ends[0],
+        1.0 if alternative == "greater" else ends[1],
+    )
+
+
+def ratio_ends(shares: Shares) -> tuple[float, float | None]:
+    """Return the ends for the first share over the second; None is infinity.
+
+    They are the r at which an end of the interval for p1 - r p2 is 0.
+    """
+    (p1, p2), (low1, low2), (high1, high2) = (part.tolist() for part in shares)
+    lower = _root(p1, p2, low1, high2, -1)
+    upper = _root(p1, p2, high1, low2, 1)
+    return lower or 0.0, upper
+
+
+def _root(p1: float, p2: float, end1: float, end2: float, sign: int) -> float | None:
+    """Solve (p1 - r p2)² = (p1 - end1)² + r² (p2 - end2)²."""
+    inside = (p1 * p2) ** 2 - end1 * end2 * (2 * p1 - end1) * (2 * p2 - end2)
+    root = math.sqrt(max(inside, 0.0))
+    # the two forms of the solution, of which one has no cancellation and no division by 0
+    if sign < 0:
+        below = p1 * p2 + root
+        return end1 * (2 * p1 - end1) / below if below > 0 else 0.0
+    if end2 <= 0:
+        return None
+    return (p1 * p2 + root) / (end2 * (2 * p2 - end2))
+
+
+def equivalence(released: PublicShares | PrivateShares, low: float, high: float) -> float:
+    """Return the larger of two p-values: that the difference is at most ``low``, at least ``high``.
+
+    Each is the level at which a one-sided interval just ends there. Where successes or failures
+    are scarce, MOVER misjudges a single one (level .07): there the ends of both shares count in
+    full, each at half the level, which is valid by Bonferroni's inequality.
+    """
+    return max(_level_at(released, low, 0), _level_at(released, high, 1))
+
+
+def _level_at(released: PublicShares | PrivateShares, target: float, end: int) -> float:
+    """Return the smallest level at which an end of the interval is inside of ``target``."""
+    sign = -1.0 if end == 0 else 1.0
+    wanted: Wanted = "least difference" if end == 0 else "largest difference"
+
+    def end_at(level: float) -> float:
+        side = level / 2 if released.scarce else level
+        shares = released.ends(side, wanted)
+        if released.scarce:
+            _, (low1, low2), (high1, high2) = (part.tolist() for part in shares)
+            return float(low1 - high2 if end == 0 else high1 - low2)
+        return difference_ends(shares)[end]
+
+    middle = end_at(0.5)
+    if sign * (target - middle) <= 0:
+        return 1.0  # at least one half; equivalence is not shown at any level that is used
+    finest = math.log(released.finest)
+
+    def inside(level: float) -> bool:
+        return sign * (target - end_at(level)) > 0
+
+    good, bad = math.log(0.5), finest
+    if inside(math.exp(finest)):
+        return math.exp(finest)
+    for _ in range(_HALVINGS):
+        half = 0.5 * (good + bad)
+        good, bad = (half, bad) if inside(math.exp(half)) else (good, half)
+    return math.exp(good)
+
+
+# --- Public functions ---------------------------------------------------------------------------
+
+
+_SHARE_NULLS = {"two-sided": "", "greater": "at most ", "less": "at least "}
+
+
+@declare_level("valid")
+def binom_test(
+    x: Any,
+    p: float = 0.5,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    alternative: Alternative = "two-sided",
+    success: Category | None = None,
+    bounds: Bounds = None,
+    noise: NoiseSource | None = None,
+) -> Outcome:
+    """Test privately whether the share of successes is a given one.
+
+    Parameters
+    ----------
+    x : array, series or table of one column
+        One outcome per row: 0 and 1, true and false, or categories.
+    p : float
+        The hypothesised share, which is public; in [0, 1].
+    epsilon, delta : float, int, str or Decimal
+        The privacy budget.
+    alpha : float
+        Level of the decision; the confidence interval has level 1 - alpha.
+    alternative : {"two-sided", "greater", "less"}
+        "greater": successes are more frequent than ``p``.
+    success : str, int, float or bool, optional
+        The value that is a success; all others are failures. By default 1 or true.
+    bounds : None, pair or Schema
+        Not needed. A schema describes the categories and says how many rows a person may have.
+    noise : NoiseSource, optional
+        Secret randomness; leave it out except in simulations.
+
+    Returns
+    -------
+    Outcome
+        The statistic is the private number of successes, which may be below 0 or above n. In
+        ``estimates``: the ``proportion`` and its confidence interval ``lower`` to ``upper``.
+
+    Notes
+    -----
+    p-values and intervals are exact at every n, p and epsilon: the law of a binomial number with
+    Tulap noise is known. One-sided tests are the most powerful private ones (Awan and Slavkovic
+    2018). The two-sided p-value is twice the smaller one-sided one. If noise takes the count far
+    beyond 0 or n, the interval is a single point there.
+
+    **Sensitivity** 1, times the rows of a person. Proof: docs/proofs/proportions.md.
+
+    **Privacy** The number of successes is released with Tulap noise at (epsilon, delta);
+    everything else is computed from it.
+
+    References
+    ----------
+    Awan and Slavkovic (2018), Differentially private uniformly most powerful tests for binomial
+    data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.random.default_rng(0).uniform(size=2000) < 0.6
+    >>> result = binom_test(answers, 0.5, epsilon=1)
+    >>> result.reject
+    True
+    >>> low, high = result.confidence_interval(0.99)
+    >>> bool(0.5 < low < high < 0.7)
+    True
+    """
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    one_of("alternative", alternative, ALTERNATIVES)
+    share = number("p", p, at_least=0)
+    if share > 1:
+        reject("p", "a number of at least 0 and at most 1", p)
+    source = noise_source(noise)
+    outcomes = read_outcomes(x, bounds, success, "x")
+    n = len(outcomes)
+    noisy, law = _release_count(outcomes, budget, source)
+    pvalue = _pvalue(n, share, noisy, law, alternative)
+    intervals = partial(_interval, n, noisy, law, alternative)
+    low, high = intervals(1 - alpha)
+    shown = {"p": share, "alternative": alternative, "success": success}
+    return Outcome(
+        reject=pvalue <= alpha,
+        alpha=alpha,
+        spent=budget,
+        simulated=source.simulated,
+        pvalue=pvalue,
+        statistic=noisy,
+        adjacency="one",
+        method="binomial test",
+        null_hypothesis=f"the share of successes is {_SHARE_NULLS[alternative]}{share:g}",
+        sizes={"n": n},
+        parameters={name: value for name, value in shown.items() if value is not None},
+        rows_per_person=outcomes.rows_per_person,
+        estimated="proportion",
+        estimates={"proportion": float(np.clip(noisy / n, 0, 1)), "lower": low, "upper": high},
+        intervals=intervals,
+    )
+
+
+def private_share(
+    x: Any,
+    *,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    success: Offered[Category | None] = None,
+    bounds: Bounds = None,
+    noise: NoiseSource | None = None,
+) -> MeanEstimate:
+    """Estimate the share of successes privately, with an exact confidence interval.
+
+    Parameters
+    ----------
+    x, epsilon, delta, alpha, success, bounds, noise
+        As in :func:`privatest.binom_test`; the interval has level 1 - alpha.
+
+    Returns
+    -------
+    MeanEstimate
+        The share is the mean of outcomes that are 0 and 1.
+
+    Notes
+    -----
+    **Sensitivity** As in :func:`privatest.binom_test`.
+
+    **Privacy** As in :func:`privatest.binom_test`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.random.default_rng(0).uniform(size=2000) < 0.6
+    >>> estimate = private_share(answers, epsilon=1)
+    >>> bool(0.5 < estimate.lower[0] < estimate.upper[0] < 0.7)
+    True
+    """
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    source = noise_source(noise)
+    outcomes = read_outcomes(x, bounds, success, "x")
+    noisy, law = _release_count(outcomes, budget, source)
+    intervals = partial(_as_means, len(outcomes), noisy, law)
+    low, high = intervals(1 - alpha)
+    share = float(np.clip(noisy / len(outcomes), 0, 1))
+    return MeanEstimate(
+        mean=np.array([share]),
+        lower=low,
+        upper=high,
+        covariance=np.array([[share * (1 - share)]]),
+        # the interval need not be symmetric: its longer side
+        region_shape=np.array([np.maximum(high - share, share - low) ** 2]),
+        region_radius=1.0,
+        confidence=1 - alpha,
+        spent=budget,
+        n=len(outcomes),
+        columns=outcomes.names,
+        rows_per_person=outcomes.rows_per_person,
+        simulated=source.simulated,
+        estimated="share",
+        intervals=intervals,
+    )
+
+
+def _release_count(
+    outcomes: Outcomes, budget: Budget, noise: NoiseSource
+) -> tuple[float, LatticeTulap]:
+    """Release the number of successes."""
+    if len(outcomes) < 1:
+        raise DataError("x must have at least 1 row.")
+    law = noise_law(success_width() * person_of([outcomes]), budget, "auto")
+    (count,) = success_counts((outcomes.sample, outcomes.won))
+    return noisy_integer(count, law=law, noise=noise), law
+
+
+def _pvalue(
+    n: int, share: float, noisy: float, noise: LatticeTulap, alternative: Alternative
+) -> float:
+    law = binomial_law(n, share)
+    greater = law.pvalue(noisy, noise, "greater")
+    less = law.pvalue(-noisy, noise, "less")
+    if alternative == "two-sided":
+        return min(1.0, 2 * min(greater, less))
+    return greater if alternative == "greater" else less
+
+
+def _interval(
+    n: int, noisy: float, noise: LatticeTulap, alternative: Alternative, level: float
+) -> Interval:
+    side = side_alpha(level, alternative)
+    sides = (side * (alternative != "less"), side * (alternative != "greater"))
+    low, high = share_interval(n, noisy, noise, *sides)
+    first, last = share_interval(n, float(np.clip(noisy, 0, n)), NO_NOISE, *sides)
+    return Interval.around(low, high, level, last - first)
+
+
+def _as_means(n: int, noisy: float, noise: LatticeTulap, level: float) -> Interval:
+    """Return the two-sided interval as that of a mean: one entry for each column."""
+    interval = _interval(n, noisy, noise, "two-sided", level)
+    low, high, sampling = (np.array([end]) for end in (*interval, interval.sampling))
+    return Interval.around(low, high, level, sampling)
 
 
 _SAME = "the groups have the same share of successes"
-_proportions_NULLS = {
+_GROUP_NULLS = {
     "two-sided": _SAME,
     "greater": "the first group's share of successes is at most that of the second",
     "less": "the first group's share of successes is at least that of the second",
@@ -1137,26 +1046,26 @@ def proportions_test(
         raise ParameterError("alternative must be 'two-sided' for more than two groups.")
     generator, source = public_generator(rng), noise_source(noise)
     data, described = layout.read(samples)
-    read = _read(data, described, success, chosen)
-    released = _proportions_release(read, budget, chosen, source)
+    outcomes = _read(data, described, success, chosen)
+    released = _release_shares(outcomes, budget, chosen, source)
     pvalue = released.pvalue(alternative, n_simulations, generator)
     intervals = partial(_intervals, released, alternative)
-    shown: dict[str, Any] = {
+    shown = {
         "alternative": alternative,
         "success": success,
         "n_simulations": n_simulations,
+        "group_names": group_names(len(data), bounds, adjacency, group, groups),
     }
-    shown["group_names"] = group_names(len(data), bounds, adjacency, group, groups)
     return Outcome(
         reject=pvalue <= alpha,
         pvalue=pvalue,
         statistic=_statistic(released),
-        estimated="difference_of_proportions" if len(read.groups) == 2 else "proportions",
+        estimated="difference_of_proportions" if len(outcomes) == 2 else "proportions",
         estimates=_estimates(released, alternative, 1 - alpha),
         intervals=intervals,
         method="test of equal proportions",
-        null_hypothesis=_proportions_NULLS[alternative],
-        **_facts(read, budget, alpha, chosen, source, shown),
+        null_hypothesis=_GROUP_NULLS[alternative],
+        **_facts(outcomes, budget, alpha, chosen, source, shown),
     )
 
 
@@ -1223,8 +1132,8 @@ def tost_proportions(
     if not -1 <= low < high <= 1:
         raise ParameterError("low and high must be limits of a difference: -1 <= low < high <= 1.")
     source = noise_source(noise)
-    read = _read((x, y), bounds, success, adjacency)
-    released = _proportions_release(read, budget, adjacency, source)
+    outcomes = _read((x, y), bounds, success, adjacency)
+    released = _release_shares(outcomes, budget, adjacency, source)
     pvalue = equivalence(released, low, high)
     level = 1 - 2 * alpha
     shown = {"low": low, "high": high, "success": success, "interval_level": level}
@@ -1237,26 +1146,13 @@ def tost_proportions(
         intervals=partial(_intervals, released, "two-sided"),
         method="equivalence of two proportions (TOST)",
         null_hypothesis=f"the shares of successes differ by {low:g} or less, or {high:g} or more",
-        **_facts(read, budget, alpha, adjacency, source, shown),
+        **_facts(outcomes, budget, alpha, adjacency, source, shown),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Read:
-    groups: tuple[Outcomes, ...]
-
-    @property
-    def sizes(self) -> list[int]:
-        return [len(group) for group in self.groups]
-
-    @property
-    def rows_per_person(self) -> int:
-        return person_of(self.groups)
 
 
 def _read(
     samples: Sequence[Any], bounds: Bounds, success: Category | None, adjacency: Adjacency
-) -> _Read:
+) -> tuple[Outcomes, ...]:
     """Read the groups; refusals go by public sizes only."""
     one_of("adjacency", adjacency, ADJACENCIES)
     if len(samples) < 2:
@@ -1269,38 +1165,36 @@ def _read(
         )
     bounds = check_person_rows(bounds, samples, together=adjacency != "both")
     names = ["x", "y"] if len(samples) == 2 else [f"sample {i + 1}" for i in range(len(samples))]
-    if adjacency == "row":  # in which group a row is, is not to be told
+    if adjacency == "row":  # messages must not tell the group of a row
         names = ["x or y"] * 2
-    read = _Read(
-        tuple(
-            read_outcomes(data, bounds, success, name)
-            for data, name in zip(samples, names, strict=True)
-        )
-    )
+    pairs = zip(samples, names, strict=True)
+    outcomes = tuple(read_outcomes(data, bounds, success, name) for data, name in pairs)
+    sizes = list(map(len, outcomes))
     if adjacency == "row":
-        if sum(read.sizes) < 4:
+        if sum(sizes) < 4:
             raise DataError("the two groups must have at least 4 rows together.")
-    elif min(read.sizes) < 1:
+    elif min(sizes) < 1:
         raise DataError("each group must have at least 1 row.")
-    return read
+    return outcomes
 
 
-def _proportions_release(
-    read: _Read, budget: Budget, adjacency: Adjacency, noise: NoiseSource
+def _release_shares(
+    groups: tuple[Outcomes, ...], budget: Budget, adjacency: Adjacency, noise: NoiseSource
 ) -> PublicShares | PrivateShares:
-    rows, won = read.rows_per_person, count_successes(read.groups)
+    rows, sizes = person_of(groups), tuple(map(len, groups))
+    won = success_counts(*((group.sample, group.won) for group in groups))
     if adjacency == "row":
         law = count_noise(4, budget, rows_per_person=rows)
-        table = outcome_table(won, read.sizes).ravel()
+        table = outcome_table(won, sizes).ravel()
         cells = noisy_counts(table, law=law, budget=budget, rows_per_person=rows, noise=noise)
-        return PrivateShares(tuple(cells.tolist()), sum(read.sizes), law)
+        return PrivateShares(tuple(cells.tolist()), sum(sizes), law)
     each = budget if adjacency == "one" else budget.divided(len(won))
     # Rows of one person may lie in several groups. Tulap noise can cost all of epsilon for a
     # move by 1, in each group; with Laplace noise the costs of the moves add up to epsilon.
     kind: Mechanism = "auto" if rows == 1 or adjacency == "both" else "laplace"
     lattice = noise_law(success_width() * rows, each, kind)
     counts = [noisy_integer(own, law=lattice, noise=noise) for own in won]
-    return PublicShares(tuple(counts), tuple(read.sizes), lattice)
+    return PublicShares(tuple(counts), sizes, lattice)
 
 
 def _statistic(released: PublicShares | PrivateShares) -> float:
@@ -1326,12 +1220,16 @@ def _estimates(
     released: PublicShares | PrivateShares, alternative: Alternative, level: float
 ) -> dict[str, Any]:
     shares, interval = released.estimates, _intervals(released, alternative, level)
-    found: dict[str, Any] = {"proportions": shares, "lower": interval.low, "upper": interval.high}
+    estimates: dict[str, Any] = {
+        "proportions": shares,
+        "lower": interval.low,
+        "upper": interval.high,
+    }
     if len(shares) > 2:
-        return found
+        return estimates
     lower, upper = ratio_ends(released.within(side_alpha(level, alternative)))
     ratio = float(shares[0] / shares[1]) if shares[1] > 0 else None
-    return found | {
+    return estimates | {
         "difference": float(shares[0] - shares[1]),
         "ratio": ratio,
         "ratio_lower": 0.0 if alternative == "less" else lower,
@@ -1340,7 +1238,7 @@ def _estimates(
 
 
 def _facts(
-    read: _Read,
+    groups: tuple[Outcomes, ...],
     budget: Budget,
     alpha: float,
     adjacency: Adjacency,
@@ -1348,17 +1246,20 @@ def _facts(
     parameters: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the public fields of a result."""
-    names = ("n", "m") if len(read.groups) == 2 else [f"n{i + 1}" for i in range(len(read.groups))]
-    sizes = dict(zip(names, read.sizes, strict=True))
+    names = ("n", "m") if len(groups) == 2 else [f"n{i + 1}" for i in range(len(groups))]
+    sizes = dict(zip(names, map(len, groups), strict=True))
     return {
         "alpha": alpha,
         "spent": budget,
         "adjacency": adjacency,
-        "sizes": {"N": sum(read.sizes)} if adjacency == "row" else sizes,
+        "sizes": {"N": sum(sizes.values())} if adjacency == "row" else sizes,
         "parameters": {name: value for name, value in parameters.items() if value is not None},
-        "rows_per_person": read.groups[0].rows_per_person,
+        "rows_per_person": groups[0].rows_per_person,
         "simulated": source.simulated,
     }
+
+
+# --- Descriptors --------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

@@ -1,8 +1,8 @@
-"""Public windows of a grid, and how well each fits between two ranks.
+"""Quantiles of one column, and the Hodges–Lehmann shift between two samples, with intervals.
 
-A window fits if the counts below its ends are near the two ranks. Windows have lengths from the
-whole grid down to 1/4096 of it, so that a good one exists wherever the rows are and however close
-they lie together. Proof: docs/proofs/quantiles.md.
+Rows, or pairs of rows by their difference, are counted in the cells of a public grid. Counts below
+edges near the quantile are released with noise; estimates and intervals are post-processing.
+Proof: docs/proofs/quantiles.md.
 """
 
 from __future__ import annotations
@@ -47,25 +47,84 @@ from privatest.numerics.order import (
     even_tree,
     pair_counts,
     pairs_of_a_person,
+    require_public_groups,
     tree_of,
 )
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+# --- The public grid of a column ----------------------------------------------------------------
+
+
+FINE_CELLS = 1 << 16
+_MOST_CELLS = 1 << 13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnGrid:
+    """Cells between public bounds.
+
+    ``values`` are what each holds, if it holds a single value. The last cell has its upper end too.
+    """
+
+    edges: Floats
+    values: Floats | None = None
+
+    @property
+    def cells(self) -> int:
+        """Return how many cells there are."""
+        return len(self.edges) - 1
+
+
+def _check_cells(cells: object) -> None:
+    if cells is not None and integer_at_least("cells", cells, 2) > _MOST_CELLS:
+        reject("cells", f"at most {_MOST_CELLS:,}", cells)
+
+
+def _column_grid(sample: Sample, cells: int) -> ColumnGrid:
+    """Return the grid of a column, from its description alone."""
+    lower, upper = float(sample.box.lower[0]), float(sample.box.upper[0])
+    column = None if sample.schema is None else next(iter(sample.schema.columns.values()))
+    whole = isinstance(column, NumericColumn) and column.integer
+    if whole and upper - lower < cells:
+        values = np.arange(lower, upper + 1)
+        return ColumnGrid(np.append(values, upper + 1), values)
+    return ColumnGrid(np.linspace(lower, upper, cells + 1))
+
+
+def _require_bounds(bounds: Bounds) -> None:
+    if bounds is None:
+        raise ParameterError(
+            "bounds must be given: a pair (lower, upper) or a Schema. The public grid lies "
+            "between them, and bounds found from the data would leak it."
+        )
+
+
+def _require_one_numeric_column(sample: Sample) -> None:
+    if sample.domain.levels != (0,):
+        raise DataError("x must be one numeric column.")
+
+
+# --- Windows of the grid, and how well each fits between two ranks ------------------------------
+#
+# Windows have lengths from the whole grid down to 1/4096 of it, so that a good one exists wherever
+# the rows are and however close they lie together.
+
+
 _RATIO = 2**0.5  # of lengths
-_STEPS = 8  # windows of one length begin at each eighth of it
+_STARTS = 8  # windows of one length begin at each eighth of it
 _POWER = 1.25  # of the length, in the weight of a window: 1 would make all lengths as likely
 _SHORTEST = 4096  # windows of the shortest length, end to end
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """Windows between edges of a grid; public.
+    """Public windows between the edges ``first`` and ``last`` of a grid.
 
     Attributes
     ----------
-    first, last : ndarray of int
-        Their ends.
     after_first, before_last : ndarray of int
         Edges a third of the length further in; for the shortest windows, the opposite ends.
     shortest : ndarray of bool
@@ -94,7 +153,7 @@ def windows(cells: int) -> Windows:
     parts = []
     for length in lengths:
         starts = np.unique(
-            np.append(np.arange(0, cells - length, max(1, length // _STEPS)), cells - length)
+            np.append(np.arange(0, cells - length, max(1, length // _STARTS)), cells - length)
         )
         inner = length if length == shortest else -(-length // 3)
         same = np.full(len(starts), length == shortest)
@@ -109,21 +168,10 @@ def window_scores(
 ) -> Integers:
     """Return how badly each window fits between the ranks ``low`` and ``high``; 0 is best.
 
-    Parameters
-    ----------
-    below : ndarray of int
-        Private counts below edges 0 ... cells.
-    candidates : Windows
-        The windows of the grid.
-    low, high : int
-        Public ranks.
-    cap : int
-        Beyond it the distance of counts from ranks does not matter, as long as the ranks are
-        passed within the outer thirds: where many rows are equal, no count need be near. For the
-        shortest windows it does not matter at all.
+    ``below`` are private counts below all edges. Beyond ``cap`` the distance of counts from ranks
+    does not matter, as long as the ranks are passed within the outer thirds: where many rows are
+    equal, no count need be near. For the shortest windows it does not matter at all.
 
-    Notes
-    -----
     **Sensitivity** A count that moves by k moves each difference by k at most, that of two counts
     too, since a row is between them or not; so the largest moves by k, and so does a minimum.
     """
@@ -135,12 +183,11 @@ def window_scores(
     return scores
 
 
-# Which edges of a fine grid are counted, and the release of counts below them.
+# --- Release of counts below edges --------------------------------------------------------------
 #
-# The fine grid has up to 65,536 cells, whose exact counts nobody sees. Of its edges few are counted
-# with noise, since noise grows with their number: those of a coarse grid over all of it where n
-# epsilon is small; else those of a window that a share of the budget has placed around the
-# quantile. Everything here that is not a count is public. Proof: docs/proofs/quantiles.md.
+# The fine grid has up to 65,536 cells. Few of its edges are counted with noise, since noise grows
+# with their number: those of a coarse grid where n epsilon is small; else those of a window that a
+# part of the budget has placed around the quantile.
 
 
 # Chosen on half of the cases of benchmarks/level/quantiles.py, in units of moved/epsilon:
@@ -150,7 +197,7 @@ _MOST_COARSE = 32
 _PARTS = 4  # one of four parts of the budget chooses the window
 _REACH = 2.6 * 1.96  # standard deviations between the target and the ends of the window
 _MOST_REACH = 0.75  # of all things on that side
-_LEAST_CELLS, _counting_MOST_CELLS = 12, 4096  # within the window
+_LEAST_CELLS, _MOST_INNER_CELLS = 12, 4096  # within the window
 _CELLS_BY_ROOT = 4.5  # cells for each square root of a standard deviation
 _OUTSIDE = (0.3, 1.0, 3.0)  # edges outside of the window, in lengths of it
 _MANY = 64  # cells from which on a fourth as many are spread over the whole grid
@@ -160,14 +207,14 @@ _CAP = 30.0  # a window is never less likely than by e^-15 for counts that are n
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is looked for; public.
+    """The public place of a quantile or a shift among the things that are counted.
 
     Attributes
     ----------
     total : int
         How many things are counted, rows or pairs.
     rank : float
-        How many of them are expected below the place that is looked for.
+        How many of them are expected below that place.
     deviation : float
         Standard deviation of that number.
     moved : int
@@ -210,21 +257,8 @@ def count_below_all(fine: Integers, moved: int, budget: Budget, noise: NoiseSour
 
 
 def count_below(fine: Integers, target: Target, budget: Budget, noise: NoiseSource) -> Below:
-    """Release counts below edges near the target.
+    """Release counts below edges near the target, from the private counts of a fine grid's cells.
 
-    Parameters
-    ----------
-    fine : ndarray of int
-        The private counts of the fine grid's cells.
-    target : Target
-        What is looked for.
-    budget : Budget
-        What it costs.
-    noise : NoiseSource
-        The secret randomness.
-
-    Notes
-    -----
     **Sensitivity** A person moves ``target.moved`` things from a cell to another one: each count
     below an edge moves by at most that, the counts of disjoint cells by twice that in total.
 
@@ -235,7 +269,7 @@ def count_below(fine: Integers, target: Target, budget: Budget, noise: NoiseSour
     size, units = len(fine), budget.pure_epsilon / target.moved
     things, deviation = target.total * units, target.deviation * units
     inner = max(_LEAST_CELLS, math.ceil(_CELLS_BY_ROOT * math.sqrt(deviation)))
-    inner = min(inner, _counting_MOST_CELLS)
+    inner = min(inner, _MOST_INNER_CELLS)
     spread = inner // 4 if inner >= _MANY else 0
     cells = inner + 2 * len(_OUTSIDE) + 2 + spread
     if things < _ONE_STAGE or budget.epsilon < _PARTS * MINIMUM_EPSILON:
@@ -254,7 +288,7 @@ def count_below(fine: Integers, target: Target, budget: Budget, noise: NoiseSour
 def _window(
     fine: Integers, target: Target, reach: float, budget: Budget, noise: NoiseSource
 ) -> tuple[int, int]:
-    """Choose a window whose ends are expected so many things before and after the target."""
+    """Choose a window whose ends are about ``reach`` things before and after the target."""
     below = np.concatenate([[0], np.cumsum(fine)])
     low = math.floor(target.rank - min(reach, _MOST_REACH * target.rank))
     high = math.ceil(target.rank + min(reach, _MOST_REACH * (target.total - target.rank)))
@@ -292,12 +326,10 @@ def _released(
     return Below(edges, noisy, made.ones, made.halves, scale)
 
 
-# From noisy counts below the edges of a grid to an estimate and intervals: post-processing only.
+# --- Estimates and intervals from noisy counts: post-processing ---------------------------------
 #
-# The place that is looked for has a count below it whose law is known: binomial for a quantile,
-# that of Mann and Whitney for a shift. A cell is kept if the noisy counts below its two ends are
-# such as that law and the noise allow; the interval runs from the first cell kept to the last
-# one. Proof: docs/proofs/quantiles.md.
+# The number of things below the true place has a known law: binomial for a quantile, Mann–Whitney's
+# for a shift. An interval runs from the first cell whose noisy counts go with that law to the last.
 
 
 _TINY = 1e-9  # by which counts that are equal are made to rise
@@ -348,7 +380,7 @@ class Curve:
         return np.minimum(before, after)
 
     def _tails(self, law: Law) -> tuple[Floats, Floats]:
-        """Return P(count <= what was released) and P(count >= it), at each edge."""
+        """Return P(count <= released count) and P(count >= it), at each edge."""
         kinds, which = np.unique(np.stack([self.ones, self.halves]), axis=1, return_inverse=True)
         low, high = np.empty(len(self.counts)), np.empty(len(self.counts))
         for kind, (ones, halves) in enumerate(kinds.T.tolist()):
@@ -390,83 +422,6 @@ class Curve:
             return float(max(math.ceil(place) - 1, self.left[0]))
         # between the first place with so many below it and the last one
         return (place + float(np.interp(rank + _FLAT, rising, self.places))) / 2
-
-
-# The public grid of a column: equal cells between its bounds, or its integers.
-
-
-FINE_CELLS = 1 << 16
-_MOST_CELLS = 1 << 13
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Grid:
-    """Cells between public bounds.
-
-    Attributes
-    ----------
-    edges : ndarray
-        Their ends; the last cell has its upper one too.
-    values : ndarray or None
-        What each cell holds, if it holds a single value.
-    """
-
-    edges: Floats
-    values: Floats | None = None
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-        return len(self.edges) - 1
-
-
-def checked_cells(cells: object) -> int | None:
-    """Return a number of cells, checked; None if the edges are chosen."""
-    if cells is None:
-        return None
-    count = integer_at_least("cells", cells, 2)
-    if count > _MOST_CELLS:
-        reject("cells", f"at most {_MOST_CELLS:,}", cells)
-    return count
-
-
-def grid_of(sample: Sample, cells: int) -> Grid:
-    """Return the grid of a column; from its description alone."""
-    lower, upper = float(sample.box.lower[0]), float(sample.box.upper[0])
-    column = None if sample.schema is None else next(iter(sample.schema.columns.values()))
-    whole = isinstance(column, NumericColumn) and column.integer
-    if whole and upper - lower < cells:
-        values = np.arange(lower, upper + 1)
-        return Grid(np.append(values, upper + 1), values)
-    return Grid(np.linspace(lower, upper, cells + 1))
-
-
-def require_bounds(bounds: Bounds) -> None:
-    """Refuse to go on without public bounds: a grid has to begin and to end somewhere."""
-    if bounds is None:
-        raise ParameterError(
-            "bounds must be given: a pair (lower, upper) or a Schema. The public grid lies "
-            "between them, and bounds found from the data would leak it."
-        )
-
-
-def refuse_other_columns(sample: Sample, name: str) -> None:
-    """Refuse what is not one numeric column."""
-    if sample.domain.levels != (0,):
-        raise DataError(f"{name} must be one numeric column.")
-
-
-def one_numeric_column(x: Any, bounds: Bounds) -> Sample:
-    """Read one numeric column in its own units, with public bounds."""
-    require_bounds(bounds)
-    sample = encode_sample(x, bounds, units="own")
-    refuse_other_columns(sample, "x")
-    return sample
-
-
-# Private quantiles of one numeric column, each with an interval.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -564,6 +519,9 @@ class QuantileEstimate(PrivateEstimate):
         return EstimateTable(self.heading, (row,))
 
 
+# --- Public functions ---------------------------------------------------------------------------
+
+
 def private_quantile(
     x: Any,
     q: Offered[float] = 0.5,
@@ -634,13 +592,15 @@ def private_quantile(
     """
     budget, level = Budget(epsilon, delta), 1 - number("alpha", alpha, above=0, below=1)
     share = number("q", q, above=0, below=1)
-    checked_cells(cells)
+    _check_cells(cells)
     source = noise_source(noise)
-    sample = one_numeric_column(x, bounds)
+    _require_bounds(bounds)
+    sample = encode_sample(x, bounds, units="own")
+    _require_one_numeric_column(sample)
     if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
     n, moved = len(sample), rows_of_a_person(sample)
-    grid = grid_of(sample, FINE_CELLS if cells is None else cells)
+    grid = _column_grid(sample, FINE_CELLS if cells is None else cells)
     (fine,) = cell_counts(sample, edges=grid.edges)
     if cells is None:
         target = Target(n, n * share, math.sqrt(n * share * (1 - share)), moved)
@@ -658,12 +618,12 @@ def private_quantile(
         column=None if sample.names is None else sample.names[0],
         rows_per_person=sample.rows_per_person,
         simulated=source.simulated,
-        curve=_curve(below, grid),
+        curve=_quantile_curve(below, grid),
     )
     return whole.at(share)
 
 
-def _curve(below: Below, grid: Grid) -> Curve:
+def _quantile_curve(below: Below, grid: ColumnGrid) -> Curve:
     """Return the released counts, with the cells between edges: those that are not empty."""
     under = np.flatnonzero(np.diff(below.edges))
     first, last = below.edges[under], below.edges[under + 1]
@@ -722,9 +682,6 @@ def private_median(
         cells=cells,
         noise=noise,
     )
-
-
-# The private shift between two samples (Hodges and Lehmann), by inverting Mann–Whitney's test.
 
 
 @declare_level("valid")
@@ -798,17 +755,17 @@ def hodges_lehmann(
     """
     budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
     one_of("adjacency", adjacency, ADJACENCIES)
-    pairs_of_a_person(2, 2, adjacency)  # refuses private groups before data is read
-    half = max(2, (checked_cells(cells) or FINE_CELLS) // 2)
+    require_public_groups(adjacency)
+    _check_cells(cells)
     source = noise_source(noise)
-    require_bounds(bounds)
+    _require_bounds(bounds)
     samples = encode_samples(x, y, bounds, units="own", adjacency=adjacency)
-    refuse_other_columns(samples.x, "x")
+    _require_one_numeric_column(samples.x)
     refuse_wide_bounds(samples.x)
     n, m = map(len, samples)
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
-    grid = grid_of(samples.x, half)
+    grid = _column_grid(samples.x, max(2, (cells or FINE_CELLS) // 2))
     fine = pair_counts(*cell_counts(*samples, edges=grid.edges))
     moved = pairs_of_a_person(n, m, adjacency) * samples.rows_per_person
     if cells is None:
@@ -816,19 +773,33 @@ def hodges_lehmann(
         below = count_below(fine, Target(n * m, n * m / 2, deviation, moved), budget, source)
     else:
         below = count_below_all(fine, moved, budget, source)
-    curve = _shift_curve(below, grid)
-    facts = {
-        "spent": budget,
-        "adjacency": adjacency,
-        "sizes": {"n": n, "m": m},
-        "rows_per_person": samples.rows_per_person,
-        "simulated": source.simulated,
-        "parameters": {"cells": len(below.edges) - 1},
-    }
-    return _outcome(curve, n, m, alpha, facts)
+    curve, law = _shift_curve(below, grid), _shift_law(n, m)
+    pvalues = curve.pvalues(law)
+    interval = curve.interval(1 - alpha, law, pvalues)
+    low, high = float(interval.low), float(interval.high)
+    # a cell has its left end
+    pvalue = float(pvalues[np.searchsorted(curve.left, 0.0, side="right") - 1])
+    shift = min(max(curve.place_of(n * m / 2), low), high)
+    return Outcome(
+        reject=pvalue <= alpha,
+        alpha=alpha,
+        spent=budget,
+        simulated=source.simulated,
+        pvalue=pvalue,
+        statistic=shift,
+        adjacency=adjacency,
+        method="Hodges–Lehmann shift",
+        null_hypothesis="the two samples are not shifted against each other",
+        sizes={"n": n, "m": m},
+        parameters={"cells": len(below.edges) - 1},
+        rows_per_person=samples.rows_per_person,
+        estimated="shift",
+        estimates={"shift": shift, "lower": low, "upper": high},
+        intervals=partial(_shift_interval, curve, n, m),
+    )
 
 
-def _shift_curve(below: Below, grid: Grid) -> Curve:
+def _shift_curve(below: Below, grid: ColumnGrid) -> Curve:
     """Return the released counts, and the cells of shifts that they bound.
 
     Cells i of x and j of y hold differences between i - j - 1 and i - j + 1 steps. With the pairs
@@ -852,35 +823,16 @@ def _shift_curve(below: Below, grid: Grid) -> Curve:
     return Curve(*noisy, places, left, right, under, np.minimum(over, len(steps) - 1), whole)
 
 
-def _outcome(curve: Curve, n: int, m: int, alpha: float, facts: dict[str, Any]) -> Outcome:
-    law = _law(n, m)
-    pvalues = curve.pvalues(law)
-    interval = curve.interval(1 - alpha, law, pvalues)
-    low, high = float(interval.low), float(interval.high)
-    # a cell has its left end
-    pvalue = float(pvalues[np.searchsorted(curve.left, 0.0, side="right") - 1])
-    shift = min(max(curve.place_of(n * m / 2), low), high)
-    return Outcome(
-        reject=pvalue <= alpha,
-        alpha=alpha,
-        method="Hodges–Lehmann shift",
-        null_hypothesis="the two samples are not shifted against each other",
-        pvalue=pvalue,
-        statistic=shift,
-        estimated="shift",
-        estimates={"shift": shift, "lower": low, "upper": high},
-        intervals=partial(_interval, curve, n, m),
-        **facts,
-    )
-
-
-def _law(n: int, m: int) -> Law:
+def _shift_law(n: int, m: int) -> Law:
     """Return the law of the number of pairs with x - shift below y."""
     return mann_whitney_law(n, m).scaled(0.5, n * m / 2)
 
 
-def _interval(curve: Curve, n: int, m: int, level: float) -> Interval:
-    return curve.interval(level, _law(n, m))
+def _shift_interval(curve: Curve, n: int, m: int, level: float) -> Interval:
+    return curve.interval(level, _shift_law(n, m))
+
+
+# --- Descriptors --------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

@@ -1,6 +1,7 @@
-"""Simultaneous confidence intervals for the shares of all cells of a noisy table.
+"""Tests of categorical columns: independence of two, and given shares of one.
 
-Exact up to a rounding that widens them. Proof: docs/proofs/contingency.md.
+Rows are counted in the cells of a public table, which is released with noise; everything else is
+post-processing. Proofs: docs/proofs/counts.md, docs/proofs/contingency.md.
 """
 
 from __future__ import annotations
@@ -35,6 +36,74 @@ from privatest.methods.descriptor import Method
 
 Floats = NDArray[np.float64]
 
+
+# --- Categorical columns as counts in public cells ----------------------------------------------
+
+
+def read_category(
+    data: object, categories: Sequence[Category] | None, bounds: Any, name: str, side: str = ""
+) -> tuple[Sample, tuple[Category, ...]]:
+    """Read one categorical column; return it as codes, and its public categories.
+
+    ``categories``, or ``bounds``, a schema of one categorical column, describe it. Messages call it
+    ``name``; ``side`` is how these parameters end, "_x" or "".
+    """
+    if (categories is None) == (bounds is None):
+        raise ParameterError(
+            f"categories{side} must be given, the public list of categories; or bounds{side}, a "
+            "Schema that has them: categories found from the data would leak it."
+        )
+    schema = bounds
+    if categories is not None:
+        column = _described(categories, side)
+        names = read_data(data, name).names or (name,)
+        if len(names) > 1:
+            raise DataError(f"{name} must be one column.")
+        schema = Schema({names[0]: column})
+    if not isinstance(schema, Schema) or schema.domain.levels[0] == 0 or len(schema.columns) > 1:
+        raise ParameterError(f"bounds{side} must be a Schema of one categorical column.")
+    (described,) = schema.columns.values()
+    assert isinstance(described, CategoricalColumn)
+    return encode_sample(data, schema, name), described.categories
+
+
+def _described(categories: Sequence[Category], side: str) -> CategoricalColumn:
+    """Return the column; a refusal names the parameter."""
+    if of_type(categories, str) or not of_type(categories, Iterable):
+        raise ParameterError(f"categories{side} must be a list of all possible values.")
+    try:
+        return CategoricalColumn(tuple(categories))
+    except ParameterError as error:
+        error.rename({"categories": f"categories{side}"})
+        raise
+
+
+def cell_counts(columns: Sequence[Sample], levels: Sequence[int]) -> NDArray[np.int64]:
+    """Count the rows in each cell of the table of some columns.
+
+    A replaced row leaves one cell and enters another: the counts move by 2 in the l1 norm and by
+    sqrt(2) in the l2 norm. Proof: docs/proofs/counts.md.
+    """
+    shape = tuple(levels)
+    cells_of = partial(_cells, shape)
+    (counts,) = counts_of(beside(*columns), cells_of=cells_of, size=math.prod(shape))
+    return counts.reshape(shape)
+
+
+def _cells(shape: tuple[int, ...], rows: NDArray[np.float64]) -> NDArray[np.intp]:
+    return np.asarray(np.ravel_multi_index(tuple(rows.astype(np.intp).T), shape))
+
+
+def spelled(categories: Sequence[Category]) -> tuple[str, ...]:
+    """Return categories as text, for results."""
+    return tuple(map(spelling, categories))
+
+
+# --- Intervals for the shares of all cells ------------------------------------------------------
+#
+# Exact up to a rounding that widens them.
+
+
 _STEPS = 4  # blocks of noise in one scale
 _FURTHEST = {"laplace": 20.0, "gaussian": 6.0}  # scales; what is beyond counts as infinite
 _HALVINGS = 24
@@ -45,15 +114,7 @@ def cell_intervals(table: Floats, n: int, law: CountNoise, level: float) -> Inte
 
     For each cell Clopper and Pearson's interval with the noise added to the binomial count, at
     1 - (1 - level)/(number of cells): Bonferroni, so a little more than ``level`` are covered.
-
-    Parameters
-    ----------
-    table : ndarray
-        The released counts.
-    n, law
-        The public total and the law of the noise.
-    level : float
-        How often all intervals cover.
+    ``n`` and ``law`` are the public total and the law of the noise.
     """
     error = (1 - level) / table.size / 2
     cells = table.ravel()
@@ -110,88 +171,10 @@ def _binomial_lower(counts: Floats, n: int, error: float) -> Floats:
     from scipy.special import betaincinv  # noqa: PLC0415
 
     some = betaincinv(np.maximum(counts, 1), n - counts + 1, error)
-    found: Floats = np.where(counts > 0, some, 0.0)
-    return found
+    return np.asarray(np.where(counts > 0, some, 0.0))
 
 
-# Categorical columns as counts in public cells.
-
-
-_WHY = "categories found from the data would leak it"
-
-
-def read_category(
-    data: object, categories: Sequence[Category] | None, bounds: Any, name: str, side: str = ""
-) -> tuple[Sample, tuple[Category, ...]]:
-    """Read one categorical column; return it as codes, and its public categories.
-
-    Parameters
-    ----------
-    data : array, series or table of one column
-        The column.
-    categories : sequence, optional
-        The public categories, in order.
-    bounds : Schema, optional
-        A schema of one categorical column, instead.
-    name : str
-        What messages call the data.
-    side : str
-        How the parameters ``categories`` and ``bounds`` end: "_x", or "".
-    """
-    if (categories is None) == (bounds is None):
-        raise ParameterError(
-            f"categories{side} must be given, the public list of categories; or bounds{side}, a "
-            f"Schema that has them: {_WHY}."
-        )
-    schema = bounds
-    if categories is not None:
-        column = _described(categories, side)
-        names = read_data(data, name).names or (name,)
-        if len(names) > 1:
-            raise DataError(f"{name} must be one column.")
-        schema = Schema({names[0]: column})
-    if not isinstance(schema, Schema) or schema.domain.levels[0] == 0 or len(schema.columns) > 1:
-        raise ParameterError(f"bounds{side} must be a Schema of one categorical column.")
-    (described,) = schema.columns.values()
-    assert isinstance(described, CategoricalColumn)
-    return encode_sample(data, schema, name), described.categories
-
-
-def _described(categories: Sequence[Category], side: str) -> CategoricalColumn:
-    """Return the column; a refusal names the parameter."""
-    if of_type(categories, str) or not of_type(categories, Iterable):
-        raise ParameterError(f"categories{side} must be a list of all possible values.")
-    try:
-        return CategoricalColumn(tuple(categories))
-    except ParameterError as error:
-        error.rename({"categories": f"categories{side}"})
-        raise
-
-
-def cell_counts(columns: Sequence[Sample], levels: Sequence[int]) -> NDArray[np.int64]:
-    """Count the rows in each cell of the table of some columns.
-
-    A replaced row leaves one cell and enters another: the counts move by 2 in the l1 norm and by
-    sqrt(2) in the l2 norm. Proof: docs/proofs/counts.md.
-    """
-    shape = tuple(levels)
-    cells_of = partial(_cells, shape)
-    (found,) = counts_of(beside(*columns), cells_of=cells_of, size=math.prod(shape))
-    return found.reshape(shape)
-
-
-def _cells(shape: tuple[int, ...], rows: NDArray[np.float64]) -> NDArray[np.intp]:
-    return np.asarray(np.ravel_multi_index(tuple(rows.astype(np.intp).T), shape))
-
-
-def spelled(categories: Sequence[Category]) -> tuple[str, ...]:
-    """Return categories as text, for results."""
-    return tuple(map(spelling, categories))
-
-
-# Noisy tables under independence: a statistic that knows the noise, margins, simulation.
-#
-# All of it is post-processing of a released table. Proof: docs/proofs/contingency.md.
+# --- Noisy tables under independence ------------------------------------------------------------
 
 
 _LEAST_VARIANCE = 1e-9  # of the noise: an empty row or column must not divide by 0
@@ -217,8 +200,7 @@ def on_simplex(vectors: Floats, axis: int = -1) -> Floats:
     places = np.arange(1, vectors.shape[axis] + 1).reshape(along)
     kept = (ordered - excess / places > 0).sum(axis=axis, keepdims=True)
     cut = np.take_along_axis(excess, kept - 1, axis=axis) / kept
-    found: Floats = np.maximum(vectors - cut, 0.0)
-    return found
+    return np.asarray(np.maximum(vectors - cut, 0.0))
 
 
 def _sorted(vectors: Floats, axis: int) -> Floats:
@@ -235,16 +217,9 @@ def _sorted(vectors: Floats, axis: int) -> Floats:
 
 
 def likely_margins(shares: Floats, variance: float, axis: int = -1) -> Floats:
-    """Shrink noisy margins towards equal shares by as much as is noise (James and Stein).
+    """Shrink noisy shares along an axis towards equal ones, by James and Stein's rule.
 
-    Parameters
-    ----------
-    shares : ndarray
-        Margins divided by n, along the axis.
-    variance : float
-        Of the noise of a share.
-    axis : int
-        Where the categories are.
+    ``variance`` is that of the noise of a share.
     """
     k = shares.shape[axis]
     away = shares - 1 / k
@@ -258,16 +233,8 @@ def independence_statistic(tables: Floats, n: int, variance: float) -> Floats:
     With margins p and q of the table, v_ij = n p_i q_j + variance is how much cell ij varies by
     chance and by noise. The statistic is the least sum of (z_ij - n p_i q_j - a_i q_j -
     p_i b_j)²/v_ij over all a and b: the quadratic form of what is left when errors of the margins
-    are taken out, by its own covariance. Without noise it is Pearson's chi-squared.
-
-    Parameters
-    ----------
-    tables : ndarray of shape (..., r, c)
-        Noisy counts.
-    n : int
-        The public total.
-    variance : float
-        Of the noise of a cell.
+    are taken out, by its own covariance. Without noise it is Pearson's chi-squared. ``tables`` are
+    noisy counts (..., r, c), and ``variance`` is that of the noise of a cell.
     """
     if tables.shape[-2] < tables.shape[-1]:  # the system below has a row for each column
         tables = tables.swapaxes(-1, -2)
@@ -277,11 +244,11 @@ def independence_statistic(tables: Floats, n: int, variance: float) -> Floats:
     step = max(1, _AT_ONCE // (rows * columns))
     for start in range(0, len(flat), step):
         part = slice(start, start + step)
-        found[part] = _null_tables_distances(flat[part], n, variance)
+        found[part] = _independence_distances(flat[part], n, variance)
     return parts
 
 
-def _null_tables_distances(tables: Floats, n: int, variance: float) -> Floats:
+def _independence_distances(tables: Floats, n: int, variance: float) -> Floats:
     """Return the statistic of some tables: rows at least as many as columns."""
     rows, columns = tables.shape[-2:]
     # rows and columns first, tables last: sums over a few cells are sums of long vectors
@@ -376,17 +343,7 @@ def _margin_range(shares: Floats, n: int, variance: float) -> tuple[Floats, Floa
 def independence_pvalue(
     table: Floats, n: int, law: CountNoise, simulations: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the statistic and its p-value: the largest over scenarios of the margins.
-
-    Parameters
-    ----------
-    table : ndarray of shape (r, c)
-        The released table.
-    n, law
-        The public total, and the law of the noise.
-    simulations, rng
-        Number of tables for each scenario, and public randomness.
-    """
+    """Return the statistic and its p-value: the largest over scenarios of the margins."""
     own = float(independence_statistic(table, n, law.variance))
     noise = law.draws((simulations, *table.shape), rng)
     most = 0
@@ -397,17 +354,17 @@ def independence_pvalue(
     return own, (1 + most) / (simulations + 1)
 
 
-# How strongly two categorical columns go together: Cramér's V from a noisy table.
+# --- Cramér's V from a noisy table --------------------------------------------------------------
 #
-# An interval of V has the values that the released statistic does not contradict: tables between
-# independence and beyond what was released are simulated with their noise, with public randomness.
+# The interval has the values that the released statistic does not contradict: tables from
+# independence to beyond what was released are simulated with their noise, by public randomness.
 
 
 _SEED = 20160619  # public: the same released table has the same interval
 _SIMULATIONS, _PLACES = 399, 16
 _BELOW, _ABOVE = 7.0, 6.0  # how far tables are looked for, in standard errors
 _SHORT = 0.1  # standard errors by which a table may be nearer to independence than it should be
-_STEEPEST, _association_HALVINGS, _FITS = 30.0, 20, 20
+_STEEPEST, _POWER_HALVINGS, _FITS = 30.0, 20, 20
 _AHEAD = 3  # halvings that are done together
 _TINY = 1e-12  # shares of categories that noise has emptied
 
@@ -417,22 +374,11 @@ def cramers_v(shares: Floats) -> Floats:
     p, q = shares.sum(axis=-1)[..., :, None], shares.sum(axis=-2)[..., None, :]
     expected = p * q
     away = np.where(expected > 0, (shares - expected) ** 2 / np.maximum(expected, 1e-300), 0.0)
-    found: Floats = np.sqrt(away.sum(axis=(-2, -1)) / (min(shares.shape[-2:]) - 1))
-    return found
+    return np.asarray(np.sqrt(away.sum(axis=(-2, -1)) / (min(shares.shape[-2:]) - 1)))
 
 
 def association_interval(table: Floats, n: int, law: CountNoise, level: float) -> Interval:
-    """Return the interval of V that inverts the statistic; see :func:`association_ends`.
-
-    Parameters
-    ----------
-    table : ndarray of shape (r, c)
-        The released counts.
-    n, law
-        The public total and the law of the noise.
-    level : float
-        How often such intervals cover.
-    """
+    """Return the interval of V that inverts the statistic; see :func:`association_ends`."""
     low, _, high = association_ends(table, n, law, level)
     still = CountNoise("laplace", 0.02)  # no noise: every draw is 0
     near = np.rint(np.maximum(with_total(table, n), 0.0))
@@ -453,10 +399,9 @@ def association_ends(
     ends: list[list[float]] = []
     for turned in (1.0, -1.0):  # where a rare cell is empty, its sign is not known
         rng = np.random.default_rng(_SEED)
-        tables = _more_and_more(table, n, law, own, turned)
-        tables = tables[
-            np.argsort(cramers_v(tables), kind="stable")
-        ]  # empty cells may bend the way
+        tables = _tables_by_association(table, n, law, own, turned)
+        # empty cells may change the order
+        tables = tables[np.argsort(cramers_v(tables), kind="stable")]
         noise = law.draws((_SIMULATIONS, *table.shape), rng)
         drawn = independence_statistic(simulate(tables, n, noise, rng), n, law.variance)
         v = np.minimum(cramers_v(tables), 1.0)
@@ -483,7 +428,9 @@ def _crossing(v: Floats, values: Floats, goal: float) -> float:
     return float(v[reached - 1] + part * (v[reached] - v[reached - 1]))
 
 
-def _more_and_more(table: Floats, n: int, law: CountNoise, own: float, turned: float) -> Floats:
+def _tables_by_association(
+    table: Floats, n: int, law: CountNoise, own: float, turned: float
+) -> Floats:
     """Return tables of shares from independence on, towards the released one or away from it."""
     z = with_total(table, n)
     rows, columns = z.shape
@@ -512,8 +459,7 @@ def _more_and_more(table: Floats, n: int, law: CountNoise, own: float, turned: f
 
 def _distances(shares: Floats, expected: Floats, varies: Floats) -> Floats:
     """Return how far tables are from independence, in standard errors."""
-    found: Floats = np.sqrt(((shares - expected) ** 2 / varies).sum(axis=(-2, -1)))
-    return found
+    return np.asarray(np.sqrt(((shares - expected) ** 2 / varies).sum(axis=(-2, -1))))
 
 
 def _steeper(shares: Floats, expected: Floats, varies: Floats, places: Floats) -> Floats:
@@ -526,9 +472,9 @@ def _steeper(shares: Floats, expected: Floats, varies: Floats, places: Floats) -
     ratios = np.where(expected > _TINY, ratios, -np.inf)
     ratios -= np.maximum(ratios.max(axis=-1, keepdims=True), -1e3)  # rows are scaled below
     low, high = np.ones(len(shares)), np.full(len(shares), _STEEPEST)
-    for start in range(0, _association_HALVINGS, _AHEAD):
+    for start in range(0, _POWER_HALVINGS, _AHEAD):
         # all powers that the next halvings may ask for, at once: tables are few and small
-        halvings = min(_AHEAD, _association_HALVINGS - start)
+        halvings = min(_AHEAD, _POWER_HALVINGS - start)
         powers = _between(low, high, halvings)
         found = _with_margins(expected * np.exp(powers[1:-1, :, None, None] * ratios), expected)
         far = _distances(found, expected, varies) >= places
@@ -560,7 +506,52 @@ def _with_margins(tables: Floats, expected: Floats) -> Floats:
     return fitted
 
 
-# Are two categorical columns independent?
+# --- Given shares of one column -----------------------------------------------------------------
+
+
+def expected_shares(given: object, categories: Sequence[Category]) -> Floats:
+    """Return public shares in the order of the categories; equal ones if none are given."""
+    k = len(categories)
+    if given is None:
+        return np.full(k, 1 / k)
+    if isinstance(given, Mapping):
+        named = {spelling(name): share for name, share in given.items()}
+        if set(named) != set(spelled(categories)) or len(named) != len(given):
+            raise ParameterError("f_exp", "must have a share for each category, and no other")
+        given = [named[name] for name in spelled(categories)]
+    try:
+        shares = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        reject("f_exp", "shares above 0, one for each category", given)
+    with np.errstate(invalid="ignore", over="ignore"):
+        good = shares.shape == (k,) and np.isfinite(shares.sum()) and bool((shares > 0).all())
+    if not good:
+        raise ParameterError("f_exp", f"must be {k} numbers above 0, one for each category")
+    found: Floats = shares / shares.sum()
+    return found
+
+
+def fit_pvalue(
+    table: Floats, n: int, expected: Floats, law: CountNoise, simulations: int, rng: Any
+) -> tuple[float, float]:
+    """Return the statistic and its Monte Carlo p-value, of a simple null hypothesis."""
+    k = len(expected)
+    flat = np.eye(k) - 1 / k
+    spread = n * (np.diag(expected) - np.outer(expected, expected)) + law.variance * flat
+    # the all-ones direction is empty in both terms; filled, the matrix can be inverted
+    form = np.linalg.inv(spread + np.full((k, k), np.trace(spread) / k**2))
+
+    def distance(tables: Floats) -> Floats:
+        away = (tables - n * expected) @ flat
+        return np.asarray(np.einsum("...i,ij,...j->...", away, form, away))
+
+    drawn = rng.multinomial(n, expected, size=simulations) + law.draws((simulations, k), rng)
+    own = float(distance(table))
+    larger = int((distance(drawn) >= own * (1 - 1e-9)).sum())
+    return own, (1 + larger) / (simulations + 1)
+
+
+# --- Public functions ---------------------------------------------------------------------------
 
 
 @declare_level("measured")
@@ -703,9 +694,6 @@ def chi2_contingency(
     )
 
 
-# Has a categorical column given shares?
-
-
 @declare_level("valid")
 def chisquare(
     x: Any,
@@ -823,46 +811,7 @@ def chisquare(
     )
 
 
-def expected_shares(given: object, categories: Sequence[Category]) -> Floats:
-    """Return public shares in the order of the categories; equal ones if none are given."""
-    k = len(categories)
-    if given is None:
-        return np.full(k, 1 / k)
-    if isinstance(given, Mapping):
-        named = {spelling(name): share for name, share in given.items()}
-        if set(named) != set(spelled(categories)) or len(named) != len(given):
-            raise ParameterError("f_exp", "must have a share for each category, and no other")
-        given = [named[name] for name in spelled(categories)]
-    try:
-        shares = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        reject("f_exp", "shares above 0, one for each category", given)
-    with np.errstate(invalid="ignore", over="ignore"):
-        good = shares.shape == (k,) and np.isfinite(shares.sum()) and bool((shares > 0).all())
-    if not good:
-        raise ParameterError("f_exp", f"must be {k} numbers above 0, one for each category")
-    found: Floats = shares / shares.sum()
-    return found
-
-
-def fit_pvalue(
-    table: Floats, n: int, expected: Floats, law: CountNoise, simulations: int, rng: Any
-) -> tuple[float, float]:
-    """Return the statistic and its Monte Carlo p-value, of a simple null hypothesis."""
-    k = len(expected)
-    flat = np.eye(k) - 1 / k
-    spread = n * (np.diag(expected) - np.outer(expected, expected)) + law.variance * flat
-    # the all-ones direction is empty in both terms; filled, the matrix can be inverted
-    form = np.linalg.inv(spread + np.full((k, k), np.trace(spread) / k**2))
-
-    def distance(tables: Floats) -> Floats:
-        away = (tables - n * expected) @ flat
-        return np.asarray(np.einsum("...i,ij,...j->...", away, form, away))
-
-    drawn = rng.multinomial(n, expected, size=simulations) + law.draws((simulations, k), rng)
-    own = float(distance(table))
-    larger = int((distance(drawn) >= own * (1 - 1e-9)).sum())
-    return own, (1 + larger) / (simulations + 1)
+# --- Descriptors --------------------------------------------------------------------------------
 
 
 DESCRIPTORS = (

@@ -21,10 +21,10 @@ from privatest.core.secret_order import row_coins
 from privatest.data.encoding import Sample
 from privatest.numerics import order as value_order
 from privatest.numerics.order import (
-    Cells,
+    KeyCells,
     Counts,
     Floats,
-    Grouped,
+    GroupedRows,
     Groups,
     Labels,
     groups_in_order,
@@ -411,25 +411,25 @@ def far_two_sample(
     x: Sample, y: Sample, statistic: TwoSampleStatistic, noise: NoiseSource, alternative: Side
 ) -> int:
     """Return J of :func:`two_sample`, with secret labels."""
-    return _Walk((len(y), len(x)), statistic, alternative).reach(Grouped((x, y), 2), noise)
+    return _Walk((len(y), len(x)), statistic, alternative).reach(GroupedRows((x, y), 2), noise)
 
 
 def far_symmetry(differences: Sample, statistic: TwoSampleStatistic, noise: NoiseSource) -> int:
     """Return :func:`privatest.numerics.order.symmetry`, with secret labels and coins."""
     split = _BySign(noise.key(), -1.0)
-    return _Walk((1, 1), statistic, "two-sided").reach(Grouped((differences,), 2, split), noise)
+    return _Walk((1, 1), statistic, "two-sided").reach(GroupedRows((differences,), 2, split), noise)
 
 
 def far_mann_whitney(x: Sample, y: Sample, noise: NoiseSource) -> int:
     """Return 2U - nm, with secret labels."""
     n, m = len(x), len(y)
-    return 2 * _rank_sums(Grouped((x, y), 2), noise)[0] - n * (n + 1) - n * m
+    return 2 * _rank_sums(GroupedRows((x, y), 2), noise)[0] - n * (n + 1) - n * m
 
 
 def far_kruskal_wallis(samples: Sequence[Sample], noise: NoiseSource) -> int:
     """Return :func:`privatest.numerics.order.kruskal_wallis`, with secret labels."""
     sizes = [len(sample) for sample in samples]
-    sums = _rank_sums(Grouped(tuple(samples), len(samples)), noise)
+    sums = _rank_sums(GroupedRows(tuple(samples), len(samples)), noise)
     return sum(
         abs(2 * own - size * (sum(sizes) + 1)) for own, size in zip(sums, sizes, strict=True)
     )
@@ -438,14 +438,14 @@ def far_kruskal_wallis(samples: Sequence[Sample], noise: NoiseSource) -> int:
 def far_signed_rank(differences: Sample, noise: NoiseSource) -> int:
     """Return :func:`privatest.numerics.order.signed_rank`, with secret labels and coins."""
     split = _BySign(noise.key(), 1.0)
-    positive, negative = _rank_sums(Grouped((differences,), 2, split), noise)
+    positive, negative = _rank_sums(GroupedRows((differences,), 2, split), noise)
     return 2 * (positive - negative)
 
 
 def far_median_balance(x: Sample, y: Sample, noise: NoiseSource) -> int:
     """Return :func:`privatest.numerics.order.median_balance`, with secret labels."""
     n, total = len(x), len(x) + len(y)
-    top, rows, cell = total - total // 2, Grouped((x, y), 2), whole(2)
+    top, rows, cell = total - total // 2, GroupedRows((x, y), 2), whole(2)
     while True:
         finer = split_cells(rows, cell)
         here = int(np.searchsorted(finer.before.sum(axis=0), total - top, side="right")) - 1
@@ -476,7 +476,7 @@ class _BySign:
         return sizes[positive], sizes[~positive]
 
 
-def _ordered(rows: Grouped, cells: Cells, noise: NoiseSource) -> Iterator[Groups]:
+def _ordered(rows: GroupedRows, cells: KeyCells, noise: NoiseSource) -> Iterator[Groups]:
     """Yield the groups of the rows of a slice in order, at once or some at a time."""
     if len(cells) == 1 and cells.rows[0] > value_order.SLICE_ROWS:  # one value
         yield from tied_groups(cells.counts[:, 0], noise)
@@ -484,7 +484,7 @@ def _ordered(rows: Grouped, cells: Cells, noise: NoiseSource) -> Iterator[Groups
         yield groups_in_order(rows, cells, noise)
 
 
-def _rank_sums(rows: Grouped, noise: NoiseSource) -> list[int]:
+def _rank_sums(rows: GroupedRows, noise: NoiseSource) -> list[int]:
     """Return the sum of ranks 1, 2, ... of each group, ties in a secret order."""
     cells = split_cells(rows, whole(rows.groups))
     while True:
@@ -517,7 +517,7 @@ class _Walk:
         self._steps, self._statistic, self._side = steps, statistic, side
         self._up = self._down = 0
 
-    def reach(self, rows: Grouped, noise: NoiseSource) -> int:
+    def reach(self, rows: GroupedRows, noise: NoiseSource) -> int:
         """Return the distance."""
         cells = self._open(split_cells(rows, whole(2)))
         while cells.rows[~cells.tied].sum() > value_order.SLICE_ROWS:
@@ -529,7 +529,7 @@ class _Walk:
             self._look(rows, self._open(part), noise)
         return int(reach(self._up, self._down, self._statistic, self._side))
 
-    def _worth_cutting(self, cells: Cells) -> NDArray[np.bool_]:
+    def _worth_cutting(self, cells: KeyCells) -> NDArray[np.bool_]:
         """Choose the largest cells that are not of one value."""
         sizes = np.where(cells.tied, 0, cells.rows)
         chosen: NDArray[np.bool_] = sizes > min(_SMALL, value_order.SLICE_ROWS)
@@ -539,7 +539,7 @@ class _Walk:
             chosen[np.flatnonzero(chosen)[_OPEN:]] = False
         return chosen
 
-    def _open(self, cells: Cells) -> Cells:
+    def _open(self, cells: KeyCells) -> KeyCells:
         """See how far the walk is between cells, and keep those in which it may get further."""
         if not len(cells):
             return cells
@@ -551,7 +551,7 @@ class _Walk:
         reached = self._up, self._down
         return cells.take(_may_get_further(start, rise, fall, reached, self._statistic, self._side))
 
-    def _look(self, rows: Grouped, cells: Cells, noise: NoiseSource) -> None:
+    def _look(self, rows: GroupedRows, cells: KeyCells, noise: NoiseSource) -> None:
         """Walk through the rows of some cells."""
         if not len(cells):
             return

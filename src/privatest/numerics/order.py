@@ -213,8 +213,8 @@ def sign_counts(differences: Sample) -> tuple[int, int]:
     >>> sign_counts(Sample(np.array([[3.0], [-2.0], [5.0], [0.0]]), None))
     (2, 1)
     """
-    (found,) = summarise((differences, _Signs))
-    return found.positive, found.negative
+    (signs,) = summarise((differences, _Signs))
+    return signs.positive, signs.negative
 
 
 class _Signs:
@@ -359,7 +359,7 @@ def tie_cubes_width(n: int) -> int:
     return 3 * n * (n - 1)
 
 
-# How many lie below each edge of a public grid: counts in the nodes of a tree.
+# --- counts below the edges of a public grid, by a tree -----------------------------------------
 #
 # Cells are the leaves of a tree with ``base`` children at each node. A row is in one node of each
 # level, so it moves as many counts as there are levels, not as there are edges.
@@ -430,7 +430,7 @@ def _cumulative_places(edges: NDArray[np.float64], rows: NDArray[np.float64]) ->
     half = edges[-1] / 2 - edges[0] / 2  # finite, unlike the whole
     near = (values / 2 - edges[0] / 2) * ((last + 1) / half)
     places = np.clip(near.astype(np.intp), 0, last)
-    # found by division: next to an edge it may be one off
+    # next to an edge the result of the division may be one off
     places += values >= edges[places + 1]
     places -= values < edges[places]
     return np.asarray(np.clip(places, 0, last))
@@ -490,12 +490,12 @@ def tree_width(tree: Tree, moved: int) -> int:
     return 2 * tree.levels * moved
 
 
-# Rows between values, counted in passes: what a sort would find, where rows are too many to hold.
+# --- sorting more rows than memory holds, in passes ---------------------------------------------
 #
-# A value is known by a key, a whole number of the same order. A pass counts the keys of each group
-# by cells, and finds the lowest and the highest key of each cell. The next pass takes some of the
-# cells and cuts these finer; a last one keeps the keys of those in which the order itself matters.
-# Counts, extremes and kept keys do not depend on who reads what. Proof: docs/proofs/value-cells.md.
+# A value has a key, a whole number of the same order. A pass counts the keys of each group by cells
+# and finds the lowest and the highest key of each cell. The next pass takes some of the cells and
+# cuts these finer; a last one collects the keys of those in which the order itself matters. Results
+# do not depend on who reads which block. Proof: docs/proofs/value-cells.md.
 
 
 CELLS = 1 << 20  # counted in a pass
@@ -523,7 +523,7 @@ def keys_of(values: Floats) -> Keys:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
-class Cells:
+class KeyCells:
     """Stretches of keys in their order, none of which is empty.
 
     Attributes
@@ -545,24 +545,24 @@ class Cells:
 
     @property
     def rows(self) -> Counts:
-        """How many rows of all groups each has."""
+        """Return how many rows of all groups each has."""
         total: Counts = self.counts.sum(axis=0)
         return total
 
     @property
     def tied(self) -> NDArray[np.bool_]:
-        """Whether all rows of a cell have one value."""
+        """Return whether all rows of a cell have one value."""
         return np.asarray(self.low == self.high)
 
-    def take(self, which: Any) -> Cells:
+    def take(self, which: Any) -> KeyCells:
         """Return some of them."""
-        return Cells(
+        return KeyCells(
             self.low[which], self.high[which], self.counts[:, which], self.before[:, which]
         )
 
-    def joined(self, other: Cells) -> Cells:
+    def joined(self, other: KeyCells) -> KeyCells:
         """Return these and others, in their order."""
-        both = Cells(
+        both = KeyCells(
             np.append(self.low, other.low),
             np.append(self.high, other.high),
             np.hstack([self.counts, other.counts]),
@@ -571,14 +571,14 @@ class Cells:
         return both.take(np.argsort(both.low))
 
 
-def whole(groups: int) -> Cells:
+def whole(groups: int) -> KeyCells:
     """Return one cell with all keys, before anything is counted."""
     none = np.zeros((groups, 1), dtype=np.int64)
-    return Cells(np.zeros(1, np.uint64), np.full(1, _LAST), none, none)
+    return KeyCells(np.zeros(1, np.uint64), np.full(1, _LAST), none, none)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Grouped:
+class GroupedRows:
     """Values in groups: a sample for each, or one sample whose blocks are split.
 
     Parameters
@@ -596,7 +596,7 @@ class Grouped:
     split: Split | None = None
 
     def summaries(self, empty: Callable[..., Any]) -> list[Any]:
-        """Go once through the rows; return what was found of each sample."""
+        """Go once through the rows; return a summary of each sample."""
         groups = self.groups // len(self.samples)
         made = partial(empty, self.split or _first_column, groups)
         return summarise(*((sample, made) for sample in self.samples))
@@ -607,7 +607,7 @@ def _first_column(rows: Floats, start: int) -> tuple[Floats, ...]:
     return (rows[:, 0],)
 
 
-class Tally:
+class CellCounter:
     """How many keys of each group are in each cell of some stretches; the extremes of a cell.
 
     Parameters
@@ -615,7 +615,7 @@ class Tally:
     low, high : ndarray
         Stretches of keys, in order.
     each : int
-        Cells that a stretch is cut in, of one length.
+        KeyCells that a stretch is cut in, of one length.
     split, groups
         What makes groups of a block, and their number.
     """
@@ -644,14 +644,14 @@ class Tally:
             self.lowest[own] = np.minimum(self.lowest[own], keys[first])
             self.highest[own] = np.maximum(self.highest[own], keys[after - 1])
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: CellCounter) -> None:
         """Add other blocks."""
         self.counts += other.counts
         np.minimum(self.lowest, other.lowest, out=self.lowest)
         np.maximum(self.highest, other.highest, out=self.highest)
 
 
-class Kept:
+class KeysInCells:
     """The keys of each group that are in some stretches, in no order."""
 
     __slots__ = ("high", "keys", "low", "split")
@@ -667,7 +667,7 @@ class Kept:
             near = keys[(keys >= self.low[0]) & (keys <= self.high[-1])]
             held.append(_inside(near, self.low, self.high)[0])
 
-    def merge(self, other: Kept) -> None:
+    def merge(self, other: KeysInCells) -> None:
         """Add other blocks."""
         for held, more in zip(self.keys, other.keys, strict=True):
             held.extend(more)
@@ -682,10 +682,10 @@ def _inside(keys: Keys, low: Keys, high: Keys) -> tuple[Keys, NDArray[np.intp]]:
     return keys[inside], place[inside]
 
 
-def split_cells(rows: Grouped, cells: Cells) -> Cells:
+def split_cells(rows: GroupedRows, cells: KeyCells) -> KeyCells:
     """Cut cells into finer ones, in one pass; those without rows are left out."""
     each = CELLS // len(cells)
-    found = rows.summaries(partial(Tally, cells.low, cells.high, each))
+    found = rows.summaries(partial(CellCounter, cells.low, cells.high, each))
     counts = np.concatenate([each.counts for each in found])
     low = np.minimum.reduce([each.lowest for each in found])
     high = np.maximum.reduce([each.highest for each in found])
@@ -693,14 +693,14 @@ def split_cells(rows: Grouped, cells: Cells) -> Cells:
     until = np.cumsum(counts, axis=1) - counts
     before = until - until[:, parent * each] + cells.before[:, parent]
     used = counts.any(axis=0)
-    return Cells(low[used], high[used], counts[:, used], before[:, used])
+    return KeyCells(low[used], high[used], counts[:, used], before[:, used])
 
 
-# The order of rows by value, ties in a secret order, a slice of the line at a time.
+# --- the groups of rows in the order of their values, a slice at a time -------------------------
 #
-# What is kept of a row is its group: statistics of ranks and of distribution functions need no
-# more. Ties need not be read again. The order of equal rows is a uniform order of so many of each
-# group, which is drawn here, from counts. Proof: docs/proofs/value-cells.md.
+# Statistics of ranks and of distribution functions need only the group of each row. Equal rows need
+# not be read again: a uniform order of so many of each group is drawn from counts.
+# Proof: docs/proofs/value-cells.md.
 
 
 HELD_ROWS = 1 << 26  # up to so many rows tests sort them in memory, which is quicker
@@ -709,7 +709,7 @@ SLICE_ROWS = 1 << 24  # that are put in order at a time
 Groups = NDArray[np.int16]
 
 
-def slices(cells: Cells) -> Iterator[Cells]:
+def slices(cells: KeyCells) -> Iterator[KeyCells]:
     """Yield neighbouring cells with at most ``SLICE_ROWS`` rows together, or one with more."""
     ends = np.cumsum(cells.rows)
     first = 0
@@ -720,14 +720,14 @@ def slices(cells: Cells) -> Iterator[Cells]:
         first = last
 
 
-def groups_in_order(rows: Grouped, cells: Cells, noise: NoiseSource) -> Groups:
+def groups_in_order(rows: GroupedRows, cells: KeyCells, noise: NoiseSource) -> Groups:
     """Return the group of each row of a slice, in the order of values, ties in a secret order."""
     tied, shared = cells.tied, (cells.counts > 0).sum(axis=0) > 1
     known = cells.take(tied | ~shared)  # all that matters of them is how many there are
     keys = [[np.repeat(known.low, counts)] for counts in known.counts]
     wanted = cells.take(~tied & shared)
     if len(wanted):
-        found = rows.summaries(partial(Kept, wanted.low, wanted.high))
+        found = rows.summaries(partial(KeysInCells, wanted.low, wanted.high))
         own = [part for each in found for part in each.keys]
         keys = [[*first, *more] for first, more in zip(keys, own, strict=True)]
     return _merged([np.sort(np.concatenate(parts)) for parts in keys], noise)
