@@ -21,11 +21,11 @@ from privatest.core.secret_order import row_coins
 from privatest.data.encoding import Sample
 from privatest.numerics import order as value_order
 from privatest.numerics.order import (
-    KeyCells,
     Counts,
     Floats,
     GroupedRows,
     Groups,
+    KeyCells,
     Labels,
     groups_in_order,
     in_order,
