@@ -765,7 +765,7 @@ def hodges_lehmann(
     n, m = map(len, samples)
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
-    grid = _column_grid(samples.x, max(2, (cells or FINE_CELLS) // 2))
+    grid = _column_grid(samples.x, max(2, int(cells or FINE_CELLS) // 2))
     fine = pair_counts(*cell_counts(*samples, edges=grid.edges))
     moved = pairs_of_a_person(n, m, adjacency) * samples.rows_per_person
     if cells is None:
