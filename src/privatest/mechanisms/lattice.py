@@ -233,6 +233,7 @@ def lattice_outcome(
     rows_per_person: int = 1,
     alternative: Alternative = "greater",
     mechanism: Mechanism = "auto",
+    drawn_from: LatticeTulap | None = None,
     named: str = "",
     budget: Budget,
     alpha: float,
@@ -253,6 +254,8 @@ def lattice_outcome(
         Whether its absolute value, itself or its negative gets the noise.
     mechanism : {"auto", "tulap", "laplace"}
         See :func:`noise_law`.
+    drawn_from : LatticeTulap, optional
+        The noise, where a part of the budget is spent on something else.
     named : str
         What the two-sided statistic is, in words.
     budget, alpha, noise, facts
@@ -266,7 +269,8 @@ def lattice_outcome(
     **Privacy** One number is released at (epsilon, delta); the p-value is computed from it and
     public numbers.
     """
-    drawn_from = noise_law(null.width * rows_per_person, budget, mechanism, step=null.step)
+    if drawn_from is None:
+        drawn_from = noise_law(null.width * rows_per_person, budget, mechanism, step=null.step)
     noisy, pvalue = release_statistic(statistic, null.law, drawn_from, alternative, noise)
     return Outcome(
         reject=pvalue <= alpha,

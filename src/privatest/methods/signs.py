@@ -355,22 +355,19 @@ def sign_test(
     shares = PairedShares.of(n, rows_of_a_person(sample), budget, ranks=False)
     counts = sign_counts(sample)
     nonzero, counted = _release_nonzero(sum(counts), n, shares, source, ranks=False)
-    balance = sign_balance(counts, n, counted, source)
     null = sign_null(counted, counted if nonzero is None else nonzero)
-    drawn_from = shares.noise(null.width, null.step)
-    noisy, pvalue = release_statistic(balance, null.law, drawn_from, alternative, source)
-    named = "the smaller of the numbers of positive and negative differences"
-    method = "sign test for paired data"
-    return Outcome(
-        reject=pvalue <= alpha,
+    method, parameters = "sign test for paired data", {"alternative": alternative}
+    return lattice_outcome(
+        sign_balance(counts, n, counted, source),
+        null,
+        drawn_from=shares.noise(null.width, null.step),
+        alternative=alternative,
+        budget=budget,
         alpha=alpha,
-        spent=budget,
-        simulated=source.simulated,
-        pvalue=pvalue,
-        statistic=null.shown(noisy, alternative),
-        statistic_name=named if alternative == "two-sided" else "",
-        estimates={} if nonzero is None else {"nonzero": nonzero, "counted": counted},
-        **_facts(sample, method, _SIGN_NULLS[alternative], {"alternative": alternative}),
+        noise=source,
+        facts=_facts(sample, method, _SIGN_NULLS[alternative], parameters)
+        | {"estimates": {} if nonzero is None else {"nonzero": nonzero, "counted": counted}},
+        named="the smaller of the numbers of positive and negative differences",
     )
 
 
