@@ -190,7 +190,7 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
 
     What is done with the noisy result may depend on it; with the same noise it hardly does.
     """
-    monkeypatch.setattr(answering, "SecureNoise", lambda: SimulatedNoise(7))
+    monkeypatch.setattr(answering, "SecureNoise", lambda **care: SimulatedNoise(7, **care))
 
     def at_the_fit(*_: Any, **__: Any) -> None:
         raise PrivacyError("all is measured: what follows sees noisy tables only")
@@ -214,7 +214,7 @@ def test_neighbours_take_the_same_calls(curator, monkeypatch, question, method):
 @pytest.mark.parametrize("many", [False, True])
 def test_private_groups_by_features_take_the_same_calls(curator, monkeypatch, many):
     """As with more rows than the exact kernel is for, and as with a million rows."""
-    monkeypatch.setattr(answering, "SecureNoise", lambda: SimulatedNoise(7))
+    monkeypatch.setattr(answering, "SecureNoise", lambda **care: SimulatedNoise(7, **care))
     monkeypatch.setattr(mmd_plan, "_MANY_ROWS", 10 if many else 10**6)
     options = {"computation": "nystrom", "permutations": 19, "epsilon": 1}
     asked = request("two-sample", "mmd", **PARTS["two-sample"], **options)
