@@ -12,10 +12,10 @@ from scipy import stats
 from privatest.core.noise import secret_coins
 from privatest.core.privacy import Budget
 from privatest.mechanisms.lattice import noise_law, noisy_integer
-from privatest.methods.correlation import kendall_law, kendall_score, spearman_law
+from privatest.methods.correlation import spearman_law
 from privatest.noise import SimulatedNoise
-from privatest.numerics.laws import sign_law, wilcoxon_law
-from privatest.numerics.order import doubled_ranks, sign_balance, signed_rank
+from privatest.numerics.laws import kendall_law, sign_law, wilcoxon_law
+from privatest.numerics.order import doubled_ranks, kendall_score, sign_balance, signed_rank
 
 __all__ = ["ALTERNATIVES", "broken", "classical", "coins", "columns", "differences"]
 

@@ -28,9 +28,9 @@ import privatest as pt
 from benchmarks.measure import RESULTS, missing, save
 from benchmarks.report import print_table
 from privatest.core.privacy import Budget
+from privatest.data.encoding import encode_numeric_pairs
 from privatest.methods import correlation as rank_intervals
 from privatest.methods import regression as line
-from privatest.methods.correlation import numeric_pairs
 from privatest.methods.regression import release_line
 from privatest.noise import SimulatedNoise
 
@@ -186,7 +186,7 @@ def rejects(name: str, data: Pair, budget: Budget, seeds: list[int]) -> bool:
     test, _, side = name.partition(", ")
     if test != "pearson":
         return ask(name, data, float(budget.epsilon), float(budget.delta), seeds).reject
-    sides = numeric_pairs(*data, BOX["bounds_x"], BOX["bounds_y"], rows=4)
+    sides = encode_numeric_pairs(*data, BOX["bounds_x"], BOX["bounds_y"], rows=4)
     noise, alternative = SimulatedNoise(np.random.SeedSequence(seeds)), side or "two-sided"
     options: Any = (alternative, line.correlation_products, noise)
     found = release_line(sides, budget.pure_epsilon, *options)

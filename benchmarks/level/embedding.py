@@ -25,13 +25,13 @@ from privatest.core.privacy import Budget
 from privatest.mechanisms.moments import release_moments
 from privatest.methods.embedding import (
     MomentsRelease,
-    location_features,
     me_permutation_test,
     me_test,
     read_inputs,
     sample_moments,
     scf_test,
 )
+from privatest.methods.locations import location_features
 from privatest.noise import SimulatedNoise
 from privatest.numerics.moments import moment_pvalue, pool_releases
 
@@ -100,7 +100,7 @@ def shares(
         x,
         y,
         bounds=BOX,
-        budget=(epsilon, DELTA),
+        budget=Budget(epsilon, DELTA),
         alpha=0.05,
         adjacency="one",
         paired=False,

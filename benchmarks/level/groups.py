@@ -36,7 +36,7 @@ from privatest.methods.ks import ks_2samp
 from privatest.methods.mean_inference import (
     Contrast,
     contrast_pvalue,
-    look_at_one,
+    one_sample_contrast,
     release_rows,
     t_pvalue,
 )
@@ -103,7 +103,7 @@ def one_sample(
 ) -> Any:
     """t-test of one sample, or of pairs."""
     x = rows(n)
-    contrast = look_at_one(samples(x)[0], budget, noise)
+    contrast = one_sample_contrast(samples(x)[0], budget, noise)
     classical = stats.ttest_1samp(x, mean, alternative=o["side"])
     return pvalue(contrast, mean, **o), classical.pvalue
 
@@ -114,7 +114,7 @@ def equivalent(
     """Two one-sided tests; the mean is at the upper limit, the lower one is far away."""
     x, side = rows(n), o.pop("side")
     del side
-    contrast = look_at_one(samples(x)[0], budget, noise)
+    contrast = one_sample_contrast(samples(x)[0], budget, noise)
     ends: tuple[tuple[Alternative, float], ...] = (("less", mean), ("greater", mean - 1.0))
     private = [pvalue(contrast, end, side, **o) for side, end in ends]
     classical = [stats.ttest_1samp(x, end, alternative=side).pvalue for side, end in ends]

@@ -27,13 +27,12 @@ from privatest.data.encoding import encode_samples
 from privatest.mechanisms.moments import release_moments
 from privatest.methods.embedding import (
     MomentsRelease,
-    characteristic_features,
-    location_features,
     me_permutation_test,
     me_test,
     scf_permutation_test,
     scf_test,
 )
+from privatest.methods.locations import characteristic_features, location_features
 from privatest.noise import SimulatedNoise
 from privatest.numerics.features import Embedding
 from privatest.numerics.moments import moment_pvalue, moments, pool_releases

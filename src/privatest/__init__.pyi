@@ -34,9 +34,7 @@ from privatest.methods.correlation import kendalltau as kendalltau
 from privatest.methods.correlation import spearmanr as spearmanr
 from privatest.methods.custom import permutation_test as permutation_test
 from privatest.methods.embedding import MomentsRelease as MomentsRelease
-from privatest.methods.embedding import PrivateChoice as PrivateChoice
 from privatest.methods.embedding import StatisticRelease as StatisticRelease
-from privatest.methods.embedding import distinguishing_features as distinguishing_features
 from privatest.methods.embedding import me_permutation_test as me_permutation_test
 from privatest.methods.embedding import me_test as me_test
 from privatest.methods.embedding import scf_permutation_test as scf_permutation_test
@@ -46,10 +44,12 @@ from privatest.methods.hsic import hsic_test as hsic_test
 from privatest.methods.ipm import ipm_test as ipm_test
 from privatest.methods.ks import ks_1samp as ks_1samp
 from privatest.methods.ks import ks_2samp as ks_2samp
+from privatest.methods.locations import PrivateChoice as PrivateChoice
+from privatest.methods.locations import distinguishing_features as distinguishing_features
 from privatest.methods.locations import optimise_frequencies as optimise_frequencies
 from privatest.methods.locations import optimise_locations as optimise_locations
+from privatest.methods.mean_inference import MeanEstimate as MeanEstimate
 from privatest.methods.means import CovarianceEstimate as CovarianceEstimate
-from privatest.methods.means import MeanEstimate as MeanEstimate
 from privatest.methods.means import hotelling_1samp as hotelling_1samp
 from privatest.methods.means import hotelling_test as hotelling_test
 from privatest.methods.means import private_covariance as private_covariance

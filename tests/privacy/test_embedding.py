@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from privatest.core.privacy import Budget
 from privatest.data.schema import Domain
 from privatest.mechanisms import moments as mechanism
 from privatest.methods import embedding as embedding_statistic
@@ -112,7 +113,7 @@ def choice(draw):
         lambda data: read_inputs(
             *data,
             bounds=(0, 1),
-            budget=(EPSILON, 0),
+            budget=Budget(EPSILON, 0),
             alpha=0.05,
             adjacency="one",
             paired=False,

@@ -17,12 +17,12 @@ from privatest.data.engines import BLOCK_ROWS
 from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import signed_sums_norm
 from privatest.mechanisms.covariance import ed_scales, orthogonal_axes
-from privatest.mechanisms.moments import moment_scale
-from privatest.methods.mean_inference import (
+from privatest.mechanisms.moments import (
     _mean_sensitivity,
     _moved,
     _second_rounding,
     cube_moments,
+    moment_scale,
     plan_release,
 )
 from privatest.noise import SimulatedNoise

@@ -12,7 +12,7 @@ import pytest
 import privatest as pt
 from privatest import planning, simulation
 from privatest.core.results import EqualByValue, ReleasedFacts
-from privatest.methods.embedding import DistinguishingFeature
+from privatest.methods.locations import DistinguishingFeature
 from privatest.noise import SimulatedNoise
 from privatest.requests.results import ColumnResults
 

@@ -15,7 +15,7 @@ from privatest.mechanisms.additive import (
     entry_noise,
     noisy_entries,
 )
-from privatest.methods.mean_inference import plan_release
+from privatest.mechanisms.moments import plan_release
 from privatest.noise import SecureNoise, SimulatedNoise
 
 

@@ -15,8 +15,8 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
 from privatest.mechanisms.additive import integer_noise, noisy_integers
+from privatest.mechanisms.moments import plan_release
 from privatest.methods.conditional import choose_grid, regress
-from privatest.methods.mean_inference import plan_release
 from privatest.noise import SimulatedNoise
 from privatest.numerics.cells import UNIT, CellSums, Grid, cell_sums_sensitivity, interpolate
 from privatest.requests.prepare import prepare
@@ -172,7 +172,7 @@ def test_refusals():
         run(x, y, z, bounds_z=None)
     with pytest.raises(DataError, match="z must have as many rows"):
         run(x, y, z[:-1])
-    with pytest.raises(DataError, match="y must be one numeric column"):
+    with pytest.raises(DataError, match="must each be one numeric column"):
         run(x, np.column_stack([y, y]), z)
     with pytest.raises(DataError, match="at least 10 rows"):
         run(x[:9], y[:9], z[:9])

@@ -11,7 +11,7 @@ import privatest as pt
 from privatest.data.encoding import encode_pairs
 from privatest.data.schema import NumericColumn, Schema
 from privatest.methods import conditional as randomisation
-from privatest.methods.conditional import _randomisation_products as _products
+from privatest.methods.conditional import resampled_products
 from privatest.noise import SimulatedNoise
 
 BOUNDS: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (-1, 1)}
@@ -62,7 +62,7 @@ def test_one_row_moves_every_statistic_by_no_more_than_is_declared():
         for column in other:
             column[3] = rng.integers(2)
         sums = [
-            _products(
+            resampled_products(
                 encode_pairs(a, b, (0, 1), (0, 1)),
                 c,
                 lambda u, given: np.where(given > 0.5, 1.0, 0.0),

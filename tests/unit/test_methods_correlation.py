@@ -18,22 +18,18 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.schema import NumericColumn
 from privatest.mechanisms.lattice import part_law
-from privatest.methods import correlation as laws
-from privatest.methods import correlation as rank_intervals
-from privatest.methods import correlation as rank_statistics
-from privatest.methods import regression as line_release
-from privatest.methods import regression as lines
+from privatest.methods import correlation, regression
 from privatest.methods.correlation import (
     RankInterval,
-    earlier_and_smaller,
     kendall_deviation,
-    kendall_score,
     kendall_ties,
     spearman_ties,
 )
 from privatest.methods.regression import Line, LineRelease, line_pvalue, shares_of
 from privatest.noise import SimulatedNoise
+from privatest.numerics import laws
 from privatest.numerics.laws import ALTERNATIVES, by_fourier
+from privatest.numerics.order import earlier_and_smaller, kendall_score
 
 BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
 RANKED: dict[str, Callable[..., pt.Outcome]] = {
@@ -82,7 +78,7 @@ def test_laws_by_enumeration(n):
         y = np.array(order, dtype=np.float64)
         found["kendall"].append(kendall_score(x, y, labels, labels))
         found["spearman"].append(spearman_ties(x, y).values[0] // 2)
-    for name, law in (("kendall", laws.kendall_law(n)), ("spearman", laws.spearman_law(n))):
+    for name, law in (("kendall", laws.kendall_law(n)), ("spearman", correlation.spearman_law(n))):
         values = np.array(found[name])
         expected = [(values == value).mean() for value in law.values]
         assert law.masses == pytest.approx(expected, abs=1e-14)
@@ -109,9 +105,9 @@ def test_the_series_of_large_n_is_that_of_all_factors(monkeypatch):
 
 @pytest.mark.parametrize("n", [12, 13])
 def test_spearmans_series_misses_less_than_is_added(n):
-    values, masses = laws._products_of_ranks(n)
+    values, masses = correlation._products_of_ranks(n)
     exact = masses[::-1].cumsum()[::-1]
-    law = laws._by_series(n)
+    law = correlation._by_series(n)
     scores = 2.0 * values - n * (n + 1) ** 2 // 2
     series = np.array([law.masses[law.values >= score - 0.5].sum() for score in scores])
     assert np.max(2 * (exact - series)) <= law.error
@@ -264,10 +260,10 @@ def test_level_of_line_tests(kind, n, epsilon):
 def _rough_intervals(request, monkeypatch):
     """Intervals are not looked at where only rejections are counted."""
     if request.node.name.startswith("test_level_of"):
-        monkeypatch.setattr(rank_intervals, "_STEPS", 0)
-        monkeypatch.setattr(lines, "_ANGLES", 3)
-        monkeypatch.setattr(lines, "_DRAWS", 50)
-        monkeypatch.setattr(lines, "_STEPS", 0)
+        monkeypatch.setattr(correlation, "_STEPS", 0)
+        monkeypatch.setattr(regression, "_ANGLES", 3)
+        monkeypatch.setattr(regression, "_DRAWS", 50)
+        monkeypatch.setattr(regression, "_STEPS", 0)
 
 
 def test_a_hidden_variance_gives_an_infinite_interval():
@@ -347,7 +343,7 @@ def test_ranks_move_by_all_rows_of_a_person(monkeypatch):
         widths.append(width)
         return part_law(width, epsilon)
 
-    monkeypatch.setattr(line_release, "part_law", watched)
+    monkeypatch.setattr(regression, "part_law", watched)
     x, y = pairs(100)
     for rows in (1, 4):
         sides = [
@@ -418,10 +414,10 @@ def test_products_of_ranks_do_not_overflow_in_any_row_order(monkeypatch):
     expected = spearman_ties(x, x)
     assert expected.values[0] == 3000 * (3000**2 - 1) // 3
     for bits in (20, 24, 30):
-        monkeypatch.setattr(rank_statistics, "_LARGEST", 1 << bits)
+        monkeypatch.setattr(correlation, "_LARGEST", 1 << bits)
         assert spearman_ties(x, x) == expected
 
 
 @pytest.mark.parametrize("n", [2, 1000, 11_900_000, 100_000_000, 1 << 31])
 def test_sums_of_a_block_stay_below_what_64_bits_hold(n):
-    assert min(n, rank_statistics._block(n)) * (n - 1) ** 2 < 1 << 63
+    assert min(n, correlation._block(n)) * (n - 1) ** 2 < 1 << 63

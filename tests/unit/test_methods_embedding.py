@@ -18,9 +18,7 @@ from privatest.display.plots import plot_features
 from privatest.mechanisms.moments import difference_sensitivity
 from privatest.methods.embedding import (
     MomentsRelease,
-    PrivateChoice,
     StatisticRelease,
-    distinguishing_features,
     me_permutation_test,
     me_test,
     read_inputs,
@@ -31,6 +29,7 @@ from privatest.methods.embedding import (
     straightened,
     two_sample_scale,
 )
+from privatest.methods.locations import PrivateChoice, distinguishing_features
 from privatest.noise import SimulatedNoise
 from privatest.numerics.features import mean_embedding
 from privatest.numerics.kernels import Kernel, gram
@@ -149,7 +148,7 @@ def test_permuted_statistics_are_those_of_permuted_rows():
     x, y = X[:6], Y[:4]  # bins of one row
     features = mean_embedding(Kernel("gaussian", 0.5), Domain((0, 0)).points(3), Domain((0, 0)))
     inputs = read_inputs(
-        x, y, bounds=(0, 1), budget=(1, 0), alpha=0.05, adjacency="one", paired=False, noise=noise()
+        x, y, (0, 1), Budget(1, 0), alpha=0.05, adjacency="one", paired=False, noise=noise()
     )
     scale = two_sample_scale(6, 4, radius=1.0, spread=features.spread, condition=2.0)
     found, error = relabelled(inputs, features, scale, 50, np.random.default_rng(1))

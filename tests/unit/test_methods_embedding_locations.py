@@ -10,14 +10,9 @@ from scipy.optimize import check_grad
 
 from privatest.core.errors import DataError, ParameterError, PrivacyError
 from privatest.data.schema import NumericColumn, Schema
-from privatest.methods.embedding import (
-    MomentsRelease,
-    PrivateChoice,
-    me_permutation_test,
-    me_test,
-    scf_test,
-)
+from privatest.methods.embedding import MomentsRelease, me_permutation_test, me_test, scf_test
 from privatest.methods.locations import (
+    PrivateChoice,
     optimise_frequencies,
     optimise_locations,
     power_criterion,

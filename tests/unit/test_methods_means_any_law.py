@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from privatest.core.privacy import Budget
+from privatest.mechanisms.moments import ReleasedMoments, plan_release
 from privatest.methods.mean_inference import (
     Contrast,
-    Released,
     _bennett,
     _log_mgf,
     contrast_pvalue,
     contrast_reach,
-    plan_release,
     region,
 )
 from privatest.noise import SimulatedNoise
@@ -27,11 +26,11 @@ N = 40
 BUDGETS = [Budget(1), Budget(5), Budget(1, "1e-6")]
 
 
-def released(mean: float, square: float, budget: Budget, n: int = N) -> Released:
+def released(mean: float, square: float, budget: Budget, n: int = N) -> ReleasedMoments:
     """What a release of these moments, noise included, leaves."""
     plan = plan_release(n, 1, budget, 1)
     variance = max(square - mean**2 + plan.variance, 0.0) * plan.unbiased
-    return Released(plan, np.array([mean]), np.array([[variance]]), np.zeros(1))
+    return ReleasedMoments(plan, np.array([mean]), np.array([[variance]]), np.zeros(1))
 
 
 @given(
@@ -109,7 +108,7 @@ def test_the_interval_is_what_is_not_rejected():
 def test_the_release_is_the_one_that_is_assumed():
     """Mean and mean square have the noise that the bounds allow for."""
     from privatest.data.encoding import Sample
-    from privatest.methods.mean_inference import cube_moments, release_sample
+    from privatest.mechanisms.moments import cube_moments, release_sample
 
     rows = np.random.default_rng(1).uniform(size=(200, 1))
     plan = plan_release(200, 1, Budget(1), 1)

@@ -13,7 +13,7 @@ import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Budget
 from privatest.data.schema import Schema
-from privatest.methods.means import MeanEstimate
+from privatest.methods.mean_inference import MeanEstimate
 from privatest.noise import SimulatedNoise
 from privatest.requests.results import result_from_dict
 

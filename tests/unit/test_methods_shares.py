@@ -12,12 +12,12 @@ import pytest
 
 from privatest import DataError, ParameterError, Schema
 from privatest.data.schema import CategoricalColumn, Domain, NumericColumn
-from privatest.mechanisms.moments import NoisyMoments
-from privatest.methods.embedding import ChosenFrequencies, ChosenLocations, distinguishing_features
+from privatest.methods.locations import ChosenFrequencies, ChosenLocations, distinguishing_features
 from privatest.methods.shares import Share, SharePlan, compare, compare_all, holm, plan_share, share
 from privatest.noise import SecureNoise, SimulatedNoise
 from privatest.numerics.features import mean_embedding
 from privatest.numerics.kernels import Kernel
+from privatest.numerics.moments import NoisyMoments
 
 MIXED = Schema(
     {

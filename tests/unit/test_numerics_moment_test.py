@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privatest.mechanisms.moments import NoisyMoments
 from privatest.numerics.moments import (
+    NoisyMoments,
     PooledMoments,
     moment_pvalue,
     pool_releases,

@@ -104,6 +104,12 @@ def one_of(name: str, value: object, choices: Collection[str]) -> str:
     return value
 
 
+def boolean(name: str, value: object) -> None:
+    """Refuse what is not True or False."""
+    if not isinstance(value, bool):
+        reject(name, "True or False", value)
+
+
 def public_generator(rng: Rng) -> np.random.Generator:
     """Return a generator of public randomness; its seed may be known to everybody."""
     usable = rng is None or isinstance(rng, np.random.Generator)

@@ -270,6 +270,33 @@ def encode_pairs(
     return TwoSamples(left, right)
 
 
+def require_public_bounds(**bounds: Bounds) -> None:
+    """Refuse to go on without public bounds."""
+    for name, given in bounds.items():
+        if given is None:
+            raise ParameterError(f"{name} must be given: found from the data they would leak it.")
+
+
+def encode_numeric_pairs(
+    x: object,
+    y: object,
+    bounds_x: Bounds,
+    bounds_y: Bounds,
+    *,
+    rows: int,
+    units: Units = "box",
+) -> TwoSamples:
+    """Encode one numeric column a side, with at least so many rows."""
+    sides = encode_pairs(x, y, bounds_x, bounds_y, units=units)
+    if any(side.domain.levels != (0,) for side in sides):
+        raise DataError("x and y must each be one numeric column; hsic_test takes several.")
+    if units == "box":  # numbers are added, not only put in order
+        refuse_wide_bounds(*sides)
+    if len(sides.x) < rows:
+        raise DataError(f"x and y must have at least {rows} rows.")
+    return sides
+
+
 def encode_sample(data: object, bounds: Bounds, name: str = "x", *, units: Units = "box") -> Sample:
     """Encode one sample; ``name`` is its name in messages.
 

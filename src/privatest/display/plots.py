@@ -29,9 +29,9 @@ from privatest.display.style import (
 )
 from privatest.ledger.state import Entry
 from privatest.mechanisms.lattice import Mechanism, PublicNull, noise_law
-from privatest.methods.embedding import distinguishing_features
 from privatest.methods.ks import one_sample_null, two_sample_null
-from privatest.methods.means import MeanEstimate
+from privatest.methods.locations import distinguishing_features
+from privatest.methods.mean_inference import MeanEstimate
 from privatest.methods.quantiles import QuantileEstimate
 from privatest.methods.ranks import mann_whitney_null, median_null
 from privatest.methods.signs import PairedShares, sign_null, signed_rank_null, symmetry_null

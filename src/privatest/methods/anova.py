@@ -1,8 +1,8 @@
-"""From released means of several groups to F, its p-value and intervals: post-processing only.
+"""Analysis of variance of one column from noisy means of several groups.
 
-"classical": the parametric bootstrap of :mod:`privatest.methods.mean_inference` for k groups; as
-noise vanishes it becomes Fisher's test, or Welch's. "any": pairs of groups by
-:mod:`privatest.methods.mean_inference`, and Bonferroni. Proof: docs/proofs/means.md.
+"classical" is the parametric bootstrap of :mod:`privatest.methods.mean_inference` for k groups; as
+noise vanishes it becomes Fisher's test, or Welch's. "any" compares pairs of groups, by Bonferroni.
+Proof: docs/proofs/means.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Interval, Outcome, declare_level
-from privatest.core.validation import Rng, public_generator, reject
+from privatest.core.validation import Rng, boolean, public_generator
 from privatest.data.reading import group_names, resolve_samples
 from privatest.data.schema import Bounds, Box, Category
 from privatest.methods.descriptor import FROM_MOMENTS, NEEDS_SIZES, Method, Offered
@@ -104,18 +104,7 @@ class GroupMeans(Contrast):
             weights = self.sizes / np.maximum(self.own, _LEAST)
             welch = float(_welch(weights / weights.sum(), self.sizes))
             second = (len(self.samples) ** 2 - 1) / (3 * welch)
-        found: Floats = fdtrc(first, second, values)
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupFinding:
-    """F with its p-value, and how far simultaneous intervals of the means extend either way."""
-
-    statistic: float
-    pvalue: float
-    lower: Floats
-    upper: Floats
+        return np.asarray(fdtrc(first, second, values))
 
 
 def f_value(means: Floats, variances: Floats, sizes: Floats | None) -> Floats:
@@ -135,49 +124,7 @@ def f_value(means: Floats, variances: Floats, sizes: Floats | None) -> Floats:
 
 def _welch(shares: Floats, sizes: Floats) -> Floats:
     """Return Σ (1 - w/W)²/(n - 1) of Welch (1951)."""
-    found: Floats = (np.square(1 - shares) / (sizes - 1)).sum(axis=-1)
-    return found
-
-
-def infer_groups(
-    groups: GroupMeans, *, alpha: float, calibration: Calibration, n_bootstrap: int, seed: int
-) -> GroupFinding:
-    """Test whether all groups have the same mean.
-
-    Notes
-    -----
-    **Sensitivity** None: this uses released values only.
-
-    **Privacy** Post-processing.
-    """
-    variances = groups.variances(groups.own)
-    sizes = None if groups.equal else groups.sizes
-    observed, errors = float(f_value(groups.means, variances, sizes)), np.sqrt(variances)
-    if calibration == "any":
-        ends = [contrast_reach(one, "two-sided", alpha / len(errors)) for one in groups.each]
-        lower, upper = (np.array(side) for side in zip(*ends, strict=True))
-        return GroupFinding(observed, _pairs_pvalue(groups, alpha), lower, upper)
-    pvalue, point = 0.0, 0.0
-    for scenario in scenarios(groups):
-        drawn = _replicate(groups, scenario, n_bootstrap, seed)
-        null = NullDraws(
-            f_value(drawn.deviations, drawn.variances, sizes), drawn.classical, groups.survival
-        )
-        pvalue = max(pvalue, null.pvalue(observed))
-        largest = np.max(np.abs(drawn.deviations) / np.sqrt(drawn.variances), axis=1)
-        point = max(point, upper_point(largest, alpha))
-    return GroupFinding(observed, pvalue, point * errors, point * errors)
-
-
-def _pairs_pvalue(groups: GroupMeans, alpha: float) -> float:
-    """Return Bonferroni's p-value of the differences of all pairs, valid for any law."""
-    pairs = list(combinations(groups.samples, 2))
-    level = alpha / len(pairs)
-    smallest = min(
-        contrast_pvalue(pair, float(pair.value[0]), "two-sided", level)
-        for pair in (Contrast(each, (0.5, 0.5), 1.0, False) for each in pairs)
-    )
-    return min(1.0, len(pairs) * smallest)
+    return np.asarray((np.square(1 - shares) / (sizes - 1)).sum(axis=-1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,11 +141,11 @@ def _replicate(groups: GroupMeans, scenario: Scenario, count: int, seed: int) ->
     rng = public_generator(seed)
     drawn = [
         redraw(sample, covariance, count, rng)
-        for sample, covariance in zip(groups.samples, scenario.covariances, strict=True)
+        for sample, covariance in zip(groups.samples, scenario, strict=True)
     ]
     deviations = np.hstack([each.deviation for each in drawn])
     own = np.hstack([each.covariance[:, :, 0] for each in drawn])
-    spread = np.array([max(float(each[0, 0]), _LEAST) for each in scenario.covariances])
+    spread = np.array([max(float(each[0, 0]), _LEAST) for each in scenario])
     means = np.sqrt(spread) * np.hstack([each.white_mean for each in drawn])
     variances = spread * np.hstack([each.white_covariance[:, :, 0] for each in drawn])
     sizes = groups.sizes
@@ -208,6 +155,57 @@ def _replicate(groups: GroupMeans, scenario: Scenario, count: int, seed: int) ->
     else:
         classical = f_value(means, variances / sizes, sizes)
     return GroupDraws(deviations, groups.variances(own), classical)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupInference:
+    """F with its p-value, and how far simultaneous intervals of the means extend either way."""
+
+    statistic: float
+    pvalue: float
+    lower: Floats
+    upper: Floats
+
+
+def infer_groups(
+    groups: GroupMeans, *, alpha: float, calibration: Calibration, n_bootstrap: int, seed: int
+) -> GroupInference:
+    """Test whether all groups have the same mean.
+
+    Notes
+    -----
+    **Sensitivity** None: this uses released values only.
+
+    **Privacy** Post-processing.
+    """
+    variances = groups.variances(groups.own)
+    sizes = None if groups.equal else groups.sizes
+    observed, errors = float(f_value(groups.means, variances, sizes)), np.sqrt(variances)
+    if calibration == "any":
+        ends = [contrast_reach(one, "two-sided", alpha / len(errors)) for one in groups.each]
+        lower, upper = (np.array(side) for side in zip(*ends, strict=True))
+        return GroupInference(observed, _pairs_pvalue(groups, alpha), lower, upper)
+    pvalue, point = 0.0, 0.0
+    for scenario in scenarios(groups):
+        drawn = _replicate(groups, scenario, n_bootstrap, seed)
+        null = NullDraws(
+            f_value(drawn.deviations, drawn.variances, sizes), drawn.classical, groups.survival
+        )
+        pvalue = max(pvalue, null.pvalue(observed))
+        largest = np.max(np.abs(drawn.deviations) / np.sqrt(drawn.variances), axis=1)
+        point = max(point, upper_point(largest, alpha))
+    return GroupInference(observed, pvalue, point * errors, point * errors)
+
+
+def _pairs_pvalue(groups: GroupMeans, alpha: float) -> float:
+    """Return Bonferroni's p-value of the differences of all pairs, valid for any law."""
+    pairs = list(combinations(groups.samples, 2))
+    level = alpha / len(pairs)
+    smallest = min(
+        contrast_pvalue(pair, float(pair.value[0]), "two-sided", level)
+        for pair in (Contrast(each, (0.5, 0.5), 1.0, False) for each in pairs)
+    )
+    return min(1.0, len(pairs) * smallest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,24 +226,23 @@ class GroupIntervals:
             raise ParameterError(f"confidence_level must be at most {HIGHEST_LEVEL}.")
         alpha, groups, half = 1 - level, self.groups, float(self.box.half[0])
         count = max(self.n_bootstrap, math.ceil(1 / alpha))
-        found = infer_groups(
+        inference = infer_groups(
             groups, alpha=alpha, calibration=self.calibration, n_bootstrap=count, seed=self.seed
         )
-        low, high = self.ends(found)
+        low, high = self.ends(inference)
         sizes, freedom = groups.sizes, groups.freedom
         spread = (groups.own * (sizes - 1)).sum() / freedom if groups.equal else groups.own
         quantile = stdtrit(freedom, 1 - alpha / (2 * len(sizes)))
         without_noise = 2 * half * quantile * np.sqrt(spread / sizes)
         return Interval.around(low, high, level, without_noise)
 
-    def ends(self, found: GroupFinding) -> tuple[Floats, Floats]:
+    def ends(self, inference: GroupInference) -> tuple[Floats, Floats]:
         """Return the ends in the units of the data, cut at the public bounds."""
         means = self.groups.means
-        low, high = (np.clip(end, -1.0, 1.0) for end in (means - found.lower, means + found.upper))
+        low, high = (
+            np.clip(end, -1.0, 1.0) for end in (means - inference.lower, means + inference.upper)
+        )
         return in_units(self.box, low), in_units(self.box, high)
-
-
-# Do several groups have the same mean? Analysis of variance from noisy means.
 
 
 @declare_level("measured", valid="calibration='any'")
@@ -322,8 +319,7 @@ def f_oneway(
     options = checked_calibration(alpha, calibration, rng) | checked_bootstrap(
         alpha, n_bootstrap, rng
     )
-    if not isinstance(equal_var, bool):
-        reject("equal_var", "True or False", equal_var)
+    boolean("equal_var", equal_var)
     layout = resolve_samples(
         samples,
         bounds,
@@ -334,49 +330,48 @@ def f_oneway(
         groups=groups,
         columns=columns,
     )
-    chosen = layout.adjacency
     if layout.count < 2:
         raise ParameterError("f_oneway must have two samples or more.")
-    each = sample_budget(budget, chosen, groups=layout.count)
+    each = sample_budget(budget, layout.adjacency, groups=layout.count)
     source = noise_source(noise)
     data, described = layout.read(samples)
-    found_groups = numeric_groups(data, described, chosen)
-    check_one_column(found_groups[0], "each sample")
-    sizes = [len(sample) for sample in found_groups]
+    encoded = numeric_groups(data, described, layout.adjacency)
+    check_one_column(encoded[0], "each sample")
+    sizes = [len(sample) for sample in encoded]
     if min(sizes) < 2:
         raise DataError("each sample must have at least 2 rows.")
     freedom = sum(sizes) - len(sizes)
     weights = tuple((size - 1) / freedom for size in sizes)
-    found_in = release_rows(found_groups, each, source)
-    released = GroupMeans(found_in, weights, float(min(sizes)), equal_var)
-    found = infer_groups(released, **options)
-    rest = {name: value for name, value in options.items() if name != "alpha"}
-    intervals = GroupIntervals(released, found_groups[0].box, **rest)
-    low, high = intervals.ends(found)
+    means = release_rows(encoded, each, source)
+    released = GroupMeans(means, weights, float(min(sizes)), equal_var)
+    inference = infer_groups(released, **options)
+    calibration, box = options["calibration"], encoded[0].box
+    intervals = GroupIntervals(released, box, options["seed"], n_bootstrap, calibration)
+    low, high = intervals.ends(inference)
     shown = {
         "group_names": group_names(len(data), bounds, adjacency, group, groups),
         "equal_var": equal_var,
-        "calibration": options["calibration"],
+        "calibration": calibration,
     }
-    if options["calibration"] == "classical":
+    if calibration == "classical":
         shown["n_bootstrap"] = n_bootstrap
     null = "all groups have the same mean"
-    named = calibrated("one-way analysis of variance", options["calibration"])
+    named = calibrated("one-way analysis of variance", calibration)
     return Outcome(
-        reject=found.pvalue <= options["alpha"],
+        reject=inference.pvalue <= options["alpha"],
         alpha=options["alpha"],
         spent=budget,
         simulated=source.simulated,
-        pvalue=found.pvalue,
-        statistic=found.statistic,
+        pvalue=inference.pvalue,
+        statistic=inference.statistic,
         estimated="mean",
         estimates={
-            "mean": in_units(found_groups[0].box, np.clip(released.means, -1.0, 1.0)),
+            "mean": in_units(box, np.clip(released.means, -1.0, 1.0)),
             "lower": low,
             "upper": high,
         },
         intervals=intervals,
-        **group_facts(found_groups, chosen, named["method"], null, shown) | named,
+        **group_facts(encoded, layout.adjacency, named["method"], null, shown) | named,
     )
 
 

@@ -1,6 +1,7 @@
-"""Two private regressions by cells of z, and what they leave of x and of y.
+"""Tests of conditional independence of two columns.
 
-All of it in the cube: x and y lie in [-1, 1]. Proof: docs/proofs/conditional.md.
+By products of residuals of two private regressions on cells of z, or, where the law of x given z
+is known, by drawing x anew. Columns lie in [-1, 1]. Proofs: docs/proofs/conditional.md.
 """
 
 from __future__ import annotations
@@ -30,22 +31,20 @@ from privatest.core.validation import (
 from privatest.data.encoding import (
     Sample,
     TwoSamples,
-    encode_pairs,
+    encode_numeric_pairs,
     encode_sample,
-    refuse_wide_bounds,
+    require_public_bounds,
     rows_of_a_person,
 )
 from privatest.data.schema import Bounds, Domain
 from privatest.data.sources import Joined
 from privatest.mechanisms.additive import CountNoise, integer_noise, noisy_integers
+from privatest.mechanisms.moments import cube_moments, plan_release, release_sample
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.methods.descriptor import SMOOTHED, Method, Offered
 from privatest.methods.mean_inference import (
     Contrast,
     check_replicates,
-    cube_moments,
-    plan_release,
-    release_sample,
     replicate,
     scenarios,
     upper_point,
@@ -53,6 +52,7 @@ from privatest.methods.mean_inference import (
 from privatest.numerics.cells import UNIT, Grid, cell_sums, cell_sums_sensitivity, interpolate
 from privatest.numerics.laws import ALTERNATIVES, Alternative
 
+Floats = NDArray[np.float64]
 _REACH = 3.0  # standard deviations at which residuals are clipped
 _NOISY = 60.0  # rows of a cell times epsilon: noise on its mean is about .15 of the bounds
 _FITTED = 20.0  # rows of a cell: with fewer, a mean fits the errors of its own rows too
@@ -61,8 +61,18 @@ _MOST = 4096  # cells in all
 _STEADY = 3.5  # standard deviations of noise in a count that is trusted
 _SURE = 1.5  # standard deviations of noise to which small counts are raised
 _STACK = 1 << 20  # numbers drawn at a time
+_LEAST_ROWS = 10
+_BLOCK = 1 << 12  # rows drawn anew at a time
 
-Floats = NDArray[np.float64]
+
+_NULLS = {
+    "two-sided": "x and y are independent given z",
+    "greater": "x and y are independent given z, or fall together",
+    "less": "x and y are independent given z, or rise together",
+}
+
+
+# --- two regressions by cells of z ---
 
 
 def choose_grid(
@@ -143,13 +153,13 @@ class Regressions:
         """Draw the mean product of what noise adds to the two regressions."""
         points = self.grid.points()
         corners, weights = self.grid.corners(points), self._weights(points)
-        found = np.empty(count)
+        errors = np.empty(count)
         step = max(1, _STACK // len(points))
         for start in range(0, count, step):
-            made = min(step, count - start)
-            sides = (interpolate(self._errors(side, made, rng), corners) for side in (0, 1))
-            found[start : start + made] = np.sum(next(sides) * next(sides) * weights, axis=1)
-        return found / self.unit
+            size = min(step, count - start)
+            sides = (interpolate(self._errors(side, size, rng), corners) for side in (0, 1))
+            errors[start : start + size] = np.sum(next(sides) * next(sides) * weights, axis=1)
+        return errors / self.unit
 
     def _errors(self, side: int, count: int, rng: np.random.Generator) -> Floats:
         """Draw errors of the means of cells: of the sum, and of the count times the mean."""
@@ -197,23 +207,16 @@ def regress(integers: Floats, grid: Grid, law: CountNoise, n: int) -> Regression
     middle = np.clip(sums.sum(axis=1) / n, -1.0, 1.0)[:, None]
     means = np.clip(middle + (sums - middle * counts) / divisors, -1.0, 1.0)
     shares = np.maximum(counts.mean(axis=0), 0.0) + 1e-9
-    found = Regressions(grid, law, means, divisors, trust, shares, np.full(2, 2.0))
-    explained, wrong = found.noise_variances()
+    fitted = Regressions(grid, law, means, divisors, trust, shares, np.full(2, 2.0))
+    explained, wrong = fitted.noise_variances()
     squares = integers[-2:] * (2 / (UNIT * n))
     # the squares of a regression have its noise once, and so have the residuals
     left = np.maximum(squares - explained + 2 * wrong, wrong) + noise / n
     limits = np.minimum(_REACH * np.sqrt(left), 2.0)
-    return replace(found, limits=limits)
+    return replace(fitted, limits=limits)
 
 
-# Is X independent of Y given Z? Products of residuals of two private regressions.
-#
-# Proof and measured level: docs/proofs/conditional.md.
-
-
-_METHOD = "conditional independence test by products of residuals"
-_NULL = "x and y are independent given z"
-_LEAST_ROWS = 10
+# --- tests ---
 
 
 @declare_level("measured")
@@ -306,69 +309,52 @@ def conditional_independence_test(
     if float(budget.epsilon) < 2e-6:
         reject("epsilon", "at least 0.000002: two releases share it", float(budget.epsilon))
     each = budget.divided(2)
-    generator, source = public_generator(rng), noise_source(noise)
-    sides, given = _read(x, y, z, bounds_x, bounds_y, bounds_z)
-    grid = choose_grid(given.domain, len(given), each, cells, rows_of_a_person(given))
-    found = _release(sides, given, grid, each, source)
+    generator = public_generator(rng)
+    require_public_bounds(bounds_x=bounds_x, bounds_y=bounds_y, bounds_z=bounds_z)
+    source = noise_source(noise)
+    sides, covariates = _read(x, y, z, bounds_x, bounds_y, bounds_z)
+    grid = choose_grid(
+        covariates.domain, len(covariates), each, cells, rows_of_a_person(covariates)
+    )
+    regressions, contrast = _release(sides, covariates, grid, each, source)
     facts = {
         "spent": budget,
         "adjacency": "one",
-        "method": _METHOD,
-        "null_hypothesis": _NULL,
-        "sizes": {"n": len(given)},
-        "rows_per_person": given.rows_per_person,
+        "method": "conditional independence test by products of residuals",
+        "null_hypothesis": "x and y are independent given z",
+        "sizes": {"n": len(covariates)},
+        "rows_per_person": covariates.rows_per_person,
         "simulated": source.simulated,
         "parameters": {"cells": grid.sizes, "n_bootstrap": n_bootstrap},
     }
-    return _outcome(found, sides, alpha, n_bootstrap, generator, facts)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """What was released: the regressions, and the mean product of residuals."""
-
-    regressions: Regressions
-    products: Contrast
+    return _outcome(regressions, contrast, sides, alpha, n_bootstrap, generator, facts)
 
 
 def _read(
     x: Any, y: Any, z: Any, bounds_x: Bounds, bounds_y: Bounds, bounds_z: Bounds
-) -> tuple[tuple[Sample, Sample], Sample]:
-    given_bounds = {"bounds_x": bounds_x, "bounds_y": bounds_y, "bounds_z": bounds_z}
-    for name, bounds in given_bounds.items():
-        if bounds is None:
-            raise ParameterError(
-                f"{name} must be given: a pair (lower, upper), one for each column, or a Schema. "
-                "Bounds found from the data would leak it."
-            )
-    pair, given = encode_pairs(x, y, bounds_x, bounds_y), encode_sample(z, bounds_z, "z")
-    for side, name in zip(pair, ("x", "y"), strict=True):
-        if side.domain.levels != (0,):
-            raise DataError(f"{name} must be one numeric column.")
-    refuse_wide_bounds(*pair)
-    if len(given) != len(pair.x):
+) -> tuple[TwoSamples, Sample]:
+    sides = encode_numeric_pairs(x, y, bounds_x, bounds_y, rows=_LEAST_ROWS)
+    covariates = encode_sample(z, bounds_z, "z")
+    if len(covariates) != len(sides.x):
         raise DataError("z must have as many rows as x and y: row i of each is one record.")
-    if given.rows_per_person != pair.x.rows_per_person:
+    if covariates.rows_per_person != sides.rows_per_person:
         raise ParameterError("bounds_z must have the rows_per_person of bounds_x and bounds_y.")
-    if len(given) < _LEAST_ROWS:
-        raise DataError(f"there must be at least {_LEAST_ROWS} rows.")
-    return (pair.x, pair.y), given
+    return sides, covariates
 
 
 def _release(
-    sides: tuple[Sample, Sample], given: Sample, grid: Grid, each: Budget, source: NoiseSource
-) -> Found:
+    sides: TwoSamples, covariates: Sample, grid: Grid, each: Budget, source: NoiseSource
+) -> tuple[Regressions, Contrast]:
     """Release the regressions, then the products of their residuals; ``each`` is spent twice."""
-    n, persons = len(given), rows_of_a_person(given)
-    held = given.held, *(side.held for side in sides)
-    sums = cell_sums(Sample(Joined(held, _beside, given.width + 2), None), grid)
+    n, persons = len(covariates), rows_of_a_person(covariates)
+    held = covariates.held, *(side.held for side in sides)
+    sums = cell_sums(Sample(Joined(held, _beside, covariates.width + 2), None), grid)
     bound = cell_sums_sensitivity(persons)
     noisy = noisy_integers(sums.integers, sensitivity=bound, budget=each, noise=source)
     regressions = regress(noisy, grid, integer_noise(bound, each), n)
-    products = Joined(held, partial(_products, regressions), 1)
-    (found,) = cube_moments(Sample(products, None))
-    released = release_sample(found, plan_release(n, 1, each, persons), source)
-    return Found(regressions, Contrast((released,), (1.0,), float(n)))
+    (products,) = cube_moments(Sample(Joined(held, partial(_products, regressions), 1), None))
+    released = release_sample(products, plan_release(n, 1, each, persons), source)
+    return regressions, Contrast((released,), (1.0,), float(n))
 
 
 def _beside(*parts: Floats) -> Floats:
@@ -381,19 +367,19 @@ def _products(regressions: Regressions, *parts: Floats) -> Floats:
 
 
 def _outcome(
-    found: Found,
-    sides: tuple[Sample, Sample],
+    regressions: Regressions,
+    contrast: Contrast,
+    sides: TwoSamples,
     alpha: float,
     count: int,
     rng: np.random.Generator,
     facts: dict[str, Any],
 ) -> Outcome:
-    contrast = found.products
     error = float(np.sqrt(contrast.released_scale[0, 0] / contrast.size))
     observed = float(contrast.value[0] / error)
-    draws = _null_draws(found, count, rng)
+    draws = _null_draws(regressions, contrast, count, rng)
     pvalue = max(float((1 + np.sum(each >= abs(observed))) / (count + 1)) for each in draws)
-    unit = found.regressions.unit * float(np.prod([side.box.half[0] for side in sides]))
+    unit = regressions.unit * float(np.prod([side.box.half[0] for side in sides]))
     middle, reach = float(contrast.value[0]) * unit, error * unit
     shown = _interval(middle, reach, unit, draws, 1 - alpha)
     return Outcome(
@@ -408,20 +394,21 @@ def _outcome(
     )
 
 
-def _null_draws(found: Found, count: int, rng: np.random.Generator) -> list[Floats]:
+def _null_draws(
+    regressions: Regressions, contrast: Contrast, count: int, rng: np.random.Generator
+) -> list[Floats]:
     """Draw |t| under the null hypothesis, in each scenario of the mean product's spread.
 
     The mean product has the errors of a private mean, and the mean product of the noise of the
     two regressions.
     """
-    contrast = found.products
-    left = found.regressions.unexplained(count, rng)
+    unexplained = regressions.unexplained(count, rng)
     seed = int(rng.integers(2**63))
     drawn = []
     for scenario in scenarios(contrast):
-        made = replicate(contrast, scenario, count, public_generator(seed))
-        errors = np.sqrt(made.diagonals[:, 0] / contrast.size)
-        drawn.append(np.abs(made.deviations[:, 0] + left) / errors)
+        draws = replicate(contrast, scenario, count, public_generator(seed))
+        errors = np.sqrt(draws.diagonals[:, 0] / contrast.size)
+        drawn.append(np.abs(draws.deviations[:, 0] + unexplained) / errors)
     return drawn
 
 
@@ -433,19 +420,6 @@ def _interval(
     reach = max(upper_point(each, alpha) for each in draws) * error
     low, high = (float(np.clip(end, -unit, unit)) for end in (middle - reach, middle + reach))
     return Interval(low, high, level)
-
-
-# Is X independent of Y given Z, where the law of X given Z is known? X is drawn anew.
-#
-# Proof: docs/proofs/conditional.md.
-
-
-_BLOCK = 1 << 12  # rows drawn anew at a time
-_NULLS = {
-    "two-sided": "x and y are independent given z",
-    "greater": "x and y are independent given z, or fall together",
-    "less": "x and y are independent given z, or rise together",
-}
 
 
 @declare_level("valid")
@@ -515,8 +489,8 @@ def conditional_randomisation_test(
     are put in a secret order first. Proof: docs/proofs/conditional.md.
 
     **Privacy** The p-value (a multiple of 1/10,000) or the decision of the smoothed permutation
-    test is released at (epsilon, delta), if ``quantile`` works row by row and does not fail. That
-    it failed is told, and nothing of what it said.
+    test is released at (epsilon, delta), if ``quantile`` works row by row and does not fail. A
+    failure is disclosed, but not its message.
 
     References
     ----------
@@ -545,11 +519,15 @@ def conditional_randomisation_test(
     if not callable(quantile):
         raise ParameterError("quantile must be a function of levels u and rows z.")
     n_resamples = integer_at_least("n_resamples", n_resamples, 1)
-    generator, source = public_generator(rng), noise_source(noise)
-    sides, given = _randomisation_read(x, y, z, bounds_x, bounds_y)
-    n = len(given)
-    sums = _randomisation_products(
-        sides, given, quantile, source.permutation(n), n_resamples, generator
+    generator = public_generator(rng)
+    require_public_bounds(bounds_x=bounds_x, bounds_y=bounds_y)
+    source = noise_source(noise)
+    sides, covariates = encode_numeric_pairs(x, y, bounds_x, bounds_y, rows=4), np.asarray(z)
+    n = len(covariates)
+    if covariates.ndim not in (1, 2) or n != len(sides.x):
+        raise DataError("z must be an array with as many rows as x and y.")
+    sums = resampled_products(
+        sides, covariates, quantile, source.permutation(n), n_resamples, generator
     )
     moved = 2.0
     if alternative == "two-sided":
@@ -575,25 +553,9 @@ def conditional_randomisation_test(
     )
 
 
-def _randomisation_read(
-    x: Any, y: Any, z: Any, bounds_x: Bounds, bounds_y: Bounds
-) -> tuple[TwoSamples, NDArray[Any]]:
-    for name, bounds in (("bounds_x", bounds_x), ("bounds_y", bounds_y)):
-        if bounds is None:
-            raise ParameterError(f"{name} must be given: found from the data they would leak it.")
-    sides, given = encode_pairs(x, y, bounds_x, bounds_y), np.asarray(z)
-    if any(side.domain.levels != (0,) for side in sides):
-        raise DataError("x and y must each be one numeric column.")
-    if given.ndim not in (1, 2) or len(given) != len(sides.x):
-        raise DataError("z must be an array with as many rows as x and y.")
-    if len(given) < 4:
-        raise DataError("x, y and z must have at least 4 rows.")
-    return sides, given
-
-
-def _randomisation_products(
+def resampled_products(
     sides: TwoSamples,
-    given: NDArray[Any],
+    covariates: NDArray[Any],
     quantile: Callable[[Floats, Floats], Any],
     order: NDArray[np.intp],
     n_resamples: int,
@@ -602,7 +564,7 @@ def _randomisation_products(
     """Return the mean product of x and y, observed first, and with x drawn anew."""
     lower, half = float(sides.x.box.lower[0]), float(sides.x.box.half[0])
     own, other = (2 * side.values[order] - 1 for side in sides)
-    rows, sums = given[order], np.zeros(n_resamples + 1)
+    rows, sums = covariates[order], np.zeros(n_resamples + 1)
     sums[0] = np.sum(own * other)
     for start in range(0, len(rows), _BLOCK):
         part, weights = rows[start : start + _BLOCK], other[start : start + _BLOCK]
@@ -622,10 +584,10 @@ def _drawn(quantile: Callable[[Floats, Floats], Any], levels: Floats, rows: NDAr
 
     def numbers() -> Floats:
         # copies: it may change its arguments, and return them
-        found = np.array(quantile(levels.copy(), rows.copy()), dtype=np.float64)
-        if found.shape != (len(rows),):
+        values = np.array(quantile(levels.copy(), rows.copy()), dtype=np.float64)
+        if values.shape != (len(rows),):
             raise ValueError
-        return found
+        return values
 
     return run_user_code(
         numbers,

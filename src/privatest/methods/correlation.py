@@ -1,14 +1,16 @@
-"""Laws of Kendall's and Spearman's rank correlation under independence.
+"""Kendall's and Spearman's rank correlation: tests of independence, and estimates.
 
-They depend on the number of rows alone. Kendall's is exact for every number; Spearman's up to 12
-rows, from there on it is an Edgeworth series, and what that may miss is added to the p-value.
-Derivations and errors: docs/proofs/correlation.md.
+They depend on the order of values only, so they need no bounds. A tied pair counts as neither
+concordant nor discordant, and tied values have midranks, as in SciPy. How many ties there are
+moves the less the more the score moves, so that both are released with the noise of one. The
+interval takes the sampling error in Fisher's scale, atanh(correlation), from a Gaussian copula.
+Proofs, derivations and errors: docs/proofs/correlation.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -16,191 +18,56 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import DataError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Interval, Outcome, declare_level, side_alpha
 from privatest.core.validation import number, one_of
-from privatest.data.columns import Units
-from privatest.data.encoding import TwoSamples, encode_pairs, refuse_wide_bounds
+from privatest.data.encoding import encode_numeric_pairs
 from privatest.data.schema import Bounds
 from privatest.mechanisms.lattice import integers_scale, noisy_weighted_integers
-from privatest.methods.descriptor import Method, Offered
+from privatest.methods.descriptor import INDEPENDENCE, Method, Offered
 from privatest.numerics.laws import (
     ALTERNATIVES,
     ROUNDING,
     Alternative,
     LatticeTulap,
     Law,
-    by_fourier,
     kendall_factor,
+    kendall_law,
     spearman_factor,
     sure_ties,
     tie_miss,
     tie_reach,
     tied_pvalue,
 )
-from privatest.numerics.order import Labels, Values, doubled_ranks, tie_cubes, tied_pairs
+from privatest.numerics.order import (
+    Values,
+    doubled_ranks,
+    earlier_and_smaller,
+    tie_cubes,
+    tied_pairs,
+)
 
-Array = NDArray[np.float64]
-
-_EXACT_KENDALL = 200
+Floats = NDArray[np.float64]
+Coefficient = Literal["tau", "rho"]
+_LARGEST = 1 << 62  # sums of products in 64 bits stay below; blocks are added in Python's integers
 _EXACT_SPEARMAN = 12
 _SERIES_MISSES = 0.4  # times n^-2: twice the largest error of a tail, at 13 and 14 rows
-_DIRECT = 10_000  # factors of a characteristic function; for more its logarithm is a series
 _REACH, _CELLS = 12.0, 1 << 13
+# Copulas of t with 3 degrees of freedom vary more than a Gaussian one, by 1.17 and 1.14; tables
+# of two by two less, by 0.93 and 0.94; skewed ones much more where dependence is strong. With
+# factors a + b correlation⁴ all of them are covered between .93 and .99.
+_WIDER = {"tau": (1.1, 0.3), "rho": (1.08, 0.35)}
+_SMALL = 8.0  # over n²: with few rows tau is often ±1 or next to it, and no normal atanh is
+_NODES = 199  # of the normal law
+_EDGE = 1 - 1e-9  # atanh is finite up to here
+_STEPS = 40
+_METHODS = {"tau": "Kendall's rank correlation", "rho": "Spearman's rank correlation"}
+_VISIBLE = 6.0  # scales of the noise from which on an estimate allows for ties
+_ENDS = 2.5  # scales by which an interval allows for more and for fewer in both columns
 
 
-@lru_cache(maxsize=32)
-def kendall_law(n: int) -> Law:
-    """Return the law of concordant minus discordant pairs of n rows."""
-    pairs = n * (n - 1) // 2
-    if n <= _EXACT_KENDALL:
-        return Law(2 * np.arange(pairs + 1.0) - pairs, _mahonian_masses(n))
-    deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 72)
-    return by_fourier(lambda t: _log_mahonian(n, t), deviation, half_range=pairs / 2).scaled(2)
-
-
-def _mahonian_masses(n: int) -> Array:
-    """Return the law of the number of inversions: a sum of uniforms on 0 ... j - 1, j <= n."""
-    masses = np.ones(1)
-    for j in range(2, n + 1):
-        sums = np.cumsum(np.concatenate([masses, np.zeros(j - 1)]))
-        sums[j:] -= sums[:-j].copy()
-        masses = sums / j
-    return np.clip(masses, 0.0, None)
-
-
-def _log_mahonian(n: int, t: Array) -> tuple[Array, Array]:
-    """Return logarithm and sign of prod_j sin(jt/2) / (j sin(t/2))."""
-    half = t / 2
-    if n > _DIRECT:  # log(sin x / x), and all angles are small
-        series = (1 / 6, 1 / 180, 1 / 2835, 1 / 37800, 1 / 467775, 691 / 3831077250)
-        share, scaled = np.arange(1.0, n + 1) / n, (half * n) ** 2
-        total = sum(
-            -a * scaled**r * float(np.sum(share ** (2 * r)) - n ** (1.0 - 2 * r))
-            for r, a in enumerate(series, start=1)
-        )
-        return np.asarray(total), np.ones(len(t))
-    logs, signs = np.zeros(len(t)), np.ones(len(t))
-    for j in range(2, n + 1):
-        ratio = np.sin(j * half) / (j * np.sin(half))
-        logs += np.log(np.abs(ratio))
-        signs *= np.sign(ratio)
-    return logs, signs
-
-
-@lru_cache(maxsize=32)
-def spearman_law(n: int) -> Law:
-    """Return the law of 2 ΣRQ - n (n + 1)²/2 for n rows."""
-    centre = n * (n + 1) ** 2 // 2
-    if n <= _EXACT_SPEARMAN:
-        products, masses = _products_of_ranks(n)
-        return Law(np.asarray(2.0 * products - centre, dtype=np.float64), masses)
-    return _by_series(n)
-
-
-def _products_of_ranks(n: int) -> tuple[NDArray[np.int64], Array]:
-    """Return the values of Σ i p(i) and their masses: one rank after the other gets a place.
-
-    The ranks that are used up are a set; the sets of one size are all that has to be kept.
-    """
-    largest = n * (n + 1) * (2 * n + 1) // 6
-    sets = {0: np.eye(1, largest + 1)[0]}
-    for place in range(1, n + 1):
-        grown: dict[int, Array] = {}
-        for used, masses in sets.items():
-            for rank in range(1, n + 1):
-                if not used & (1 << rank):
-                    moved = grown.setdefault(used | 1 << rank, np.zeros(largest + 1))
-                    moved[place * rank :] += masses[: largest + 1 - place * rank]
-        sets = grown
-    (counts,) = sets.values()
-    values = np.flatnonzero(counts)
-    return values, counts[values] / math.factorial(n)
-
-
-def _by_series(n: int) -> Law:
-    """Return the law in cells of equal width, from an Edgeworth series with the exact kurtosis."""
-    from scipy.special import ndtr  # noqa: PLC0415
-
-    top = n * (n * n - 1) // 6  # at correlation 1
-    deviation = top / math.sqrt(n - 1)
-    kurtosis = 3 * (-38 * n * n - 10 * n + 72) / (25 * n * (n * n - 1))
-    reach = min(float(top), _REACH * deviation)
-    step = 2 * max(1, math.ceil(2 * reach / (2 * _CELLS)))  # values are 2 apart
-    cells = math.ceil((reach + 1) / step)
-    low = -top % 2 + step * np.arange(-cells, cells + 1.0)
-    z = (np.append(low, low[-1] + step) - 1) / deviation  # half-way between two values
-    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    below = ndtr(z) - density * kurtosis / 24 * (z**3 - 3 * z)
-    below = np.maximum.accumulate(np.clip(below, 0.0, 1.0))
-    below[0], below[-1] = 0.0, 1.0
-    return Law(
-        low + (step - 2), np.diff(below), _SERIES_MISSES / n**2 + ROUNDING, low, proved=False
-    )
-
-
-# Kendall's and Spearman's rank correlation as integers, with their ties, each beside its width.
-#
-# They depend on the order of values only, so they need no bounds. A tied pair counts as neither
-# concordant nor discordant, and tied values have midranks, as in SciPy. How many ties there are
-# moves the less the more the score moves, so that both are released with the noise of one.
-# Proofs: docs/proofs/correlation.md.
-
-
-_LARGEST = 1 << 62  # sums of products in 64 bits stay below; blocks are added in Python's integers
-
-
-def kendall_score(x: Values, y: Values, labels_x: Labels, labels_y: Labels) -> int:
-    """Return concordant minus discordant pairs, ties broken by the labels.
-
-    Examples
-    --------
-    >>> x, y, labels = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), np.arange(3)
-    >>> kendall_score(x, y, labels, labels)
-    1
-    """
-    n = len(x)
-    in_order = np.empty(n, dtype=np.int64)
-    in_order[doubled_ranks(x, labels_x) // 2 - 1] = doubled_ranks(y, labels_y) // 2 - 1
-    return 2 * earlier_and_smaller(in_order) - n * (n - 1) // 2
-
-
-def earlier_and_smaller(permutation: NDArray[np.int64]) -> int:
-    """Return the number of pairs of a permutation of 0, 1, ... that stand in order.
-
-    The places are listed by value; then, one bit of the place after the other, each list is cut
-    into its lower and its upper half of places. A place of the upper half is after all of the
-    lower half, and after each cut the lists are in order of value again: n log2(n) steps.
-    """
-    n = len(permutation)
-    bits = max(n - 1, 1).bit_length()
-    size = 1 << bits
-    places: NDArray[np.signedinteger[Any]]
-    places = np.arange(size, dtype=np.int32 if bits < 31 else np.int64)  # filled up: see below
-    places[permutation] = np.arange(n)
-    found = 0
-    for bit in reversed(range(bits)):
-        upper = (places & (1 << bit)) != 0
-        # before the k-th upper place in all lists are as many lower ones as its index minus k;
-        # lists have half of each kind, so those of earlier lists are known
-        lists, half = size >> (bit + 1), 1 << bit
-        found += int(np.flatnonzero(upper).sum()) - _sum_to(size // 2 - 1)
-        found -= half * half * _sum_to(lists - 1)
-        halves = places[~upper].reshape(lists, half), places[upper].reshape(lists, half)
-        places = np.concatenate(halves, axis=1).reshape(-1)
-    added = size - n  # each of these is after all others, and larger
-    return found - added * n - _sum_to(added - 1)
-
-
-def _sum_to(last: int) -> int:
-    return last * (last + 1) // 2
-
-
-def kendall_width(n: int) -> int:
-    """Return how far :func:`kendall_score` moves: 2 (n - 1), all pairs of one row."""
-    return 2 * (n - 1)
+# --- statistics and sensitivities ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,89 +163,61 @@ def spearman_width(n: int) -> int:
     return n * (n - 1)
 
 
-# What the tests of one column against another share: checked arguments, columns, public facts.
+# --- null law of Spearman's score; Kendall's is in numerics.laws ---
 
 
-_NULLS = {
-    "two-sided": "the two columns are independent",
-    "greater": "the two columns are independent or fall together",
-    "less": "the two columns are independent or rise together",
-}
+@lru_cache(maxsize=32)
+def spearman_law(n: int) -> Law:
+    """Return the law of 2 ΣRQ - n (n + 1)²/2 for n rows."""
+    centre = n * (n + 1) ** 2 // 2
+    if n <= _EXACT_SPEARMAN:
+        products, masses = _products_of_ranks(n)
+        return Law(np.asarray(2.0 * products - centre, dtype=np.float64), masses)
+    return _by_series(n)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Checked arguments of a test of correlation."""
+def _products_of_ranks(n: int) -> tuple[NDArray[np.int64], Floats]:
+    """Return the values of Σ i p(i) and their masses: one rank after the other gets a place.
 
-    budget: Budget
-    alpha: float
-    alternative: Alternative
-    noise: NoiseSource
-
-    @classmethod
-    def checked(
-        cls,
-        epsilon: Amount,
-        delta: Amount,
-        alpha: object,
-        alternative: Alternative,
-        noise: NoiseSource | None,
-    ) -> Asked:
-        """Check them, before any data is read."""
-        one_of("alternative", alternative, ALTERNATIVES)
-        level = number("alpha", alpha, above=0, below=1)
-        return cls(Budget(epsilon, delta), level, alternative, noise_source(noise))
-
-    def facts(self, sides: TwoSamples, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return public fields of a result."""
-        return {
-            "adjacency": "one",
-            "method": method,
-            "null_hypothesis": _NULLS[self.alternative],
-            "sizes": {"n": len(sides.x)},
-            "parameters": {"alternative": self.alternative, **parameters},
-            "rows_per_person": sides.rows_per_person,
-        }
+    The ranks that are used up are a set; the sets of one size are all that has to be kept.
+    """
+    largest = n * (n + 1) * (2 * n + 1) // 6
+    sets = {0: np.eye(1, largest + 1)[0]}
+    for place in range(1, n + 1):
+        grown: dict[int, Floats] = {}
+        for used, masses in sets.items():
+            for rank in range(1, n + 1):
+                if not used & (1 << rank):
+                    moved = grown.setdefault(used | 1 << rank, np.zeros(largest + 1))
+                    moved[place * rank :] += masses[: largest + 1 - place * rank]
+        sets = grown
+    (counts,) = sets.values()
+    values = np.flatnonzero(counts)
+    return values, counts[values] / math.factorial(n)
 
 
-def numeric_pairs(
-    x: Any,
-    y: Any,
-    bounds_x: Bounds,
-    bounds_y: Bounds,
-    *,
-    rows: int,
-    units: Units = "box",
-) -> TwoSamples:
-    """Read one numeric column a side, with at least so many rows."""
-    sides = encode_pairs(x, y, bounds_x, bounds_y, units=units)
-    if any(side.domain.levels != (0,) for side in sides):
-        raise DataError("x and y must each be one numeric column; hsic_test takes several.")
-    if units == "box":  # numbers are added, not only put in order
-        refuse_wide_bounds(*sides)
-    if len(sides.x) < rows:
-        raise DataError(f"x and y must have at least {rows} rows.")
-    return sides
+def _by_series(n: int) -> Law:
+    """Return the law in cells of equal width, from an Edgeworth series with the exact kurtosis."""
+    from scipy.special import ndtr  # noqa: PLC0415
+
+    top = n * (n * n - 1) // 6  # at correlation 1
+    deviation = top / math.sqrt(n - 1)
+    kurtosis = 3 * (-38 * n * n - 10 * n + 72) / (25 * n * (n * n - 1))
+    reach = min(float(top), _REACH * deviation)
+    step = 2 * max(1, math.ceil(2 * reach / (2 * _CELLS)))  # values are 2 apart
+    cells = math.ceil((reach + 1) / step)
+    low = -top % 2 + step * np.arange(-cells, cells + 1.0)
+    z = (np.append(low, low[-1] + step) - 1) / deviation  # half-way between two values
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    below = ndtr(z) - density * kurtosis / 24 * (z**3 - 3 * z)
+    below = np.maximum.accumulate(np.clip(below, 0.0, 1.0))
+    below[0], below[-1] = 0.0, 1.0
+    return Law(
+        low + (step - 2), np.diff(below), _SERIES_MISSES / n**2 + ROUNDING, low, proved=False
+    )
 
 
-# Confidence intervals for Kendall's tau and Spearman's rho, from one noisy score.
-#
-# The score is the sample's correlation times a public number, plus noise of a known law. The
-# sampling error is nearly normal in Fisher's scale, atanh(correlation), and its deviation is taken
-# to be that of a Gaussian copula with the same correlation, made a little wider:
-# docs/proofs/correlation.md.
-
-
-Coefficient = Literal["tau", "rho"]
-
-# Copulas of t with 3 degrees of freedom vary more than a Gaussian one, by 1.17 and 1.14; tables
-# of two by two less, by 0.93 and 0.94; skewed ones much more where dependence is strong. With
-# factors a + b correlation⁴ all of them are covered between .93 and .99.
-_WIDER = {"tau": (1.1, 0.3), "rho": (1.08, 0.35)}
-_SMALL = 8.0  # over n²: with few rows tau is often ±1 or next to it, and no normal atanh is
-_NODES = 199  # of the normal law
-_EDGE = 1 - 1e-9  # atanh is finite up to here
-_STEPS = 40
+# --- intervals ---
 
 
 def kendall_deviation(tau: float, n: int) -> float:
@@ -457,7 +296,7 @@ class RankInterval:
         more = abs(correlation) * (1 + square / 2) * math.sqrt(x * y) - 0.75 * square * (x + y)
         return math.sqrt(1 + max(more, 0.0) / max(1 - square, 0.05))
 
-    def _scores(self, correlation: float) -> NDArray[np.float64]:
+    def _scores(self, correlation: float) -> Floats:
         """Return quantiles of the score without noise, for each number of ties."""
         inside = min(max(correlation, -_EDGE), _EDGE)
         sample = np.tanh(math.atanh(inside) + self._deviation(inside) * _normal_nodes())
@@ -483,10 +322,10 @@ class RankInterval:
 
 
 @lru_cache(maxsize=1)
-def _normal_nodes() -> NDArray[np.float64]:
+def _normal_nodes() -> Floats:
     from scipy.special import ndtri  # noqa: PLC0415
 
-    nodes: NDArray[np.float64] = ndtri((np.arange(_NODES) + 0.5) / _NODES)
+    nodes: Floats = ndtri((np.arange(_NODES) + 0.5) / _NODES)
     return nodes
 
 
@@ -503,7 +342,7 @@ def _root(rising: Callable[[float], float]) -> float:
     return (low + high) / 2
 
 
-# Do two columns rise together? Kendall's tau and Spearman's rho.
+# --- tests ---
 
 
 @declare_level("measured")  # with ties; without them it is proved
@@ -569,23 +408,18 @@ def kendalltau(
     >>> kendalltau(x, x + rng.normal(size=2000), epsilon=1).reject
     True
     """
-    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
-    # in their own units: values that differ keep their ranks
-    sides = numeric_pairs(x, y, bounds_x, bounds_y, rows=2, units="own")
-    found = _Released.of(kendall_ties(sides.x.values, sides.y.values), sides, asked)
-    n, top = found.n, found.n * (found.n - 1) // 2
-    pairs = [found.sure(1), found.sure(2)]
+    arguments = epsilon, delta, alpha, alternative, bounds_x, bounds_y, noise
+    released = _release_ties(kendall_ties, x, y, *arguments)
+    n, top = released.n, released.n * (released.n - 1) // 2
+    pairs = released.sure(0), released.sure(1)
     # of sets of ties the sum of cubes is least if all are equal; no ties have none
-    cubes = [
-        max(found.sure(3 + side), (n + 2 * each) ** 2 / n - n) if each else 0.0
+    kx, ky = (
+        max(released.sure(2 + side), (n + 2 * each) ** 2 / n - n) if each else 0.0
         for side, each in enumerate(pairs)
-    ]
-    factor = kendall_factor(n, _both(pairs), _both(cubes))
-    untied = [_untied(top, found.ties[side], found.scales[1 + side]) for side in (0, 1)]
-    products = [(1 - max(2 * found.ties[side] / n**2, 0.5)) / 2 for side in (0, 1)]
-    rarities = _rarities(products, found, top)
-    law = kendall_law(n)
-    return _outcome(asked, found, law, top, untied, factor, factor, rarities, sides, "tau")
+    )
+    factor = kendall_factor(n, pairs, (kx, ky))
+    products = [(1 - max(2 * released.ties[side] / n**2, 0.5)) / 2 for side in (0, 1)]
+    return _outcome(released, "tau", kendall_law(n), top, top, products, factor)
 
 
 @declare_level("measured")  # with ties, and with more than 12 rows
@@ -639,170 +473,171 @@ def spearmanr(
     >>> spearmanr(x, x + rng.normal(size=2000), epsilon=1).reject
     True
     """
-    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
-    # in their own units: values that differ keep their ranks
-    sides = numeric_pairs(x, y, bounds_x, bounds_y, rows=2, units="own")
-    found = _Released.of(spearman_ties(sides.x.values, sides.y.values), sides, asked)
-    n, whole = found.n, found.n**3 - found.n
-    factor = spearman_factor(n, (found.sure(1), found.sure(2)))
-    untied = [_untied(whole, found.ties[side], found.scales[1 + side]) for side in (0, 1)]
-    # a correlation of 1 has the score (n³ - n)/3, and rho varies as much with ties as without
+    arguments = epsilon, delta, alpha, alternative, bounds_x, bounds_y, noise
+    released = _release_ties(spearman_ties, x, y, *arguments)
+    n, whole = released.n, released.n**3 - released.n
+    factor = spearman_factor(n, (released.sure(0), released.sure(1)))
+    products = [(1 - max(released.ties[side] / whole, 0.25)) / 3 for side in (0, 1)]
+    # a correlation of 1 has the score (n³ - n)/3
     law = spearman_law(n).scaled(2)
-    spread = _middle(untied) / whole
-    products = [(1 - max(found.ties[side] / whole, 0.25)) / 3 for side in (0, 1)]
-    rarities = _rarities(products, found, whole)
-    return _outcome(asked, found, law, whole / 3, untied, factor, spread, rarities, sides, "rho")
-
-
-_METHODS = {"tau": "Kendall's rank correlation", "rho": "Spearman's rank correlation"}
-_VISIBLE = 6.0  # scales of the noise from which on an estimate allows for ties
-_ENDS = 2.5  # scales by which an interval allows for more and for fewer in both columns
+    return _outcome(released, "rho", law, whole / 3, whole, products, factor)
 
 
 @dataclass(frozen=True, slots=True)
-class _Released:
-    """The noisy score and ties.
+class TiedRelease:
+    """A noisy score and its noisy ties, and the public facts of a result.
 
     Attributes
     ----------
     score : int
         With noise.
-    ties : tuple of float
-        With noise.
-    scales : tuple of float
-        Of the noise of the score and of the ties.
+    scale : float
+        Of the noise on the score.
+    ties, tie_scales : tuple of float
+        Noisy numbers of ties, and the scales of their noise.
     n : int
         Number of rows.
     reach : float
         Scales of their noise from which on ties are beyond doubt.
+    alternative : {"two-sided", "greater", "less"}
+        The side.
+    facts : mapping
+        Public fields of the result.
     """
 
     score: int
+    scale: float
     ties: tuple[float, ...]
-    scales: tuple[float, ...]
+    tie_scales: tuple[float, ...]
     n: int
     reach: float
-
-    @classmethod
-    def of(cls, tied: TiedScore, sides: TwoSamples, asked: Asked) -> _Released:
-        """Release a score with its ties."""
-        n, epsilon = len(sides.x), asked.budget.pure_epsilon
-        sensitivity = tied.sensitivity * sides.rows_per_person
-        score, *ties = noisy_weighted_integers(
-            tied.values,
-            weights=tied.weights,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            noise=asked.noise,
-        )
-        units = [1] * (len(ties) - 1) + [tied.unit] * 2  # pairs are counted, cubes rounded
-        scale = math.nextafter(sensitivity / epsilon, math.inf)
-        scales = [
-            unit * integers_scale(weight, scale)
-            for weight, unit in zip(tied.weights, units, strict=True)
-        ]
-        return cls(
-            score,
-            tuple(float(unit * each) for unit, each in zip(units[1:], ties, strict=True)),
-            tuple(scales),
-            n,
-            tie_reach(n * epsilon / sides.rows_per_person),
-        )
-
-    @property
-    def noise(self) -> LatticeTulap:
-        """The law of the noise on the score."""
-        return LatticeTulap(1, 1 / self.scales[0], blocks=2)
+    alternative: Alternative
+    facts: Mapping[str, Any]
 
     def sure(self, place: int) -> float:
         """Return a number of ties that is hardly too large."""
-        return sure_ties(self.ties[place - 1], self.scales[place], self.reach)
+        return sure_ties(self.ties[place], self.tie_scales[place], self.reach)
+
+    def untied(self, side: int, top: float) -> tuple[float, float, float]:
+        """Return how much of a column is not tied: the least that noise allows, the estimate, most.
+
+        An estimate is not divided by what is less than some scales of its noise.
+        """
+        ties, scale = self.ties[side], self.tie_scales[side]
+        likely = max(top - ties, 3 * scale) if ties > _VISIBLE * scale else top
+        ends = top - ties - _ENDS * scale, top - ties + _ENDS * scale
+        low, high = (max(end, scale) for end in ends)
+        return min(low, top), min(likely, top), min(high, top)
+
+    def rarity(self, side: int, product: float, top: float) -> float:
+        """Return (1 - 2p)²/(p (1 - p)) for a column of two values, a share p of one.
+
+        ``product`` is p (1 - p). A value that most rows have makes a column look so; the product
+        is taken as large as its noise.
+        """
+        return max(1 - 4 * product, 0.0) / max(product, self.tie_scales[side] / top, 1 / self.n)
 
 
-def _both(values: Any) -> tuple[float, float]:
-    first, second = values
-    return first, second
-
-
-def _untied(top: float, ties: float, scale: float) -> tuple[float, float, float]:
-    """Return how much is not tied: the least, the estimate and the most that noise allows.
-
-    An estimate is not divided by what is less than some scales of its noise.
-    """
-    likely = max(top - ties, 3 * scale) if ties > _VISIBLE * scale else top
-    ends = top - ties - _ENDS * scale, top - ties + _ENDS * scale
-    low, high = (max(end, scale) for end in ends)
-    return min(low, top), min(likely, top), min(high, top)
-
-
-def _rarities(products: list[float], found: _Released, top: float) -> tuple[float, float]:
-    """Return (1 - 2p)²/(p (1 - p)) for columns of two values, a share p of one, from p (1 - p).
-
-    A value that most rows have makes a column look so; the product is taken as large as its noise.
-    """
-    noise = [found.scales[1 + side] / top for side in (0, 1)]
-    return _both(
-        max(1 - 4 * product, 0.0) / max(product, error, 1 / found.n)
-        for product, error in zip(products, noise, strict=True)
+def _release_ties(
+    statistic: Callable[[Values, Values], TiedScore],
+    x: Any,
+    y: Any,
+    epsilon: Amount,
+    delta: Amount,
+    alpha: float,
+    alternative: Alternative,
+    bounds_x: Bounds,
+    bounds_y: Bounds,
+    noise: NoiseSource | None,
+) -> TiedRelease:
+    """Check the arguments, read two columns and release their score with its ties."""
+    budget, alpha = Budget(epsilon, delta), number("alpha", alpha, above=0, below=1)
+    one_of("alternative", alternative, ALTERNATIVES)
+    source = noise_source(noise)
+    # in their own units: values that differ keep their ranks
+    sides = encode_numeric_pairs(x, y, bounds_x, bounds_y, rows=2, units="own")
+    n, person, spend = len(sides.x), sides.rows_per_person, budget.pure_epsilon
+    tied = statistic(sides.x.values, sides.y.values)
+    sensitivity = tied.sensitivity * person
+    score, *ties = noisy_weighted_integers(
+        tied.values, weights=tied.weights, sensitivity=sensitivity, epsilon=spend, noise=source
     )
-
-
-def _middle(untied: list[tuple[float, float, float]]) -> float:
-    return math.sqrt(untied[0][1] * untied[1][1])
+    units = [1] * (len(ties) - 2) + [tied.unit] * 2  # pairs are counted, cubes rounded
+    scale = math.nextafter(sensitivity / spend, math.inf)
+    scales = [integers_scale(weight, scale) for weight in tied.weights]
+    return TiedRelease(
+        score,
+        scales[0],
+        tuple(float(unit * each) for unit, each in zip(units, ties, strict=True)),
+        tuple(unit * each for unit, each in zip(units, scales[1:], strict=True)),
+        n,
+        tie_reach(n * spend / person),
+        alternative,
+        {
+            "alpha": alpha,
+            "spent": budget,
+            "simulated": source.simulated,
+            "adjacency": "one",
+            "null_hypothesis": INDEPENDENCE[alternative],
+            "sizes": {"n": n},
+            "parameters": {"alternative": alternative},
+            "rows_per_person": person,
+        },
+    )
 
 
 def _outcome(
-    asked: Asked,
-    found: _Released,
+    released: TiedRelease,
+    coefficient: Coefficient,
     law: Law,
     top: float,
-    untied: list[tuple[float, float, float]],
+    whole: float,
+    products: list[float],
     factor: float,
-    spread: float,
-    rarities: tuple[float, float],
-    sides: TwoSamples,
-    coefficient: Coefficient,
 ) -> Outcome:
     """Compute the p-value, the estimate and the interval from what was released.
 
-    ``top`` is the score of a correlation of 1 without ties, ``factor`` the standard deviation of
-    the score over that without ties where they are beyond doubt, ``spread`` its estimate.
+    ``top`` is the score of a correlation of 1 without ties, ``whole`` what ties are parts of,
+    ``products`` p (1 - p) of columns of two values, and ``factor`` the standard deviation of the
+    score over that without ties, where they are beyond doubt.
     """
-    alternative, noise = asked.alternative, found.noise
+    alternative, noise = released.alternative, LatticeTulap(1, 1 / released.scale, blocks=2)
     two = alternative == "two-sided"
+    score = abs(released.score) if two else released.score
+    place = (-score if alternative == "less" else score) - 0.5
+    miss = tie_miss(released.reach, 2)  # either column's
     side: Alternative = "greater" if two else alternative
-    score = {"two-sided": abs(found.score), "greater": found.score, "less": -found.score}
-    place = score[alternative] - 0.5
-    miss = tie_miss(found.reach, 2)  # either column's
     one_sided = tied_pvalue(law, place, noise, side, factor=factor, miss=miss)
     pvalue = min(1.0, 2 * one_sided) if two else one_sided
-    tops = [math.sqrt(first * second) for first, second in zip(*untied, strict=True)]
-    scale = top / (found.n**3 - found.n if coefficient == "rho" else top) if found.n > 1 else 1.0
-    low, middle, high = (scale * each for each in tops)
+    untied = [released.untied(column, whole) for column in (0, 1)]
+    unit = top / whole
+    low, middle, high = (unit * math.sqrt(x * y) for x, y in zip(*untied, strict=True))
+    # rho varies as much with ties as without: their share of the variance of ranks is its spread
+    likely = math.sqrt(untied[0][1] * untied[1][1])
+    spread = factor if coefficient == "tau" else likely / whole
+    rarities = [released.rarity(column, products[column], whole) for column in (0, 1)]
     interval = RankInterval(
         coefficient,
-        float(found.score),
+        float(released.score),
         (low, middle, high),
-        found.n,
+        released.n,
         noise,
         alternative,
         max(1.0, spread * top / middle),
-        rarities,
+        (rarities[0], rarities[1]),
     )
-    lower, upper = interval(1 - asked.alpha)
-    shares = [1 - each[1] / (top / scale) for each in untied]
+    lower, upper = interval(1 - released.facts["alpha"])
+    shares = [1 - each[1] / (top / unit) for each in untied]
     estimates = {coefficient: interval.estimate, "lower": lower, "upper": upper, "ties": shares}
     return Outcome(
-        reject=pvalue <= asked.alpha,
+        reject=pvalue <= released.facts["alpha"],
         pvalue=pvalue,
-        statistic=found.score / middle,
+        statistic=released.score / middle,
         estimates=estimates,
         estimated=coefficient,
         intervals=interval,
-        alpha=asked.alpha,
-        spent=asked.budget,
-        simulated=asked.noise.simulated,
-        **asked.facts(sides, _METHODS[coefficient]),
+        method=_METHODS[coefficient],
+        **released.facts,
     )
 
 

@@ -36,6 +36,13 @@ EXACT = "its p-value is exact, noise included"
 FROM_MOMENTS = "from noisy moments, with intervals that count the noise"
 NEEDS_SIZES = "its noise and its statistic need the group sizes"
 
+# Null hypotheses of tests of association, by alternative.
+INDEPENDENCE: Mapping[str, str] = {
+    "two-sided": "the two columns are independent",
+    "greater": "the two columns are independent or fall together",
+    "less": "the two columns are independent or rise together",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Option:

@@ -1,4 +1,15 @@
-"""Where an embedding test looks: public locations, frequencies and bandwidths."""
+"""Two-sample tests by features: kernel values at public locations, or characteristic functions.
+
+With delta > 0 the difference of mean features is released with its covariance (Raj et al., 2019,
+section 4.1, with one joint Gaussian mechanism). With pure epsilon, and by permutation, the
+statistic is the regularised correlation of features and labels: for rows a_i = (h, psi_i) and
+labels y_i of mean square 1, m = mean(y_i a_i), Lambda = mean(a_i a_i'),
+
+    r = sqrt(m' (Lambda + gamma I)^-1 m)  in [0, 1).
+
+One row moves r further the larger r is; S = G(r) undoes that, so that one bound is tight
+everywhere. Proofs: docs/proofs/moments.md, docs/proofs/embedding-tests.md.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from numbers import Integral
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Annotated, Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,34 +32,32 @@ from privatest.core.privacy import (
     PermutationSensitivity,
     Sensitivity,
 )
-from privatest.core.results import Decision, EqualByValue, Outcome, declare_level
+from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.secret_order import secret_bins
-from privatest.core.text import places_of
 from privatest.core.validation import (
     Rng,
+    boolean,
     integer_at_least,
     number,
-    of_type,
     one_of,
     public_generator,
-    reject,
 )
-from privatest.data.encoding import Sample, TwoSamples, beside, encode_like, encode_samples
-from privatest.data.schema import Domain, Schema
+from privatest.data.encoding import TwoSamples, beside, encode_samples
 from privatest.data.summaries import summarise
 from privatest.mechanisms.additive import laplace, noisy_argmax
-from privatest.mechanisms.moments import nearest_psd, release_difference, release_moments
+from privatest.mechanisms.moments import release_difference, release_moments
 from privatest.mechanisms.permutation import RELEASES, Release, permutation_result
 from privatest.methods.descriptor import NEEDS_SIZES, SMOOTHED, Method, Offered, Option
-from privatest.methods.two_groups import NULL_HYPOTHESIS, check_sizes
-from privatest.numerics.features import (
-    Embedding,
-    MeanEmbedding,
-    SmoothCharacteristic,
-    mean_embedding,
-    smooth_characteristic,
+from privatest.methods.locations import (
+    PrivateChoice,
+    characteristic_features,
+    embedding_estimates,
+    in_own_units,
+    location_features,
 )
-from privatest.numerics.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.methods.two_groups import NULL_HYPOTHESIS, check_sizes
+from privatest.numerics.features import Embedding, MeanEmbedding, SmoothCharacteristic
+from privatest.numerics.kernels import KernelFamily
 from privatest.numerics.moments import (
     NULLS,
     Moments,
@@ -58,147 +66,25 @@ from privatest.numerics.moments import (
     moment_pvalue,
     moments,
     moments_rounding,
-    pooled_covariance,
 )
 from privatest.numerics.permutation import BinnedMoments, bin_layout, binned_rounding
 
-_MOST_FEATURES = 500  # the second moment of more would be lost in noise
-
-
-class ChosenLocations(NamedTuple):
-    """Public locations in the data's own units, and a bandwidth as a share of the bounds."""
-
-    locations: NDArray[np.float64]
-    bandwidth: float
-    criterion: float
-
-
-class ChosenFrequencies(NamedTuple):
-    """Public frequencies, in radians per unit of the data."""
-
-    frequencies: NDArray[np.float64]
-    criterion: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PrivateChoice:
-    """Sets of public locations, of which the private data chooses one for :func:`me_test`.
-
-    A fifth of the rows, in secret order, chooses by report-noisy-max; the others test. So the
-    cost stays the same, and the choice is part of the result.
-
-    Attributes
-    ----------
-    candidates : sequence
-        At least two, each as ``locations`` of :func:`me_test`.
-    """
-
-    candidates: Sequence[Any]
-
-    def __post_init__(self) -> None:
-        """Check that there is a choice."""
-        if not isinstance(self.candidates, (list, tuple)) or len(self.candidates) < 2:
-            reject("candidates", "a list of at least two sets of locations", self.candidates)
-
-
-def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain) -> Kernel:
-    """Return the kernel; by default half of the box's diameter wide."""
-    if bandwidth is None:
-        if not domain.bounded:
-            raise ParameterError(
-                "bandwidth must be given when bounds are not: choosing it from the data would "
-                "leak it."
-            )
-        diameter = domain.dimension if family == "laplace" else math.sqrt(domain.dimension)
-        bandwidth = diameter / 2
-    (kernel,) = kernel_grid(family, bandwidth, domain)
-    return kernel
-
-
-def unpacked_locations(
-    locations: Any, family: str, bandwidth: float | None
-) -> tuple[Any, float | None]:
-    """Return locations and bandwidth; locations that were optimised have one of their own."""
-    if not isinstance(locations, ChosenLocations):
-        return locations, bandwidth
-    if bandwidth is not None or family != "gaussian":
-        raise ParameterError(
-            "kernel and bandwidth must be left out: they come with the chosen locations."
-        )
-    return locations.locations, locations.bandwidth
-
-
-def unpacked_frequencies(frequencies: Any) -> Any:
-    """Return frequencies as an array if they were optimised, else as they were given."""
-    chosen = isinstance(frequencies, ChosenFrequencies)
-    return frequencies.frequencies if chosen else frequencies
-
-
-def location_features(
-    locations: Any, sample: Sample, family: KernelFamily, bandwidth: float | None
-) -> MeanEmbedding:
-    """Build the mean embedding at public ``locations``: see :func:`me_test`."""
-    if isinstance(locations, PrivateChoice):
-        raise ParameterError("locations must not be a PrivateChoice here: only me_test takes one.")
-    locations, bandwidth = unpacked_locations(locations, family, bandwidth)
-    domain = sample.domain
-    kernel = public_kernel(family, bandwidth, domain)
-    if isinstance(locations, Integral) and not isinstance(locations, bool):
-        _check_count("locations", int(locations))
-        return mean_embedding(kernel, domain.points(int(locations)), domain)
-    try:
-        rows = encode_like(locations, sample, "locations").rows
-    except DataError as error:  # they are no data, but a public parameter
-        raise ParameterError(str(error)) from None
-    _check_count("locations", len(rows))
-    return mean_embedding(kernel, np.array(rows), domain)
-
-
-def characteristic_features(frequencies: Any, sample: Sample, bandwidth: float | None) -> Embedding:
-    """Build the smooth characteristic function at public ``frequencies``.
-
-    Given ones are in radians per unit of the data; a number draws as many from the spectrum of
-    a Gaussian kernel of half the box's diameter, the same in every run.
-    """
-    domain = sample.domain
-    if isinstance(frequencies, Integral) and not isinstance(frequencies, bool):
-        count = int(frequencies)
-        _check_count("frequencies", 2 * count)
-        width = math.sqrt(domain.dimension) / 2  # exp(-t²/w²) is the cf of N(0, 2/w²)
-        drawn = public_generator(0).normal(size=(count, domain.dimension)) * math.sqrt(2) / width
-        return smooth_characteristic(drawn, bandwidth, domain)
-    waves = np.asarray(unpacked_frequencies(frequencies))
-    if waves.ndim == 1 and domain.dimension == 1:
-        waves = waves[:, None]
-    shaped = waves.ndim == 2 and waves.shape[1] == domain.dimension
-    if not shaped or waves.dtype.kind not in "iuf" or not np.isfinite(waves).all():
-        reject("frequencies", "an integer, or one finite number for each column in each row", waves)
-    _check_count("frequencies", 2 * len(waves))
-    widths = 1.0 if sample.schema is None else sample.box.width  # radians per unit of the box
-    return smooth_characteristic(waves * widths, bandwidth, domain)
-
-
-def in_own_units(rows: NDArray[np.float64], schema: Schema | None) -> list[list[Any]]:
-    """Write encoded public rows in the data's own units."""
-    if schema is None:
-        return [[float(value) for value in row] for row in rows]
-    columns = schema.decode(rows, integers=False).values()
-    return [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-
-
-def _check_count(name: str, count: int) -> None:
-    if not 1 <= count <= _MOST_FEATURES:
-        raise ParameterError(f"{name} must give between 1 and {_MOST_FEATURES} features.")
-
-
-# The samples of an embedding test as moments of features: read, released, and shown.
-#
-# With delta > 0 the tests release the difference of mean features with what its null law needs:
-# Raj et al. (2019), section 4.1, with one joint Gaussian mechanism in place of two halves of the
-# budget, and samples of any sizes. Proof: docs/proofs/moments.md.
-
-
+Floats = NDArray[np.float64]
+_UNIT_ROUNDOFF = 2.0**-53
+_STRAIGHTENING_ERROR = 1e-12  # of G in floating point, relative to 1 + G
+_NEWTON_STEPS = 12
+_RELEASE_CONDITION = 100.0  # K of a released statistic; benchmarks/power/embedding.py
+_CHOICE_CONDITION = 2.0  # K of a choice, which needs no null law
+_PERMUTATION_CONDITION = 2.0  # K: small for less noise; only a null law would need a larger one
+_CHOOSING = 5  # one row in five chooses
+_GRID = 4096
+_BAKIROV = 1.5365  # above it no weights of sum 1 have a larger tail than a single chi²
+_PAIR_BINS = 256
+_MAX_BINS = 16_384
 _PAIRED_NULL = "the two members of a pair can be exchanged"
+
+
+# --- samples as moments of features ---
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -229,20 +115,17 @@ class Inputs:
 def read_inputs(
     x: Any,
     y: Any,
-    *,
     bounds: Any,
-    budget: tuple[Amount, Amount],
+    budget: Budget,
     alpha: float,
     adjacency: Adjacency,
     paired: bool,
     noise: NoiseSource | None,
 ) -> Inputs:
     """Check and read what all embedding tests take."""
-    spend = Budget(*budget)
     alpha = number("alpha", alpha, above=0, below=1)
     one_of("adjacency", adjacency, ADJACENCIES)
-    if not isinstance(paired, bool):
-        reject("paired", "True or False", paired)
+    boolean("paired", paired)
     if adjacency == "row":
         raise PrivacyError(
             "adjacency='row' is not offered by embedding tests: their labels and noise depend on "
@@ -256,7 +139,7 @@ def read_inputs(
     check_sizes(samples, adjacency)
     if paired and len(samples.x) != len(samples.y):
         raise DataError("x and y must have the same number of rows: row i of each is one pair.")
-    return Inputs(samples, spend, alpha, adjacency, paired, source)
+    return Inputs(samples, budget, alpha, adjacency, paired, source)
 
 
 def sample_moments(inputs: Inputs, embedding: Embedding) -> tuple[Moments, Moments]:
@@ -267,7 +150,7 @@ def sample_moments(inputs: Inputs, embedding: Embedding) -> tuple[Moments, Momen
     return x, y
 
 
-def feature_differences(embedding: Embedding, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def feature_differences(embedding: Embedding, rows: Floats) -> Floats:
     """Features of x minus those of y, for pairs of rows side by side."""
     x, y = np.split(rows, 2, axis=1)
     return embedding(np.ascontiguousarray(x)) - embedding(np.ascontiguousarray(y))
@@ -322,24 +205,6 @@ def released_moments(inputs: Inputs, embedding: Embedding) -> PooledMoments:
     )
 
 
-def embedding_estimates(pooled: PooledMoments, embedding: Embedding) -> dict[str, Any]:
-    """Write released moments as kernel values at the locations, or as cosines and sines.
-
-    Embedding tests and comparisons of shares show them; :func:`distinguishing_features` reads
-    them. "noise" is the standard deviation of the privacy noise on each difference, "error" that
-    of noise and sampling together.
-    """
-    back = embedding.unscaling
-    covariance = back @ nearest_psd(pooled_covariance(pooled)) @ back.T
-    noise = pooled.sigma_difference * np.linalg.norm(back, axis=1)
-    return {
-        "difference": back @ pooled.difference,
-        "noise": noise,
-        "error": np.sqrt(noise**2 + np.diag(covariance) / pooled.harmonic),
-        "covariance": covariance,
-    }
-
-
 def embedding_facts(inputs: Inputs, embedding: Embedding, test: str) -> dict[str, Any]:
     """Return the public fields of a result; ``test`` is the name of the test."""
     parameters: dict[str, Any] = {"paired": inputs.paired}
@@ -365,86 +230,7 @@ def embedding_facts(inputs: Inputs, embedding: Embedding, test: str) -> dict[str
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinguishingFeature(EqualByValue):
-    """One location (or wave) with the private difference there.
-
-    Attributes
-    ----------
-    place : tuple
-        The location, in the data's own units; for waves "cos" or "sin" and the frequency, in
-        radians per range of a column.
-    difference : float
-        Private mean of x minus that of y there: of kernel values, cosines or sines.
-    noise : float
-        Standard deviation of the privacy noise in it.
-    error : float
-        Standard deviation of noise and sampling together.
-    """
-
-    place: tuple[Any, ...]
-    difference: float
-    noise: float
-    error: float
-
-    @property
-    def clarity(self) -> float:
-        """The absolute difference, in standard errors."""
-        return abs(self.difference) / self.error
-
-
-def distinguishing_features(outcome: Outcome) -> list[DistinguishingFeature]:
-    """Rank the locations of a test by how clearly the samples differ there, clearest first.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        Of :func:`me_test` or :func:`scf_test` with ``release="moments"``.
-
-    Notes
-    -----
-    **Privacy** Post-processing of what was released: it costs nothing. The largest of many
-    differences is not a test by itself; the p-value of the outcome is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from privatest.methods.embedding import me_test
-    >>> x, y = np.full(5000, 0.2), np.full(5000, 0.8)
-    >>> found = me_test(x, y, locations=[0.0, 0.5], bounds=(0, 1), epsilon=1, delta=1e-6)
-    >>> distinguishing_features(found)[0].place
-    (0.0,)
-    """
-    if not of_type(outcome, Outcome) or "difference" not in outcome.estimates:
-        raise ParameterError("outcome must come from an embedding test with release='moments'.")
-    estimates, places = outcome.estimates, places_of(outcome.parameters)
-    features = [
-        DistinguishingFeature(place, float(difference), float(noise), float(error))
-        for place, difference, noise, error in zip(
-            places,
-            estimates["difference"],
-            estimates["noise"],
-            estimates["error"],
-            strict=True,
-        )
-    ]
-    return sorted(features, key=lambda feature: -feature.clarity)
-
-
-# The regularised correlation of features and labels, and the statistic made of it.
-#
-# Rows a_i = (h, psi_i), labels y_i of mean square 1, m = mean(y_i a_i), Lambda = mean(a_i a_i'):
-#
-#     r = sqrt(m' (Lambda + gamma I)^-1 m)  in [0, 1)
-#
-# One row moves r further the larger r is. S = G(r) undoes that, so that one bound is tight
-# everywhere. Raj et al. (2019) perturb N r² by a bound that is wrong; bounds and proofs here:
-# docs/proofs/embedding-tests.md.
-
-
-_UNIT_ROUNDOFF = 2.0**-53
-_STRAIGHTENING_ERROR = 1e-12  # of G in floating point, relative to 1 + G
-_NEWTON_STEPS = 12
+# --- the straightened correlation and its sensitivity ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -526,9 +312,26 @@ def paired_scale(n: int, *, reach: float, condition: float) -> Scale:
     )
 
 
-def correlation(
-    products: NDArray[np.float64], pooled: Moments, scale: Scale
-) -> NDArray[np.float64]:
+def embedding_scale(
+    inputs: Inputs, embedding: Embedding, condition: float | None, default: float
+) -> Scale:
+    """Return the public constants of S; by default K is small enough for the sizes."""
+    n, m = len(inputs.samples.x), len(inputs.samples.y)
+    total = n if inputs.paired else n + m
+    if condition is None:
+        chosen = min(default, total / 4)
+    else:
+        chosen = number("condition", condition, above=0)
+        if chosen > total / 2:
+            raise ParameterError("condition must be at most half the number of rows.")
+    if inputs.paired:
+        return paired_scale(n, reach=embedding.spread, condition=chosen)
+    return two_sample_scale(
+        n, m, radius=embedding.radius, spread=embedding.spread, condition=chosen
+    )
+
+
+def correlation(products: Floats, pooled: Moments, scale: Scale) -> Floats:
     """Return r for each row of ``products``, the means of label · features.
 
     The mean label is 0 for two samples, so that the constant coordinate of m is 0 and enters
@@ -540,7 +343,7 @@ def correlation(
     matrix = (matrix + matrix.T) / 2 + scale.ridge * np.eye(len(matrix))
     lower = np.linalg.cholesky(matrix)
     whitened = np.linalg.solve(lower, products.T)
-    lengths: NDArray[np.float64] = np.sqrt(np.sum(whitened**2, axis=0))
+    lengths: Floats = np.sqrt(np.sum(whitened**2, axis=0))
     return np.minimum(lengths, 1.0)
 
 
@@ -560,7 +363,7 @@ def correlation_rounding(
     return scale.stretch * moved + _STRAIGHTENING_ERROR * (1 + scale.stretch)
 
 
-def straightened(correlations: NDArray[np.float64], scale: Scale) -> NDArray[np.float64]:
+def straightened(correlations: Floats, scale: Scale) -> Floats:
     """Return S = G(stretch · r): increasing, 0 at 0, of slope at most 1.
 
     Examples
@@ -575,16 +378,14 @@ def straightened(correlations: NDArray[np.float64], scale: Scale) -> NDArray[np.
     return _curve(at, scale.slant)
 
 
-def _paired_curve(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _paired_curve(x: Floats) -> Floats:
     """x/2 up to 1, then 1/2 + 2 [ln((x + 1)/2) + 1/(x + 1) - 1/2]."""
     far = np.maximum(x, 1.0)
-    curve: NDArray[np.float64] = np.where(
-        x <= 1, x / 2, 0.5 + 2 * (np.log((far + 1) / 2) + 1 / (far + 1) - 0.5)
-    )
+    curve: Floats = np.where(x <= 1, x / 2, 0.5 + 2 * (np.log((far + 1) / 2) + 1 / (far + 1) - 0.5))
     return curve
 
 
-def _curve(x: NDArray[np.float64], slant: float) -> NDArray[np.float64]:
+def _curve(x: Floats, slant: float) -> Floats:
     """G in its parameter k in [0, a), x = k sqrt(1 + k²)/(1 - 2 slant k - k²)."""
     root = math.hypot(1.0, slant)
     pole, other = 1 / (root + slant), root + slant  # 1 - 2 slant k - k² = (pole - k)(other + k)
@@ -597,41 +398,8 @@ def _curve(x: NDArray[np.float64], slant: float) -> NDArray[np.float64]:
     first, second = (1 - slant * pole) / (2 * root), (1 + slant * other) / (2 * root)
     shear = np.log1p(-slant * k) / slant if slant > 0 else -k
     logs = second * np.log1p(k / other) - first * np.log1p(-k / pole)
-    curve: NDArray[np.float64] = 4 * logs + shear - 2 * k
+    curve: Floats = 4 * logs + shear - 2 * k
     return curve
-
-
-# The straightened correlation of features and labels: one number to release, or to choose by.
-#
-# Pure epsilon: Laplace noise, and a null law that needs no data (Raj et al.'s TCS, corrected).
-# A private choice of locations uses it too: one part of the rows chooses among public candidates,
-# the other tests. Proofs: docs/proofs/embedding-tests.md.
-
-
-_embedding_statistic_CONDITION = 100.0  # K of a released statistic; benchmarks/power/embedding.py
-_CHOICE_CONDITION = 2.0  # K of a choice, which needs no null law
-_CHOOSING = 5  # one row in five chooses
-_GRID = 4096
-_BAKIROV = 1.5365  # above it no weights of sum 1 have a larger tail than a single chi²
-
-
-def embedding_scale(
-    inputs: Inputs, embedding: Embedding, condition: float | None, default: float
-) -> Scale:
-    """Return the public constants of S; by default K is small enough for the sizes."""
-    n, m = len(inputs.samples.x), len(inputs.samples.y)
-    total = n if inputs.paired else n + m
-    if condition is None:
-        chosen = min(default, total / 4)
-    else:
-        chosen = number("condition", condition, above=0)
-        if chosen > total / 2:
-            raise ParameterError("condition must be at most half the number of rows.")
-    if inputs.paired:
-        return paired_scale(n, reach=embedding.spread, condition=chosen)
-    return two_sample_scale(
-        n, m, radius=embedding.radius, spread=embedding.spread, condition=chosen
-    )
 
 
 def embedding_statistic(
@@ -661,26 +429,81 @@ def embedding_statistic(
     return float(value), pooled.n, error, variance
 
 
-def released_statistic(
-    inputs: Inputs, embedding: Embedding, condition: float | None
-) -> tuple[float, float, float]:
-    """Release S with Laplace noise; return it with its p-value and the ridge."""
-    scale = embedding_scale(inputs, embedding, condition, _embedding_statistic_CONDITION)
-    value, total, error, variance = embedding_statistic(inputs, embedding, scale)
-    bound = Sensitivity(
-        (inputs.steps * scale.sensitivity + 2 * error) * (1 + 1e-12),
-        adjacency=inputs.adjacency,
+def relabelled(
+    inputs: Inputs,
+    embedding: Embedding,
+    scale: Scale,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, float]:
+    """S for the observed labels and for permuted ones: one pass, then sums over bins."""
+    n, m = map(len, inputs.samples)
+    layout = bin_layout(n, m, None, _MAX_BINS)
+    permutation = layout.permute(n_permutations, rng)
+    passes = []
+    secret = permutation.secret_bins(inputs.samples, inputs.noise)
+    for sample, bins in zip(inputs.samples, secret, strict=True):
+        sizes = len(sample), layout.size
+        accumulator = partial(
+            BinnedMoments, embedding, embedding.dimension, bins, sizes, embedding.radius
+        )
+        passes.append((sample, accumulator))
+    x, y = summarise(*passes)
+    sums, total = permutation.join(x.sums.value, y.sums.value), n + m
+    pooled = Moments(total, sums.sum(axis=0) / total, (x.second.value + y.second.value) / total)
+    # labels are sqrt(m/n) and -sqrt(n/m): sqrt(nm) times the weights 1/n and -1/m
+    products = math.sqrt(n * m) / total * (permutation.weights @ sums)
+    rounding = binned_rounding(
+        total,
+        min(n, m),
+        len(sums),
+        layout.size,
+        embedding.radius,
+        embedding.rounding,
+        embedding.dimension,
     )
-    noisy = laplace(value, sensitivity=bound, budget=inputs.budget, noise=inputs.noise)
-    pvalue = statistic_pvalue(
-        noisy,
-        size=total,
-        dimension=embedding.dimension,
-        variance=variance,
-        scale=scale,
-        noise_scale=bound.value / inputs.budget.pure_epsilon,
-    )
-    return noisy, pvalue, scale.ridge
+    return _straight(products, pooled, scale, embedding.radius, rounding)
+
+
+def _flipped(
+    inputs: Inputs,
+    embedding: Embedding,
+    scale: Scale,
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> tuple[Floats, float]:
+    """S for the observed differences and for bins of them with flipped signs."""
+    n, size, reach = len(inputs.samples.x), embedding.dimension, embedding.spread
+    edges = np.linspace(0, n, min(n, _PAIR_BINS) + 1).astype(np.intp)
+    in_bins = np.diff(edges).tolist()
+    psi = partial(feature_differences, embedding)
+    bins = secret_bins(in_bins, inputs.noise)
+    accumulator = partial(BinnedMoments, psi, size, bins, (n, max(in_bins)), reach)
+    (binned,) = summarise((beside(*inputs.samples), accumulator))
+    sums = binned.sums.value
+    pooled = Moments(n, sums.sum(axis=0) / n, binned.second.value / n)
+    signs = np.ones((n_permutations + 1, len(sums)))
+    signs[1:] = rng.choice([-1.0, 1.0], size=(n_permutations, len(sums)))
+    products = signs @ sums / n
+    error = 2 * embedding.rounding
+    rounding = binned_rounding(n, n, len(sums), max(in_bins), reach, error, size)
+    return _straight(products, pooled, scale, reach, rounding)
+
+
+def _straight(
+    products: Floats,
+    pooled: Moments,
+    scale: Scale,
+    reach: float,
+    rounding: tuple[float, float],
+) -> tuple[Floats, float]:
+    mean, second = rounding
+    errors = 2 * mean, mean, second
+    error = correlation_rounding(products.shape[1], scale, reach, errors)
+    return straightened(correlation(products, pooled, scale), scale), error
+
+
+# --- null law and releases of the statistic ---
 
 
 def statistic_pvalue(
@@ -699,9 +522,7 @@ def statistic_pvalue(
 
 
 @lru_cache(maxsize=16)
-def _null_law(
-    size: int, dimension: int, variance: float, scale: Scale
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _null_law(size: int, dimension: int, variance: float, scale: Scale) -> tuple[Floats, Floats]:
     """Return masses and values of a discrete law that is nowhere below that of S."""
     tail = _correlation_tail(dimension, variance, scale.ridge)
     grid = np.linspace(0.0, 1.0, _GRID + 1) ** 2  # finer near 0, where the law has its mass
@@ -710,9 +531,7 @@ def _null_law(
     return masses, straightened(np.append(grid[1:], 1.0), scale)  # each mass at its right end
 
 
-def _correlation_tail(
-    dimension: int, variance: float, ridge: float
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _correlation_tail(dimension: int, variance: float, ridge: float) -> Callable[[Floats], Floats]:
     """Upper bound on P(N r² >= q), whatever the covariance of the features.
 
     N r² tends to sum t_i z_i², t_i = l_i/(l_i + ridge) with l_i the eigenvalues of the features'
@@ -724,12 +543,34 @@ def _correlation_tail(
     largest = variance / (variance + ridge)
     total = dimension * variance / (variance + dimension * ridge)
 
-    def tail(q: NDArray[np.float64]) -> NDArray[np.float64]:
-        every: NDArray[np.float64] = chdtrc(dimension, q / largest)
+    def tail(q: Floats) -> Floats:
+        every: Floats = chdtrc(dimension, q / largest)
         single = np.where(q >= _BAKIROV * total, chdtrc(1, q / total), 1.0)
         return np.minimum(every, single)
 
     return tail
+
+
+def released_statistic(
+    inputs: Inputs, embedding: Embedding, condition: float | None
+) -> tuple[float, float, float]:
+    """Release S with Laplace noise; return it with its p-value and the ridge."""
+    scale = embedding_scale(inputs, embedding, condition, _RELEASE_CONDITION)
+    value, total, error, variance = embedding_statistic(inputs, embedding, scale)
+    bound = Sensitivity(
+        (inputs.steps * scale.sensitivity + 2 * error) * (1 + 1e-12),
+        adjacency=inputs.adjacency,
+    )
+    noisy = laplace(value, sensitivity=bound, budget=inputs.budget, noise=inputs.noise)
+    pvalue = statistic_pvalue(
+        noisy,
+        size=total,
+        dimension=embedding.dimension,
+        variance=variance,
+        scale=scale,
+        noise_scale=bound.value / inputs.budget.pure_epsilon,
+    )
+    return noisy, pvalue, scale.ridge
 
 
 def select_privately(inputs: Inputs, candidates: Sequence[Embedding]) -> tuple[int, Inputs]:
@@ -782,9 +623,7 @@ def _split(inputs: Inputs) -> tuple[Inputs, Inputs]:
     )
 
 
-# Two-sample tests by mean embeddings at public locations, and by smooth characteristic functions.
-#
-# Linear in the data, one pass. Raj et al. (2019), corrected: docs/proofs/embedding-tests.md.
+# --- tests ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -827,7 +666,19 @@ class StatisticRelease:
             number("condition", self.condition, above=0)
 
 
-embedding_Release = Literal["moments", "statistic"] | MomentsRelease | StatisticRelease
+EmbeddingRelease = Literal["moments", "statistic"] | MomentsRelease | StatisticRelease
+
+
+def embedding_release(
+    release: EmbeddingRelease | None, budget: Budget
+) -> MomentsRelease | StatisticRelease:
+    """Return what is released; by default moments where delta > 0."""
+    if release is None:
+        release = "moments" if budget.delta else "statistic"
+    if isinstance(release, (MomentsRelease, StatisticRelease)):
+        return release
+    one_of("release", release, ("moments", "statistic"))
+    return MomentsRelease() if release == "moments" else StatisticRelease()
 
 
 @declare_level("measured")
@@ -839,7 +690,7 @@ def me_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Offered[embedding_Release | None] = None,
+    release: Offered[EmbeddingRelease | None] = None,
     bounds: Any = None,
     kernel: Offered[KernelFamily] = "gaussian",
     bandwidth: Annotated[float | None, Option("bandwidths")] = None,
@@ -915,16 +766,9 @@ def me_test(
     >>> found.reject
     True
     """
-    inputs = read_inputs(
-        x,
-        y,
-        bounds=bounds,
-        budget=(epsilon, delta),
-        alpha=alpha,
-        adjacency=adjacency,
-        paired=paired,
-        noise=noise,
-    )
+    budget = Budget(epsilon, delta)
+    form, generator = embedding_release(release, budget), public_generator(rng)
+    inputs = read_inputs(x, y, bounds, budget, alpha, adjacency, paired, noise)
     choice = isinstance(locations, PrivateChoice)
     embeddings = [
         location_features(candidate, inputs.samples.x, kernel, bandwidth)
@@ -933,7 +777,7 @@ def me_test(
     chosen = 0
     if choice:
         chosen, inputs = select_privately(inputs, embeddings)
-    return _outcome(inputs, embeddings[chosen], "mean embedding test", release, rng)
+    return _outcome(inputs, embeddings[chosen], "mean embedding test", form, generator)
 
 
 @declare_level("measured")
@@ -946,7 +790,7 @@ def scf_test(
     epsilon: Amount,
     delta: Amount = 0.0,
     alpha: float = 0.05,
-    release: Offered[embedding_Release | None] = None,
+    release: Offered[EmbeddingRelease | None] = None,
     bandwidth: Annotated[float | None, Option("bandwidths")] = None,
     adjacency: Adjacency = "one",
     paired: bool = False,
@@ -995,29 +839,21 @@ def scf_test(
     >>> scf_test(x, y, frequencies=[2.0, 4.0], bounds=(0, 1), epsilon=1, delta=1e-6).reject
     True
     """
-    inputs = read_inputs(
-        x,
-        y,
-        bounds=bounds,
-        budget=(epsilon, delta),
-        alpha=alpha,
-        adjacency=adjacency,
-        paired=paired,
-        noise=noise,
-    )
+    budget = Budget(epsilon, delta)
+    form, generator = embedding_release(release, budget), public_generator(rng)
+    inputs = read_inputs(x, y, bounds, budget, alpha, adjacency, paired, noise)
     embedding = characteristic_features(frequencies, inputs.samples.x, bandwidth)
-    return _outcome(inputs, embedding, "smooth characteristic function test", release, rng)
+    name = "smooth characteristic function test"
+    return _outcome(inputs, embedding, name, form, generator)
 
 
 def _outcome(
-    inputs: Inputs, embedding: Embedding, test: str, release: embedding_Release | None, rng: Rng
+    inputs: Inputs,
+    embedding: Embedding,
+    test: str,
+    release: MomentsRelease | StatisticRelease,
+    rng: np.random.Generator,
 ) -> Outcome:
-    if release is None:
-        release = "moments" if inputs.budget.delta else "statistic"
-    if not isinstance(release, (MomentsRelease, StatisticRelease)):
-        one_of("release", release, ("moments", "statistic"))
-        release = MomentsRelease() if release == "moments" else StatisticRelease()
-    generator = public_generator(rng)
     facts = embedding_facts(inputs, embedding, test)
     estimates: dict[str, Any] = {}
     if isinstance(release, StatisticRelease):
@@ -1026,7 +862,7 @@ def _outcome(
     else:
         pooled = released_moments(inputs, embedding)
         draws: dict[str, Any] = {"null": release.null, "n_bootstrap": release.n_bootstrap}
-        statistic, pvalue = moment_pvalue(pooled, **draws, rng=generator)
+        statistic, pvalue = moment_pvalue(pooled, **draws, rng=rng)
         facts["parameters"] |= {"release": "moments"} | draws
         estimates = embedding_estimates(pooled, embedding)
     return Outcome(
@@ -1042,19 +878,10 @@ def _outcome(
     )
 
 
-# Permutation tests of the straightened correlation of embedding features and group labels.
-#
-# One pass over the rows, then sums over bins: labels are permuted, or signs of pairs flipped.
-
-
-_CONDITION = 2.0  # K: small for less noise; only a null law would need a larger one
-_PAIR_BINS = 256
-_MAX_BINS = 16_384
-
-
 class EmbeddingOptions(TypedDict, total=False):
-    """What the embedding permutation tests share besides data, budget and ``release``."""
+    """What the embedding permutation tests share besides data and ``release``."""
 
+    epsilon: Required[Amount]
     delta: Amount
     alpha: float
     adjacency: Adjacency
@@ -1066,29 +893,28 @@ class EmbeddingOptions(TypedDict, total=False):
     noise: NoiseSource | None
 
 
+class LocationOptions(EmbeddingOptions, total=False):
+    """What :func:`me_permutation_test` takes."""
+
+    locations: Required[Any]
+    bounds: Any
+    kernel: KernelFamily
+
+
+class FrequencyOptions(EmbeddingOptions):
+    """What :func:`scf_permutation_test` takes."""
+
+    frequencies: Any
+    bounds: Any
+
+
 @overload
 def me_permutation_test(
-    x: Any,
-    y: Any,
-    *,
-    locations: Any,
-    epsilon: Amount,
-    bounds: Any = ...,
-    kernel: KernelFamily = ...,
-    release: Literal["pvalue"] = ...,
-    **options: Unpack[EmbeddingOptions],
+    x: Any, y: Any, *, release: Literal["pvalue"] = ..., **options: Unpack[LocationOptions]
 ) -> Outcome: ...
 @overload
 def me_permutation_test(
-    x: Any,
-    y: Any,
-    *,
-    locations: Any,
-    epsilon: Amount,
-    bounds: Any = ...,
-    kernel: KernelFamily = ...,
-    release: Release,
-    **options: Unpack[EmbeddingOptions],
+    x: Any, y: Any, *, release: Release, **options: Unpack[LocationOptions]
 ) -> Decision: ...
 @declare_level("valid")
 def me_permutation_test(
@@ -1154,42 +980,20 @@ def me_permutation_test(
     >>> me_permutation_test(x, y, locations=[0.25, 0.75], bounds=(0, 1), epsilon=1).reject
     True
     """
-    inputs = read_inputs(
-        x,
-        y,
-        bounds=bounds,
-        budget=(epsilon, delta),
-        alpha=alpha,
-        adjacency=adjacency,
-        paired=paired,
-        noise=noise,
-    )
+    options = _permutation_options(release, condition, n_permutations, rng)
+    inputs = read_inputs(x, y, bounds, Budget(epsilon, delta), alpha, adjacency, paired, noise)
     embedding = location_features(locations, inputs.samples.x, kernel, bandwidth)
     name = "mean embedding permutation test"
-    return _permuted_result(inputs, embedding, name, release, condition, n_permutations, rng)
+    return _permuted_result(inputs, embedding, name, **options)
 
 
 @overload
 def scf_permutation_test(
-    x: Any,
-    y: Any,
-    *,
-    frequencies: Any,
-    bounds: Any,
-    epsilon: Amount,
-    release: Literal["pvalue"] = ...,
-    **options: Unpack[EmbeddingOptions],
+    x: Any, y: Any, *, release: Literal["pvalue"] = ..., **options: Unpack[FrequencyOptions]
 ) -> Outcome: ...
 @overload
 def scf_permutation_test(
-    x: Any,
-    y: Any,
-    *,
-    frequencies: Any,
-    bounds: Any,
-    epsilon: Amount,
-    release: Release,
-    **options: Unpack[EmbeddingOptions],
+    x: Any, y: Any, *, release: Release, **options: Unpack[FrequencyOptions]
 ) -> Decision: ...
 @declare_level("valid")
 def scf_permutation_test(
@@ -1238,39 +1042,39 @@ def scf_permutation_test(
     >>> scf_permutation_test(x, y, frequencies=[2.0, 4.0], bounds=(0, 1), epsilon=1).reject
     True
     """
-    inputs = read_inputs(
-        x,
-        y,
-        bounds=bounds,
-        budget=(epsilon, delta),
-        alpha=alpha,
-        adjacency=adjacency,
-        paired=paired,
-        noise=noise,
-    )
+    options = _permutation_options(release, condition, n_permutations, rng)
+    inputs = read_inputs(x, y, bounds, Budget(epsilon, delta), alpha, adjacency, paired, noise)
     embedding = characteristic_features(frequencies, inputs.samples.x, bandwidth)
     name = "smooth characteristic function permutation test"
-    return _permuted_result(inputs, embedding, name, release, condition, n_permutations, rng)
+    return _permuted_result(inputs, embedding, name, **options)
+
+
+def _permutation_options(
+    release: Release, condition: float | None, n_permutations: int, rng: Rng
+) -> dict[str, Any]:
+    """Return the checked options of :func:`_permuted_result`."""
+    return {
+        "release": one_of("release", release, RELEASES),
+        "condition": None if condition is None else number("condition", condition, above=0),
+        "n_permutations": integer_at_least("n_permutations", n_permutations, 1),
+        "rng": public_generator(rng),
+    }
 
 
 def _permuted_result(
     inputs: Inputs,
     embedding: Embedding,
     test: str,
+    *,
     release: Release,
     condition: float | None,
     n_permutations: int,
-    rng: Rng,
+    rng: np.random.Generator,
 ) -> Decision:
     """Release a p-value or a decision; see :func:`me_permutation_test`."""
-    one_of("release", release, RELEASES)
-    n_permutations = integer_at_least("n_permutations", n_permutations, 1)
-    scale = embedding_scale(inputs, embedding, condition, _CONDITION)
-    generator = public_generator(rng)
-    if inputs.paired:
-        statistics, error = _flipped(inputs, embedding, scale, n_permutations, generator)
-    else:
-        statistics, error = relabelled(inputs, embedding, scale, n_permutations, generator)
+    scale = embedding_scale(inputs, embedding, condition, _PERMUTATION_CONDITION)
+    permuted = _flipped if inputs.paired else relabelled
+    statistics, error = permuted(inputs, embedding, scale, n_permutations, rng)
     moved = inputs.steps * scale.sensitivity
     facts = embedding_facts(inputs, embedding, test)
     facts["parameters"] |= {"ridge": scale.ridge, "n_permutations": n_permutations}
@@ -1283,78 +1087,6 @@ def _permuted_result(
         noise=inputs.noise,
         facts=facts,
     )
-
-
-def relabelled(
-    inputs: Inputs,
-    embedding: Embedding,
-    scale: Scale,
-    n_permutations: int,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], float]:
-    """S for the observed labels and for permuted ones: one pass, then sums over bins."""
-    n, m = map(len, inputs.samples)
-    layout = bin_layout(n, m, None, _MAX_BINS)
-    permutation = layout.permute(n_permutations, rng)
-    asked = []
-    secret = permutation.secret_bins(inputs.samples, inputs.noise)
-    for sample, bins in zip(inputs.samples, secret, strict=True):
-        sizes = len(sample), layout.size
-        made = partial(BinnedMoments, embedding, embedding.dimension, bins, sizes, embedding.radius)
-        asked.append((sample, made))
-    x, y = summarise(*asked)
-    sums, total = permutation.join(x.sums.value, y.sums.value), n + m
-    pooled = Moments(total, sums.sum(axis=0) / total, (x.second.value + y.second.value) / total)
-    # labels are sqrt(m/n) and -sqrt(n/m): sqrt(nm) times the weights 1/n and -1/m
-    products = math.sqrt(n * m) / total * (permutation.weights @ sums)
-    rounding = binned_rounding(
-        total,
-        min(n, m),
-        len(sums),
-        layout.size,
-        embedding.radius,
-        embedding.rounding,
-        embedding.dimension,
-    )
-    return _straight(products, pooled, scale, embedding.radius, rounding)
-
-
-def _flipped(
-    inputs: Inputs,
-    embedding: Embedding,
-    scale: Scale,
-    n_permutations: int,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], float]:
-    """S for the observed differences and for bins of them with flipped signs."""
-    n, size, reach = len(inputs.samples.x), embedding.dimension, embedding.spread
-    edges = np.linspace(0, n, min(n, _PAIR_BINS) + 1).astype(np.intp)
-    in_bins = np.diff(edges).tolist()
-    psi = partial(feature_differences, embedding)
-    bins = secret_bins(in_bins, inputs.noise)
-    made = partial(BinnedMoments, psi, size, bins, (n, max(in_bins)), reach)
-    (found,) = summarise((beside(*inputs.samples), made))
-    sums = found.sums.value
-    pooled = Moments(n, sums.sum(axis=0) / n, found.second.value / n)
-    signs = np.ones((n_permutations + 1, len(sums)))
-    signs[1:] = rng.choice([-1.0, 1.0], size=(n_permutations, len(sums)))
-    products = signs @ sums / n
-    error = 2 * embedding.rounding
-    rounding = binned_rounding(n, n, len(sums), max(in_bins), reach, error, size)
-    return _straight(products, pooled, scale, reach, rounding)
-
-
-def _straight(
-    products: NDArray[np.float64],
-    pooled: Moments,
-    scale: Scale,
-    reach: float,
-    rounding: tuple[float, float],
-) -> tuple[NDArray[np.float64], float]:
-    mean, second = rounding
-    errors = 2 * mean, mean, second
-    error = correlation_rounding(products.shape[1], scale, reach, errors)
-    return straightened(correlation(products, pooled, scale), scale), error
 
 
 DESCRIPTORS = (

@@ -1,35 +1,270 @@
-"""Locations and frequencies that tell two PUBLIC samples apart: the power criterion.
+"""Public locations and frequencies of embedding tests: given, optimised on public data, or ranked.
 
-Jitkrittum et al. (2016) maximise w'(Sigma + gamma I)^-1 w over locations and bandwidth. Here
-gamma is what the private test will add, so that locations are chosen for the noise they will
-meet. Real data must not be used here: what is chosen from private rows leaks them.
+The optimisers maximise the power criterion of Jitkrittum et al. (2016), w'(Sigma + gamma I)^-1 w,
+where gamma is what the private test will add, so that locations are chosen for the noise they will
+meet. They must not see real data: what is chosen from private rows leaks them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import ParameterError
+from privatest.core.errors import DataError, ParameterError
 from privatest.core.privacy import Amount, Budget, gaussian_scale
-from privatest.core.validation import Rng, integer_at_least, number, public_generator
-from privatest.data.encoding import TwoSamples, encode_samples
-from privatest.data.schema import Schema
-from privatest.mechanisms.moments import difference_sensitivity
-from privatest.methods.embedding import (
-    ChosenFrequencies,
-    ChosenLocations,
-    in_own_units,
-    public_kernel,
+from privatest.core.results import EqualByValue, Outcome
+from privatest.core.text import places_of
+from privatest.core.validation import (
+    Rng,
+    integer_at_least,
+    number,
+    of_type,
+    public_generator,
+    reject,
 )
+from privatest.data.encoding import Sample, TwoSamples, encode_like, encode_samples
+from privatest.data.schema import Domain, Schema
+from privatest.mechanisms.moments import difference_sensitivity, nearest_psd
 from privatest.methods.two_groups import check_sizes
-from privatest.numerics.features import RIDGE
+from privatest.numerics.features import (
+    RIDGE,
+    Embedding,
+    MeanEmbedding,
+    mean_embedding,
+    smooth_characteristic,
+)
+from privatest.numerics.kernels import Kernel, KernelFamily, kernel_grid
+from privatest.numerics.moments import PooledMoments, pooled_covariance
 
+Floats = NDArray[np.float64]
+_MOST_FEATURES = 500  # the second moment of more would be lost in noise
 _TRIED = 300  # frequencies tried before a search
 _NARROWEST, _WIDEST = np.log(0.02), np.log(50.0)  # of the bandwidth, in diameters of the box
+
+
+# --- locations and frequencies as features ---
+
+
+class ChosenLocations(NamedTuple):
+    """Public locations in the data's own units, and a bandwidth as a share of the bounds."""
+
+    locations: Floats
+    bandwidth: float
+    criterion: float
+
+
+class ChosenFrequencies(NamedTuple):
+    """Public frequencies, in radians per unit of the data."""
+
+    frequencies: Floats
+    criterion: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateChoice:
+    """Sets of public locations, of which the private data chooses one for :func:`me_test`.
+
+    A fifth of the rows, in secret order, chooses by report-noisy-max; the others test. So the
+    cost stays the same, and the choice is part of the result.
+
+    Attributes
+    ----------
+    candidates : sequence
+        At least two, each as ``locations`` of :func:`me_test`.
+    """
+
+    candidates: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        """Check that there is a choice."""
+        if not isinstance(self.candidates, (list, tuple)) or len(self.candidates) < 2:
+            reject("candidates", "a list of at least two sets of locations", self.candidates)
+
+
+def public_kernel(family: KernelFamily, bandwidth: float | None, domain: Domain) -> Kernel:
+    """Return the kernel; by default half of the box's diameter wide."""
+    if bandwidth is None:
+        if not domain.bounded:
+            raise ParameterError(
+                "bandwidth must be given when bounds are not: choosing it from the data would "
+                "leak it."
+            )
+        diameter = domain.dimension if family == "laplace" else math.sqrt(domain.dimension)
+        bandwidth = diameter / 2
+    (kernel,) = kernel_grid(family, bandwidth, domain)
+    return kernel
+
+
+def unpacked_locations(
+    locations: Any, family: str, bandwidth: float | None
+) -> tuple[Any, float | None]:
+    """Return locations and bandwidth; locations that were optimised have one of their own."""
+    if not isinstance(locations, ChosenLocations):
+        return locations, bandwidth
+    if bandwidth is not None or family != "gaussian":
+        raise ParameterError(
+            "kernel and bandwidth must be left out: they come with the chosen locations."
+        )
+    return locations.locations, locations.bandwidth
+
+
+def unpacked_frequencies(frequencies: Any) -> Any:
+    """Return frequencies as an array if they were optimised, else as they were given."""
+    chosen = isinstance(frequencies, ChosenFrequencies)
+    return frequencies.frequencies if chosen else frequencies
+
+
+def location_features(
+    locations: Any, sample: Sample, family: KernelFamily, bandwidth: float | None
+) -> MeanEmbedding:
+    """Build the mean embedding at public ``locations``: see :func:`me_test`."""
+    if isinstance(locations, PrivateChoice):
+        raise ParameterError("locations must not be a PrivateChoice here: only me_test takes one.")
+    locations, bandwidth = unpacked_locations(locations, family, bandwidth)
+    domain = sample.domain
+    kernel = public_kernel(family, bandwidth, domain)
+    if isinstance(locations, Integral) and not isinstance(locations, bool):
+        _check_count("locations", int(locations))
+        return mean_embedding(kernel, domain.points(int(locations)), domain)
+    try:
+        rows = encode_like(locations, sample, "locations").rows
+    except DataError as error:  # they are no data, but a public parameter
+        raise ParameterError(str(error)) from None
+    _check_count("locations", len(rows))
+    return mean_embedding(kernel, np.array(rows), domain)
+
+
+def characteristic_features(frequencies: Any, sample: Sample, bandwidth: float | None) -> Embedding:
+    """Build the smooth characteristic function at public ``frequencies``.
+
+    Given ones are in radians per unit of the data; a number draws as many from the spectrum of
+    a Gaussian kernel of half the box's diameter, the same in every run.
+    """
+    domain = sample.domain
+    if isinstance(frequencies, Integral) and not isinstance(frequencies, bool):
+        count = int(frequencies)
+        _check_count("frequencies", 2 * count)
+        width = math.sqrt(domain.dimension) / 2  # exp(-t²/w²) is the cf of N(0, 2/w²)
+        drawn = public_generator(0).normal(size=(count, domain.dimension)) * math.sqrt(2) / width
+        return smooth_characteristic(drawn, bandwidth, domain)
+    waves = np.asarray(unpacked_frequencies(frequencies))
+    if waves.ndim == 1 and domain.dimension == 1:
+        waves = waves[:, None]
+    shaped = waves.ndim == 2 and waves.shape[1] == domain.dimension
+    if not shaped or waves.dtype.kind not in "iuf" or not np.isfinite(waves).all():
+        reject("frequencies", "an integer, or one finite number for each column in each row", waves)
+    _check_count("frequencies", 2 * len(waves))
+    widths = 1.0 if sample.schema is None else sample.box.width  # radians per unit of the box
+    return smooth_characteristic(waves * widths, bandwidth, domain)
+
+
+def in_own_units(rows: Floats, schema: Schema | None) -> list[list[Any]]:
+    """Write encoded public rows in the data's own units."""
+    if schema is None:
+        return [[float(value) for value in row] for row in rows]
+    columns = schema.decode(rows, integers=False).values()
+    return [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _check_count(name: str, count: int) -> None:
+    if not 1 <= count <= _MOST_FEATURES:
+        raise ParameterError(f"{name} must give between 1 and {_MOST_FEATURES} features.")
+
+
+# --- what was released at each location ---
+
+
+def embedding_estimates(pooled: PooledMoments, embedding: Embedding) -> dict[str, Any]:
+    """Write released moments as kernel values at the locations, or as cosines and sines.
+
+    Embedding tests and comparisons of shares show them; :func:`distinguishing_features` reads
+    them. "noise" is the standard deviation of the privacy noise on each difference, "error" that
+    of noise and sampling together.
+    """
+    back = embedding.unscaling
+    covariance = back @ nearest_psd(pooled_covariance(pooled)) @ back.T
+    noise = pooled.sigma_difference * np.linalg.norm(back, axis=1)
+    return {
+        "difference": back @ pooled.difference,
+        "noise": noise,
+        "error": np.sqrt(noise**2 + np.diag(covariance) / pooled.harmonic),
+        "covariance": covariance,
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinguishingFeature(EqualByValue):
+    """One location (or wave) with the private difference there.
+
+    Attributes
+    ----------
+    place : tuple
+        The location, in the data's own units; for waves "cos" or "sin" and the frequency, in
+        radians per range of a column.
+    difference : float
+        Private mean of x minus that of y there: of kernel values, cosines or sines.
+    noise : float
+        Standard deviation of the privacy noise in it.
+    error : float
+        Standard deviation of noise and sampling together.
+    """
+
+    place: tuple[Any, ...]
+    difference: float
+    noise: float
+    error: float
+
+    @property
+    def clarity(self) -> float:
+        """The absolute difference, in standard errors."""
+        return abs(self.difference) / self.error
+
+
+def distinguishing_features(outcome: Outcome) -> list[DistinguishingFeature]:
+    """Rank the locations of a test by how clearly the samples differ there, clearest first.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Of :func:`me_test` or :func:`scf_test` with ``release="moments"``.
+
+    Notes
+    -----
+    **Privacy** Post-processing of what was released: it costs nothing. The largest of many
+    differences is not a test by itself; the p-value of the outcome is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privatest.methods.embedding import me_test
+    >>> x, y = np.full(5000, 0.2), np.full(5000, 0.8)
+    >>> found = me_test(x, y, locations=[0.0, 0.5], bounds=(0, 1), epsilon=1, delta=1e-6)
+    >>> distinguishing_features(found)[0].place
+    (0.0,)
+    """
+    if not of_type(outcome, Outcome) or "difference" not in outcome.estimates:
+        raise ParameterError("outcome must come from an embedding test with release='moments'.")
+    estimates, places = outcome.estimates, places_of(outcome.parameters)
+    features = [
+        DistinguishingFeature(place, float(difference), float(noise), float(error))
+        for place, difference, noise, error in zip(
+            places,
+            estimates["difference"],
+            estimates["noise"],
+            estimates["error"],
+            strict=True,
+        )
+    ]
+    return sorted(features, key=lambda feature: -feature.clarity)
+
+
+# --- the best locations for two public samples ---
 
 
 def optimise_locations(
@@ -88,11 +323,11 @@ def optimise_locations(
     diameter = np.sqrt(domain.dimension)
     limits = [(0.0, 1.0)] * size + [(_NARROWEST + np.log(diameter), _WIDEST + np.log(diameter))]
 
-    def criterion(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def criterion(point: Floats) -> tuple[float, Floats]:
         places, log_bandwidth = point[:-1].reshape(count, -1), float(point[-1])
         return power_criterion(places, log_bandwidth, x, y, ridge)
 
-    def start() -> NDArray[np.float64]:
+    def start() -> Floats:
         drawn = pool[generator.integers(len(pool), size=count)]
         return np.append(drawn.ravel(), np.log(kernel.bandwidth))
 
@@ -143,10 +378,10 @@ def optimise_frequencies(
     domain, (x, y) = samples.domain, (sample.rows for sample in samples)
     ridge = _ridge(sizes, Budget(epsilon, delta), 2.0, 2 * count)
 
-    def criterion(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def criterion(point: Floats) -> tuple[float, Floats]:
         return wave_criterion(point.reshape(count, -1), x, y, ridge)
 
-    def start() -> NDArray[np.float64]:
+    def start() -> Floats:
         # there are many local maxima: start from the best of many single frequencies
         drawn = generator.uniform(-fastest, fastest, size=(_TRIED, domain.dimension))
         alone = [wave_criterion(wave[None], x, y, ridge)[0] for wave in drawn]
@@ -167,20 +402,22 @@ def _public_samples(name: str, public_x: Any, public_y: Any, bounds: Any) -> Two
 
 
 def _climb(
-    criterion: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
-    starts: list[NDArray[np.float64]],
+    criterion: Callable[[Floats], tuple[float, Floats]],
+    starts: list[Floats],
     limits: list[tuple[float, float]],
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[Floats, float]:
     """Maximise a criterion, given with its gradient, from each start; return the best."""
     from scipy.optimize import minimize  # noqa: PLC0415 -- not needed to import privatest
 
-    def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(point: Floats) -> tuple[float, Floats]:
         value, slope = criterion(point)
         # the logarithm: gradients of similar size, however far apart the samples are
         return -float(np.log(value + 1e-12)), -slope / (value + 1e-12)
 
-    found = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits) for start in starts]
-    best = min(found, key=lambda each: each.fun)
+    searches = [
+        minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits) for start in starts
+    ]
+    best = min(searches, key=lambda each: each.fun)
     return best.x, float(np.exp(-best.fun))
 
 
@@ -192,12 +429,12 @@ def _ridge(sizes: tuple[int, int], budget: Budget, spread: float, count: int) ->
 
 
 def power_criterion(
-    locations: NDArray[np.float64],
+    locations: Floats,
     log_bandwidth: float,
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
+    x: Floats,
+    y: Floats,
     ridge: float,
-) -> tuple[float, NDArray[np.float64]]:
+) -> tuple[float, Floats]:
     """Return w'(Sigma + ridge (K + 1e-3 I))^-1 w of kernel values, and its gradient.
 
     That is the criterion of the whitened features. The gradient is by locations, row by row,
@@ -227,9 +464,7 @@ def power_criterion(
     return criterion, np.append(slope.ravel(), slope_bandwidth)
 
 
-def wave_criterion(
-    waves: NDArray[np.float64], x: NDArray[np.float64], y: NDArray[np.float64], ridge: float
-) -> tuple[float, NDArray[np.float64]]:
+def wave_criterion(waves: Floats, x: Floats, y: Floats, ridge: float) -> tuple[float, Floats]:
     """Return w'(Sigma + ridge I)^-1 w of cosines and sines, and its gradient by frequencies."""
     scale = 1 / np.sqrt(len(waves))
     angles = [rows @ waves.T for rows in (x, y)]
@@ -243,9 +478,7 @@ def wave_criterion(
     return criterion, slope.ravel()
 
 
-def _quotient(
-    x: NDArray[np.float64], y: NDArray[np.float64], penalty: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64], list[NDArray[np.float64]]]:
+def _quotient(x: Floats, y: Floats, penalty: Floats) -> tuple[float, Floats, list[Floats]]:
     """Return w'A^-1 w with A = Sigma + penalty, A^-1 w, and the slopes by x and by y.
 
     d criterion = 2 v'dw - v'(dA)v with v = A^-1 w, written as a weight on each feature of each
@@ -265,8 +498,8 @@ def _quotient(
     return float(w @ v), v, weights
 
 
-def _squares(rows: NDArray[np.float64], locations: NDArray[np.float64]) -> NDArray[np.float64]:
-    squares: NDArray[np.float64] = (
+def _squares(rows: Floats, locations: Floats) -> Floats:
+    squares: Floats = (
         np.square(rows).sum(axis=1)[:, None]
         + np.square(locations).sum(axis=1)
         - 2 * rows @ locations.T

@@ -1,14 +1,21 @@
-"""The private mean and covariance of one sample, with its bounds mapped to [-1, 1]^d.
+"""From released means and covariances to p-values, intervals and confidence regions.
 
-Proofs: docs/proofs/means.md, docs/proofs/covariance.md, docs/proofs/moments.md.
+Means of several columns: a parametric bootstrap. Normal samples like the released ones are drawn
+(only their sufficient statistics are), the whole private release is run on them, and Hotelling's
+statistic is computed around the released means (Dunsche, Kutta and Dette, 2022, algorithm 3). One
+column: Student's law with the noise, by quadrature, or a bound that is valid for every law.
+Variances are known up to noise, so each p-value is the largest over plausible ones (as in Berger
+and Boos, 1994). Without noise the tests are the classical ones.
+
+All but the readers of samples is post-processing. Proof and measurements: docs/proofs/means.md.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -18,12 +25,21 @@ from numpy.typing import NDArray
 from privatest.core.errors import DataError, ParameterError
 from privatest.core.noise import NoiseSource
 from privatest.core.privacy import Adjacency, Budget
-from privatest.core.results import Interval, Outcome, side_alpha
+from privatest.core.results import (
+    Interval,
+    Outcome,
+    PrivateEstimate,
+    confidence,
+    known_values,
+    side_alpha,
+)
+from privatest.core.text import EstimateTable, numbered
 from privatest.core.validation import (
     Rng,
     integer_at_least,
     number,
     one_of,
+    printable,
     public_generator,
     reject,
 )
@@ -39,646 +55,30 @@ from privatest.data.encoding import (
 from privatest.data.reading import bounds_of_measurements
 from privatest.data.schema import Bounds, Box, NumericColumn, Schema
 from privatest.data.sources import Joined
-from privatest.data.summaries import sum_rounding
-from privatest.mechanisms.additive import (
-    entries_deviation,
-    entries_scale,
-    entry_noise,
-    linf_mean,
-    linf_scale,
-    noisy_entries,
+from privatest.mechanisms.additive import entry_noise
+from privatest.mechanisms.covariance import ed_replicates, less_a_square
+from privatest.mechanisms.moments import (
+    MomentPlan,
+    ReleasedMoments,
+    centred,
+    cube_moments,
+    plan_release,
+    release_sample,
+    svec_noise,
 )
-from privatest.mechanisms.covariance import (
-    EdScales,
-    covariance_ed,
-    ed_replicates,
-    ed_scales,
-    less_a_square,
-)
-from privatest.mechanisms.moments import moment_scale, nearest_psd, release_moments, svec_noise
 from privatest.numerics.laws import Alternative
-from privatest.numerics.moments import (
-    Moments,
-    moments,
-    moments_rounding,
-    scatter_draws,
-    spread_steps,
-)
+from privatest.numerics.moments import scatter_draws, spread_steps
 from privatest.numerics.permutation import parallel
 
-MEAN_SHARE = 0.7  # fraction of epsilon for the mean, in tests; the rest is for the covariance
-ENTRIES_UP_TO = 3  # columns: noise on entries is nearer than on eigenvalues and axes, or as near
-_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What is known about a release before any data is read.
-
-    Attributes
-    ----------
-    n, dimension : int
-        The numbers of rows and columns.
-    rows_per_person : int
-        The most rows that a person may have.
-    budget : Budget
-        What is spent on this sample.
-    mean_scale : float
-        Scale s of the noise on the mean: density exp(-|z|∞/s), or normal with deviation s.
-    variance : float
-        Variance of the noise on each entry of the mean.
-    ed : EdScales or None
-        Scales of the noise on eigenvalues and axes of the covariance, for rows of norm at most 1,
-        if delta = 0 and there is one column, or more than three.
-    entries : float
-        Scale of the noise on the entries of the second moment, if delta = 0 and there are two or
-        three columns.
-    sigma_second : float
-        Standard deviation of the noise on the second moment, if delta > 0.
-    mean_share : float
-        Fraction of epsilon for the mean, if delta = 0.
-    """
-
-    n: int
-    dimension: int
-    rows_per_person: int
-    budget: Budget
-    mean_scale: float
-    variance: float
-    ed: EdScales | None = None
-    entries: float = 0.0
-    sigma_second: float = 0.0
-    mean_share: float = MEAN_SHARE
-
-    @property
-    def unbiased(self) -> float:
-        """n/(n - 1), by which a covariance with divisor n is multiplied."""
-        return self.n / (self.n - 1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Released:
-    """A private mean and covariance; everything here was paid for.
-
-    Attributes
-    ----------
-    plan : Plan
-        The noise.
-    mean, covariance : ndarray
-        What was released; the covariance has divisor n - 1.
-    about : ndarray
-        The point about which the second moment was taken; a function of ``mean``.
-    """
-
-    plan: Plan
-    mean: Floats
-    covariance: Floats
-    about: Floats
-
-    @property
-    def unit(self) -> float:
-        """The most that one row adds to the second moment."""
-        return _reach(self.about) ** 2 / self.plan.n
-
-    @property
-    def second_scale(self) -> float:
-        """Scale of the noise on the mean square of one column: Laplace's, or a deviation."""
-        plan = self.plan
-        return plan.sigma_second if plan.ed is None else self.unit * plan.ed.eigenvalues
-
-    @property
-    def ridge(self) -> float:
-        """The size of the noise on the covariance; a statistic adds it to the diagonal."""
-        if self.plan.budget.delta > 0:
-            return self.plan.sigma_second * math.sqrt(self.plan.dimension / 2)
-        return self._moment_noise / math.sqrt(2)
-
-    @property
-    def spread_noise(self) -> float:
-        """Standard deviation of the noise on a variance: second moment minus squared mean."""
-        variance = self.plan.variance
-        square = 2 * float(np.linalg.norm(self.mean - self.about)) * math.sqrt(variance)
-        return math.hypot(self._moment_noise, square, 4 * variance)
-
-    @property
-    def _moment_noise(self) -> float:
-        """Standard deviation of the noise on the second moment in a direction."""
-        plan = self.plan
-        if plan.budget.delta > 0:
-            return plan.sigma_second
-        if plan.ed is None:
-            return entries_deviation(plan.dimension, plan.entries)
-        return plan.ed.deviation * self.unit
-
-
-def plan_release(
-    n: int,
-    dimension: int,
-    budget: Budget,
-    rows_per_person: int,
-    mean_share: float = MEAN_SHARE,
-) -> Plan:
-    """Choose the noise from public values only.
-
-    Notes
-    -----
-    **Sensitivity** The mean moves by at most 2/n in each entry at once, the second moment as in
-    :func:`privatest.mechanisms.additive.noisy_entries` or
-    :func:`privatest.mechanisms.covariance.ed_scales`; with delta > 0 both together as in
-    :func:`privatest.numerics.moments.joint_sensitivity`. Times ``rows_per_person``.
-    """
-    if budget.delta > 0:
-        radius = math.sqrt(dimension)
-        sigma, sigma_second = moment_scale(
-            n, dimension, radius=radius, budget=budget, rows_per_person=rows_per_person
-        )
-        scales = sigma, sigma**2
-        return Plan(n, dimension, rows_per_person, budget, *scales, sigma_second=sigma_second)
-    mean_epsilon, epsilon = _shares(budget, mean_share)
-    scale = linf_scale(_mean_sensitivity(n, dimension, rows_per_person), mean_epsilon)
-    scales = scale, (dimension + 1) * (dimension + 2) / 3 * scale**2
-    plan = Plan(n, dimension, rows_per_person, budget, *scales, mean_share=mean_share)
-    if 1 < dimension <= ENTRIES_UP_TO:
-        error = _entry_rounding(n, dimension)
-        entries = entries_scale(n, epsilon=epsilon, rows_per_person=rows_per_person, error=error)
-        return replace(plan, entries=entries)
-    ed = ed_scales(
-        n,
-        dimension,
-        epsilon=epsilon,
-        rows_per_person=rows_per_person,
-        error=_second_rounding(n, dimension),
-    )
-    return replace(plan, ed=ed)
-
-
-def cube_moments(*samples: Sample) -> list[Moments]:
-    """Return the moments of encoded rows, mapped from [0, 1]^d to [-1, 1]^d, in one pass."""
-    dimension = samples[0].width
-    return moments(*samples, psi=_cube, dimension=dimension, radius=math.sqrt(dimension))
-
-
-def _cube(rows: Floats) -> Floats:
-    cube: Floats = 2 * rows
-    cube -= 1
-    return cube
-
-
-def release_sample(sample: Moments, plan: Plan, noise: NoiseSource) -> Released:
-    """Release mean and covariance from the moments of rows in [-1, 1]^d.
-
-    Notes
-    -----
-    **Sensitivity** :func:`plan_release`.
-
-    **Privacy** Together they are private at ``plan.budget``: if delta = 0, 0.7 of epsilon goes to
-    the mean and 0.3 to the second moment; otherwise one Gaussian mechanism releases both.
-    """
-    if plan.budget.delta > 0:
-        released = release_moments(
-            sample,
-            radius=math.sqrt(plan.dimension),
-            budget=plan.budget,
-            noise=noise,
-            rows_per_person=plan.rows_per_person,
-        )
-        about = np.zeros(plan.dimension)
-        covariance = centred(released.second, released.mean, plan.variance)
-        return Released(plan, released.mean, plan.unbiased * covariance, about)
-    mean_epsilon, epsilon = _shares(plan.budget, plan.mean_share)
-    mean = linf_mean(
-        sample.mean,
-        sensitivity=_mean_sensitivity(plan.n, plan.dimension, plan.rows_per_person),
-        epsilon=mean_epsilon,
-        noise=noise,
-    )
-    if plan.ed is None:
-        second = noisy_entries(
-            sample.second,
-            n=plan.n,
-            epsilon=epsilon,
-            noise=noise,
-            rows_per_person=plan.rows_per_person,
-            error=_entry_rounding(plan.n, plan.dimension),
-        )
-        covariance = plan.unbiased * centred(second, mean, plan.variance)
-        return Released(plan, mean, covariance, np.zeros_like(mean))
-    about = _about(mean, plan)
-    unit = _reach(about) ** 2 / plan.n
-    second = unit * covariance_ed(
-        _moved(sample, about) / unit,
-        n=plan.n,
-        epsilon=epsilon,
-        noise=noise,
-        rows_per_person=plan.rows_per_person,
-        error=_second_rounding(plan.n, plan.dimension),
-    )
-    covariance = plan.unbiased * centred(second, mean - about, plan.variance)
-    return Released(plan, mean, covariance, about)
-
-
-def _moved(sample: Moments, about: Floats) -> Floats:
-    """Return the second moment about a point, from that about 0: rows are read once."""
-    cross = np.outer(about, sample.mean)
-    return sample.second - cross - cross.T + np.outer(about, about)
-
-
-def _about(mean: Floats, plan: Plan) -> Floats:
-    """Return the point for the second moment: the released mean, if clearly off the centre.
-
-    A mean far from the centre would become the leading axis of the second moment, and the noise
-    on that axis would swamp the covariance. With one column there are no axes, and a moment
-    about the centre needs less noise.
-    """
-    if plan.dimension == 1:
-        return np.zeros(1)
-    beyond = np.maximum(np.abs(mean) - 2 * math.sqrt(plan.variance), 0.0)
-    return np.asarray(np.sign(mean) * np.minimum(beyond, 1.0))
-
-
-def _reach(about: Floats) -> float:
-    """Return the largest |x - about| over the cube, with a margin for rounding."""
-    corner = 1 + np.abs(about)
-    return math.sqrt(corner.dot(corner)) * (1 + 1e-12)
-
-
-def centred(second: Floats, mean: Floats, variance: float) -> Floats:
-    """Return the covariance from a noisy mean and second moment, for stacks along leading axes.
-
-    The squared noise on the mean has expectation ``variance`` · I, which is added back.
-    """
-    square = mean[..., :, None] * mean[..., None, :]
-    return nearest_psd(second - square + variance * np.eye(mean.shape[-1]))
-
-
-def _shares(budget: Budget, mean_share: float) -> tuple[float, float]:
-    epsilon = budget.pure_epsilon * _BELOW
-    return mean_share * epsilon, (1 - mean_share) * epsilon
-
-
-def _mean_sensitivity(n: int, dimension: int, rows_per_person: int) -> float:
-    # an entry is at most 1, but its fixed point is that of rows of norm sqrt(d): cube_moments
-    relative, fixed = sum_rounding(n, math.sqrt(dimension))
-    slack = relative + fixed / n
-    # the slack too for each row: a person's rows may lie in several samples, each with its own
-    return (2 / n + 2 * slack) * rows_per_person * (1 + 1e-12)
-
-
-def _entry_rounding(n: int, dimension: int) -> float:
-    """Bound the rounding error of an entry of the second moment, by that of all of them."""
-    return moments_rounding(n, math.sqrt(dimension), dimension)[1]
-
-
-def _second_rounding(n: int, dimension: int) -> float:
-    """Bound the rounding error of Σ x x', |x| <= 1, in the Frobenius norm.
-
-    x = (y - a)/r with y and a in the cube, both of norm sqrt(d) at most, and r² >= d: the error of
-    the second moment of y, twice sqrt(d) that of its mean, and a few roundings of each entry.
-    """
-    mean, second = moments_rounding(n, math.sqrt(dimension), dimension)
-    moved = (second + 2 * math.sqrt(dimension) * mean) / dimension
-    return n * (moved + 16 * (dimension + 1) * 2.0**-53)
-
-
-# The law of Hotelling's statistic under the null hypothesis, from released values alone.
-#
-# A parametric bootstrap: normal samples like the released ones are drawn (only their sufficient
-# statistics are), the whole private release is run on them, and the statistic is computed around
-# the released means. It uses no data, so it costs nothing. Dunsche, Kutta and Dette (2022),
-# algorithm 3, with the covariance mechanism rerun in each replicate.
-#
-# The variance is known only up to noise. So the statistic is redrawn with larger variances too, and
-# the largest p-value counts (as in Berger and Boos, 1994). The statistic is studentized: where
-# noise is small these scenarios agree. Each replicate also has the statistic without noise, whose
-# law is the classical one: the difference of the two counts is added to the classical p-value, so
-# that as noise vanishes the p-value becomes exactly that of the classical test
-# (:class:`NullDraws`). Proof: docs/proofs/means.md.
-
-
-_STACK = 1 << 18  # matrix entries processed at a time
-_FEWEST = 19  # draws from which a correlation is taken
-
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Contrast:
-    """A mean or a difference of two means, and how covariances are pooled for it.
-
-    Attributes
-    ----------
-    samples : tuple of Released
-        One or two.
-    weights : tuple of float
-        Weights of their covariances; they sum to 1.
-    size : float
-        n, or n m/(n + m): the covariance of the contrast is the pooled one over this.
-    equal : bool
-        Whether the samples are assumed to have the same covariance.
-    """
-
-    samples: tuple[Released, ...]
-    weights: tuple[float, ...]
-    size: float
-    equal: bool = True
-
-    @property
-    def value(self) -> Floats:
-        """The private mean, or the first minus the second."""
-        means = [sample.mean for sample in self.samples]
-        return means[0] if len(means) == 1 else means[0] - means[1]
-
-    @property
-    def freedom(self) -> int:
-        """Degrees of freedom of the pooled covariance."""
-        return sum(sample.plan.n - 1 for sample in self.samples)
-
-    @property
-    def has_classical_law(self) -> bool:
-        """Whether t² of normal rows without noise has Hotelling's law: one covariance, pooled."""
-        return self.equal and self.freedom >= len(self.value)
-
-    def classical_survival(self, values: Floats) -> Floats:
-        """Return P(t² >= value) without noise: (f - d + 1)/(f d) t² is F with d and f - d + 1."""
-        from scipy.special import fdtrc  # noqa: PLC0415
-
-        dimension = len(self.value)
-        rest = self.freedom - dimension + 1
-        survival: Floats = fdtrc(dimension, rest, values * rest / (self.freedom * dimension))
-        return survival
-
-    @property
-    def extra(self) -> float:
-        """Variance that noise adds to each entry, and the ridge; public."""
-        noise = self.size * sum(sample.plan.variance for sample in self.samples)
-        ridges = zip(self.weights, self.samples, strict=True)
-        return noise + sum(weight * sample.ridge for weight, sample in ridges)
-
-    def pooled(self, covariances: list[Floats]) -> Floats:
-        """Return the weighted mean of covariances, one for each sample, or stacks of them."""
-        return sum(
-            (weight * each for weight, each in zip(self.weights, covariances, strict=True)),
-            start=np.zeros_like(covariances[0]),
-        )
-
-    def scale(self, covariances: list[Floats]) -> Floats:
-        """Return S, pooled covariance plus noise: (3.1) of the paper with the factor it lacks."""
-        pooled = self.pooled(covariances)
-        return pooled + self.extra * np.eye(pooled.shape[-1])
-
-    @property
-    def released_covariance(self) -> Floats:
-        """The pooled private covariance."""
-        return self.pooled([sample.covariance for sample in self.samples])
-
-    @property
-    def released_scale(self) -> Floats:
-        """S of the released covariances."""
-        return self.scale([sample.covariance for sample in self.samples])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scenario:
-    """A population that may have produced the release: covariances, one for each sample."""
-
-    covariances: tuple[Floats, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Redrawn:
-    """Releases of simulated samples: deviations of means, and covariances, a stack of each.
-
-    ``white_mean`` and ``white_covariance`` are those of the same rows before noise and before
-    they got their covariance: of standard normal rows.
-    """
-
-    deviation: Floats
-    covariance: Floats
-    white_mean: Floats
-    white_covariance: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Replicates:
-    """Bootstrap draws: deviations of the contrast, and the diagonal of S and t² of each.
-
-    ``classical`` is t² of the same samples without noise; None where that has no exact law.
-    """
-
-    deviations: Floats
-    diagonals: Floats
-    statistics: Floats
-    classical: Floats | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NullDraws:
-    """Draws of a statistic under the null hypothesis, with the classical law as control variate.
-
-    The p-value of t is (1 + #{T* >= t})/(B + 1) + c (P(t) - #{T0* >= t}/(B + 1)), where T0* is the
-    statistic of the same simulated sample without noise, P the survival function of its classical
-    law, and c the correlation of the two statistics' roots: 1 where there is hardly any noise, and
-    taken as 0 below one half, where noise decides. It is made monotone; without a classical law it
-    is the usual rank.
-
-    Attributes
-    ----------
-    values : ndarray
-        T*.
-    classical : ndarray or None
-        T0*.
-    law : callable or None
-        P, vectorised.
-    """
-
-    values: Floats
-    classical: Floats | None = None
-    law: Callable[[Floats], Floats] | None = None
-
-    def _levels(self, values: Floats) -> Floats:
-        """Return the p-values of ascending values: a larger one never has a larger p-value."""
-        count = len(self.values)
-        above = count - np.searchsorted(np.sort(self.values), values, side="left")
-        levels = (1.0 + above) / (count + 1)
-        if self.classical is not None and self.law is not None:
-            matched = count - np.searchsorted(np.sort(self.classical), values, side="left")
-            levels = levels + self._shared * (self.law(values) - matched / (count + 1))
-        monotone = np.maximum.accumulate(levels[::-1])[::-1]
-        return np.clip(monotone, 1 / (count + 1), 1.0)
-
-    @property
-    def _shared(self) -> float:
-        """How much of the simulation error the draws without noise share."""
-        if self.classical is None or len(self.values) < _FEWEST:
-            return 0.0
-        found = np.corrcoef(np.sqrt(self.values), np.sqrt(self.classical))[0, 1]
-        return float(found) if found > 0.5 else 0.0
-
-    def pvalue(self, observed: float) -> float:
-        """Return the p-value of a statistic; never below 1/(B + 1)."""
-        larger = np.sort(self.values[self.values > observed])
-        return float(self._levels(np.append(observed, larger))[0])
-
-    def critical(self, alpha: float) -> float:
-        """Return the largest draw whose p-value is above alpha: what is rejected exceeds it."""
-        ordered = np.sort(self.values)
-        place = int(np.sum(self._levels(ordered) > alpha))
-        return float(ordered[place - 1]) if place else -math.inf
-
-
-def upper_point(values: Floats, alpha: float) -> float:
-    """Return the critical value of draws that have no classical law."""
-    # (1 + #{v >= t})/(count + 1) <= alpha if and only if t is above the k-th largest
-    k = math.floor(alpha * (len(values) + 1) + 1e-9)
-    return float(np.partition(values, len(values) - k)[len(values) - k])
-
-
-def statistic(deviations: Floats, scales: Floats, size: float) -> Floats:
-    """Hotelling's t² = size · w' S^-1 w, for stacks along the leading axes."""
-    solved = np.linalg.solve(scales, deviations[..., None])[..., 0]
-    result: Floats = size * np.sum(deviations * solved, axis=-1)
-    return result
-
-
-def replicate(
-    contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
-) -> Replicates:
-    """Draw deviations of the contrast from its released value, in a scenario."""
-    dimension = len(contrast.value)
-    block = max(1, _STACK // dimension**2)
-    counts = [min(block, count - start) for start in range(0, count, block)]
-
-    def part(job: tuple[int, np.random.Generator]) -> Replicates:
-        return _replicate_block(contrast, scenario, *job)
-
-    # each block has a stream of its own: the draws do not depend on the number of threads
-    jobs = zip(counts, rng.spawn(len(counts)), strict=True)
-    parts = list(parallel(part, jobs, count * dimension**3))
-    if len(parts) == 1:
-        return parts[0]
-    without = [part.classical for part in parts if part.classical is not None]
-    return Replicates(
-        np.concatenate([part.deviations for part in parts]),
-        np.concatenate([part.diagonals for part in parts]),
-        np.concatenate([part.statistics for part in parts]),
-        np.concatenate(without) if without else None,
-    )
-
-
-def replicate_covariances(sample: Released, count: int, rng: np.random.Generator) -> Floats:
-    """Draw private covariances of samples like the released one."""
-    block = max(1, _STACK // sample.plan.dimension**2)
-    parts = [
-        redraw(sample, sample.covariance, min(block, count - start), rng).covariance
-        for start in range(0, count, block)
-    ]
-    return np.concatenate(parts)
-
-
-def _replicate_block(
-    contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
-) -> Replicates:
-    drawn = [
-        redraw(sample, covariance, count, rng)
-        for sample, covariance in zip(contrast.samples, scenario.covariances, strict=True)
-    ]
-    deviations = _difference([each.deviation for each in drawn])
-    scales = contrast.scale([each.covariance for each in drawn])
-    diagonals = np.diagonal(scales, axis1=1, axis2=2)
-    values = statistic(deviations, scales, contrast.size)
-    if not contrast.has_classical_law:
-        return Replicates(deviations, diagonals, values)
-    # t² does not change when all rows are multiplied by a matrix
-    shift = _difference([each.white_mean for each in drawn])
-    pooled = contrast.pooled([each.white_covariance for each in drawn])
-    return Replicates(deviations, diagonals, values, statistic(shift, pooled, contrast.size))
-
-
-def _difference(means: list[Floats]) -> Floats:
-    return means[0] if len(means) == 1 else means[0] - means[1]
-
-
-def redraw(sample: Released, covariance: Floats, count: int, rng: np.random.Generator) -> Redrawn:
-    """Run the release on simulated normal samples with this covariance."""
-    plan = sample.plan
-    if plan.dimension == 1:  # as NumPy would find, at a tenth of the time
-        root = np.sqrt(np.maximum(covariance, 0.0))
-    else:
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-    white_mean = rng.standard_normal((count, plan.dimension)) / math.sqrt(plan.n)
-    white = scatter_draws(np.eye(plan.dimension), plan.n, count, rng) / plan.n
-    noise = _mean_noise(plan, count, rng)
-    shift = white_mean @ root.T
-    offset = sample.mean + shift - sample.about
-    second = root @ white @ root.T + offset[:, :, None] * offset[:, None, :]
-    noisy = _noisy_covariance(second, offset + noise, sample, rng)
-    return Redrawn(shift + noise, noisy, white_mean, plan.unbiased * white)
-
-
-def _mean_noise(plan: Plan, count: int, rng: np.random.Generator) -> Floats:
-    shape = (count, plan.dimension)
-    if plan.budget.delta > 0:
-        return rng.normal(scale=plan.mean_scale, size=shape)
-    # density exp(-|z|∞/s): the radius is Gamma(d + 1, s), the point uniform in its cube
-    radius = rng.gamma(plan.dimension + 1, plan.mean_scale, size=(count, 1))
-    return radius * rng.uniform(-1, 1, size=shape)
-
-
-def _noisy_covariance(
-    second: Floats, mean: Floats, sample: Released, rng: np.random.Generator
-) -> Floats:
-    """Release second moments anew, and subtract the squares of noisy means."""
-    plan = sample.plan
-    if plan.ed is None:
-        noise = (
-            svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
-            if plan.budget.delta > 0
-            else entry_noise(plan.dimension, plan.entries, len(second), rng)
-        )
-        return plan.unbiased * centred(second + noise, mean, plan.variance)
-    unit = sample.unit
-    values, axes = ed_replicates(second / unit, plan.ed, rng)
-    return plan.unbiased * less_a_square(unit * values + plan.variance, axes, mean)
-
-
-def scenarios(contrast: Contrast) -> list[Scenario]:
-    """Return covariances as released, and inflated by some deviations of noise and sampling.
-
-    Only those that matter at these sizes and this noise; post-processing.
-    """
-    smallest = float(np.linalg.eigvalsh(contrast.released_scale)[0])
-    parts = _pooled_parts(contrast) if contrast.equal else _own_parts(contrast)
-    largest = max(noise for _, noise, _ in parts)
-    return [
-        Scenario(tuple(_larger(step, *part) for part in parts))
-        for step in spread_steps(len(contrast.value), largest, smallest)
-    ]
-
-
-Part = tuple[Floats, float, int]  # covariance, standard deviation of its noise, degrees of freedom
-
-
-def _own_parts(contrast: Contrast) -> list[Part]:
-    return [(each.covariance, each.spread_noise, each.plan.n - 1) for each in contrast.samples]
-
-
-def _pooled_parts(contrast: Contrast) -> list[Part]:
-    own = _own_parts(contrast)
-    noise = math.hypot(*(w * noise for w, (_, noise, _) in zip(contrast.weights, own, strict=True)))
-    freedom = sum(each for _, _, each in own)
-    return [(contrast.released_covariance, noise, freedom)] * len(own)
-
-
-def _larger(step: float, covariance: Floats, noise: float, freedom: int) -> Floats:
-    grown = covariance + step * noise * np.eye(len(covariance))
-    return grown * (1 + step * math.sqrt(2 / freedom))
-
-
-# Samples of numeric columns with public bounds, and the units that estimates are shown in.
-
-
+Calibration = Literal["classical", "any"]
+CALIBRATIONS = ("classical", "any")
+_FORMER = ("bootstrap", "normal", "asymptotic")
 BY_SIZES = "the noise and the statistic need the group sizes"
+HIGHEST_LEVEL = 0.99999  # a bootstrap needs at least 1/(1 - level) replicates
+
+
+# --- samples of numeric columns with public bounds ---
 
 
 def numeric_sample(x: Any, bounds: Bounds) -> Sample:
@@ -687,12 +87,6 @@ def numeric_sample(x: Any, bounds: Bounds) -> Sample:
     sample = encode_sample(x, bounds)
     _check_columns(sample)
     return sample
-
-
-def numeric_samples(x: Any, y: Any, bounds: Bounds, adjacency: Adjacency) -> TwoSamples:
-    """Read two samples of numeric columns with public bounds."""
-    first, second = numeric_groups((x, y), bounds, adjacency)
-    return TwoSamples(first, second)
 
 
 def numeric_groups(data: Sequence[Any], bounds: Bounds, adjacency: Adjacency) -> tuple[Sample, ...]:
@@ -767,6 +161,11 @@ def shown_columns(sample: Sample) -> dict[str, Any]:
     return {} if sample.names is None else {"columns": list(sample.names)}
 
 
+def column_titles(names: Sequence[str] | None, count: int) -> list[str]:
+    """Return the printable names of columns, or their numbers."""
+    return numbered(count) if names is None else [printable(name) for name in names]
+
+
 def sample_budget(budget: Budget, adjacency: Adjacency, groups: int = 2) -> Budget:
     """Return what each sample may spend: a person is in one of them, or in all."""
     if adjacency == "row":
@@ -778,243 +177,351 @@ def sample_budget(budget: Budget, adjacency: Adjacency, groups: int = 2) -> Budg
     return budget if adjacency == "one" else budget.divided(groups)
 
 
-def look_at_one(sample: Sample, budget: Budget, noise: NoiseSource, **share: float) -> Contrast:
+# --- what is released ---
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contrast:
+    """A mean or a difference of two means, and how covariances are pooled for it.
+
+    Attributes
+    ----------
+    samples : tuple of ReleasedMoments
+        One or two.
+    weights : tuple of float
+        Weights of their covariances; they sum to 1.
+    size : float
+        n, or n m/(n + m): the covariance of the contrast is the pooled one over this.
+    equal : bool
+        Whether the samples are assumed to have the same covariance.
+    """
+
+    samples: tuple[ReleasedMoments, ...]
+    weights: tuple[float, ...]
+    size: float
+    equal: bool = True
+
+    @property
+    def value(self) -> Floats:
+        """The private mean, or the first minus the second."""
+        means = [sample.mean for sample in self.samples]
+        return means[0] if len(means) == 1 else means[0] - means[1]
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the pooled covariance."""
+        return sum(sample.plan.n - 1 for sample in self.samples)
+
+    @property
+    def has_classical_law(self) -> bool:
+        """Whether t² of normal rows without noise has Hotelling's law: one covariance, pooled."""
+        return self.equal and self.freedom >= len(self.value)
+
+    def classical_survival(self, values: Floats) -> Floats:
+        """Return P(t² >= value) without noise: (f - d + 1)/(f d) t² is F with d and f - d + 1."""
+        from scipy.special import fdtrc  # noqa: PLC0415
+
+        dimension = len(self.value)
+        rest = self.freedom - dimension + 1
+        survival: Floats = fdtrc(dimension, rest, values * rest / (self.freedom * dimension))
+        return survival
+
+    @property
+    def extra(self) -> float:
+        """Variance that noise adds to each entry, and the ridge; public."""
+        noise = self.size * sum(sample.plan.variance for sample in self.samples)
+        ridges = zip(self.weights, self.samples, strict=True)
+        return noise + sum(weight * sample.ridge for weight, sample in ridges)
+
+    def pooled(self, covariances: list[Floats]) -> Floats:
+        """Return the weighted mean of covariances, one for each sample, or stacks of them."""
+        return sum(
+            (weight * each for weight, each in zip(self.weights, covariances, strict=True)),
+            start=np.zeros_like(covariances[0]),
+        )
+
+    def scale(self, covariances: list[Floats]) -> Floats:
+        """Return S, pooled covariance plus noise: (3.1) of the paper with the factor it lacks."""
+        pooled = self.pooled(covariances)
+        return pooled + self.extra * np.eye(pooled.shape[-1])
+
+    @property
+    def released_covariance(self) -> Floats:
+        """The pooled private covariance."""
+        return self.pooled([sample.covariance for sample in self.samples])
+
+    @property
+    def released_scale(self) -> Floats:
+        """S of the released covariances."""
+        return self.scale([sample.covariance for sample in self.samples])
+
+
+def one_sample_contrast(
+    sample: Sample, budget: Budget, noise: NoiseSource, **share: float
+) -> Contrast:
     """Release one sample."""
     if len(sample) < 2:
         raise DataError("x must have at least 2 rows.")
     return Contrast(release_rows([sample], budget, noise, **share), (1.0,), float(len(sample)))
 
 
-def compare_two(
-    samples: TwoSamples, budget: Budget, noise: NoiseSource, *, equal_covariance: bool
+def two_sample_contrast(
+    samples: TwoSamples, budget: Budget, noise: NoiseSource, *, equal: bool
 ) -> Contrast:
-    """Release two samples; ``budget`` is that of each."""
+    """Release two samples, of equal covariance or not; ``budget`` is that of each."""
     n, m = map(len, samples)
     if min(n, m) < 2:
         raise DataError("each sample must have at least 2 rows.")
-    if not isinstance(equal_covariance, bool):
-        reject("equal_covariance", "True or False", equal_covariance)
     released = release_rows(samples, budget, noise)
     # unequal: remark 3.2 of Dunsche, Kutta and Dette
-    weights = (
-        ((n - 1) / (n + m - 2), (m - 1) / (n + m - 2))
-        if equal_covariance
-        else (m / (n + m), n / (n + m))
-    )
-    return Contrast(released, weights, n * m / (n + m), equal_covariance)
+    pooled, unequal = ((n - 1) / (n + m - 2), (m - 1) / (n + m - 2)), (m / (n + m), n / (n + m))
+    return Contrast(released, pooled if equal else unequal, n * m / (n + m), equal)
 
 
 def release_rows(
     samples: Sequence[Sample], budget: Budget, noise: NoiseSource, **share: float
-) -> tuple[Released, ...]:
+) -> tuple[ReleasedMoments, ...]:
     """Release mean and covariance of each sample; ``budget`` is that of each."""
     person = rows_of_a_person(*samples)
     plans = [plan_release(len(sample), sample.width, budget, person, **share) for sample in samples]
-    found = cube_moments(*samples)  # all of it is read before noise is drawn
-    return tuple(release_sample(own, plan, noise) for own, plan in zip(found, plans, strict=True))
+    sums = cube_moments(*samples)  # all of it is read before noise is drawn
+    return tuple(release_sample(own, plan, noise) for own, plan in zip(sums, plans, strict=True))
 
 
-# Tests of means that are valid for every law within the bounds: ``calibration="any"``.
-#
-# Rows are independent and lie in [-1, 1]; nothing else is assumed. The mean and the mean square
-# were released with noise. First a confidence region of level 1 - beta for the mean and the
-# variance of each sample (Chernoff's bound with Hoeffding's moment generating function, noise
-# included). Then the tail of the contrast, by Chernoff's bound with Bennett's moment generating
-# function for the largest variance in the region. The p-value is beta plus that bound (Berger and
-# Boos, 1994).
-#
-# It uses released and public numbers only: post-processing. Proof: docs/proofs/means.md.
+# --- Hotelling's law, by bootstrap ---
 
 
-SHARE = 0.1  # of alpha, for the confidence regions
-_ROUNDS = 30  # of narrowing a region; each of them is valid
-_POINTS = 400  # of the exponents over which Chernoff's bound is minimised
-_GRID = 2.0**-30  # of the sensitivity: noise is added on a grid at most this wide
-_ROUNDING = 1e-12
-_SHORTEST = 1e-6
+_STACK = 1 << 18  # matrix entries processed at a time
+_FEWEST = 19  # draws from which a correlation is taken
+Scenario = tuple[Floats, ...]  # a population: covariances, one for each sample
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Where the mean of a sample's rows lies, and the most that their variance can be."""
+def scenarios(contrast: Contrast) -> list[Scenario]:
+    """Return covariances as released, and inflated by some deviations of noise and sampling.
 
-    low: float
-    high: float
-    variance: float
-
-
-def region(sample: Released, beta: float) -> Region:
-    """Return a region that misses mean or variance with probability at most ``beta``.
-
-    Notes
-    -----
-    **Privacy** Post-processing of released and public numbers.
+    Only those that matter at these sizes and this noise; post-processing.
     """
-    mean, slack = float(sample.mean[0]), _slack(sample)
-    found = Region(-1.0, 1.0, 1.0)
-    for _ in range(_ROUNDS):  # a mean in the region stays in it: see the proof
-        variance = _largest_variance(sample, found, beta / 2)
-        up = _any_law_reach([(sample, 1 - found.low, variance)], beta / 4) + slack
-        down = _any_law_reach([(sample, 1 + found.high, variance)], beta / 4) + slack
-        low, high = max(found.low, mean - up), min(found.high, mean + down)
-        if low >= high:  # the noise went far beyond the bounds: the event of probability beta
-            return Region(-1.0, 1.0, 1.0)
-        found = Region(low, high, variance)
-    return found
+    smallest = float(np.linalg.eigvalsh(contrast.released_scale)[0])
+    # covariance, standard deviation of its noise, degrees of freedom
+    parts = [(each.covariance, each.spread_noise, each.plan.n - 1) for each in contrast.samples]
+    if contrast.equal:
+        noise = math.hypot(
+            *(weight * part[1] for weight, part in zip(contrast.weights, parts, strict=True))
+        )
+        parts = [(contrast.released_covariance, noise, contrast.freedom)] * len(parts)
+    largest = max(noise for _, noise, _ in parts)
+    return [
+        tuple(_larger(step, *part) for part in parts)
+        for step in spread_steps(len(contrast.value), largest, smallest)
+    ]
 
 
-def contrast_pvalue(
-    contrast: Contrast, deviation: float, alternative: Alternative, alpha: float
-) -> float:
-    """Return a p-value that is valid for every law within the bounds.
+def _larger(step: float, covariance: Floats, noise: float, freedom: int) -> Floats:
+    grown = covariance + step * noise * np.eye(len(covariance))
+    return grown * (1 + step * math.sqrt(2 / freedom))
 
-    Parameters
-    ----------
-    contrast : Contrast
-        One column.
-    deviation : float
-        Released contrast minus its hypothetical value.
-    alternative : {"two-sided", "greater", "less"}
-        The side.
-    alpha : float
-        The public level; a tenth of it pays for the regions, so no p-value is below that.
 
-    Notes
-    -----
-    **Privacy** Post-processing of released and public numbers.
+@dataclass(frozen=True, slots=True, eq=False)
+class Redrawn:
+    """Releases of simulated samples: deviations of means, and covariances, a stack of each.
+
+    ``white_mean`` and ``white_covariance`` are those of the same rows before noise and before
+    they got their covariance: of standard normal rows.
     """
-    up, down = _sides(contrast, alpha)
-    slack = sum(map(_slack, contrast.samples))
-    above, below = _bound(up, deviation - slack), _bound(down, -deviation - slack)
-    tail = {"greater": above, "less": below, "two-sided": 2 * min(above, below)}[alternative]
-    return min(1.0, SHARE * alpha + tail)
+
+    deviation: Floats
+    covariance: Floats
+    white_mean: Floats
+    white_covariance: Floats
 
 
-def contrast_reach(
-    contrast: Contrast, alternative: Alternative, alpha: float
-) -> tuple[float, float]:
-    """Return how far an interval of level 1 - alpha extends below and above the contrast.
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicates:
+    """Bootstrap draws: deviations of the contrast, and the diagonal of S and t² of each.
 
-    It excludes exactly what :func:`contrast_pvalue` rejects; a one-sided one is open.
-
-    Notes
-    -----
-    **Privacy** Post-processing of released and public numbers.
+    ``classical`` is t² of the same samples without noise; None where that has no exact law.
     """
-    up, down = _sides(contrast, alpha)
-    slack = sum(map(_slack, contrast.samples))
-    tail = (1 - SHARE) * alpha / (2 if alternative == "two-sided" else 1)
-    lower = math.inf if alternative == "less" else _any_law_reach(up, tail) + slack
-    upper = math.inf if alternative == "greater" else _any_law_reach(down, tail) + slack
-    return lower, upper
+
+    deviations: Floats
+    diagonals: Floats
+    statistics: Floats
+    classical: Floats | None = None
 
 
-Term = tuple[Released, float, float]  # a sample, how far a row may exceed its mean, variance
+def redraw(
+    sample: ReleasedMoments, covariance: Floats, count: int, rng: np.random.Generator
+) -> Redrawn:
+    """Run the release on simulated normal samples with this covariance."""
+    plan = sample.plan
+    if plan.dimension == 1:  # as NumPy would find, at a tenth of the time
+        root = np.sqrt(np.maximum(covariance, 0.0))
+    else:
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+    white_mean = rng.standard_normal((count, plan.dimension)) / math.sqrt(plan.n)
+    white = scatter_draws(np.eye(plan.dimension), plan.n, count, rng) / plan.n
+    noise = _mean_noise(plan, count, rng)
+    shift = white_mean @ root.T
+    offset = sample.mean + shift - sample.about
+    second = root @ white @ root.T + offset[:, :, None] * offset[:, None, :]
+    noisy = _noisy_covariance(second, offset + noise, sample, rng)
+    return Redrawn(shift + noise, noisy, white_mean, plan.unbiased * white)
 
 
-def _sides(contrast: Contrast, alpha: float) -> tuple[list[Term], list[Term]]:
-    """Return the terms of an upward and of a downward deviation of the contrast."""
-    share = SHARE * alpha / len(contrast.samples)
-    regions = [region(sample, share) for sample in contrast.samples]
-    above = [(s, 1 - r.low, r.variance) for s, r in zip(contrast.samples, regions, strict=True)]
-    below = [(s, 1 + r.high, r.variance) for s, r in zip(contrast.samples, regions, strict=True)]
-    if len(regions) == 1:
-        return above, below
-    return [above[0], below[1]], [below[0], above[1]]
+def _mean_noise(plan: MomentPlan, count: int, rng: np.random.Generator) -> Floats:
+    shape = (count, plan.dimension)
+    if plan.budget.delta > 0:
+        return rng.normal(scale=plan.mean_scale, size=shape)
+    # density exp(-|z|∞/s): the radius is Gamma(d + 1, s), the point uniform in its cube
+    radius = rng.gamma(plan.dimension + 1, plan.mean_scale, size=(count, 1))
+    return radius * rng.uniform(-1, 1, size=shape)
 
 
-def _largest_variance(sample: Released, found: Region, beta: float) -> float:
-    """Bound E(X - μ)² for the mean μ, which is in the region, except with probability ``beta``.
-
-    For each exponent λ Markov's inequality of exp(-λ Q), Q the noisy mean of (X - μ)², gives a
-    bound in closed form; the smallest one counts.
-    """
-    plan, mean = sample.plan, float(sample.mean[0])
-    furthest = max(abs(found.low), abs(found.high))
-    reach = (1 + furthest) ** 2
-    # the covariance was cut at 0, which only raises it
-    second = float(sample.covariance[0, 0]) / plan.unbiased + mean**2 - plan.variance
-    # convex in μ: largest at an end
-    observed = max(second - 2 * end * mean + end**2 for end in (found.low, found.high))
-    observed = max(observed, 0.0) + 3 * _slack(sample)
-    scales = (sample.second_scale, 2 * furthest * plan.mean_scale)
-    exponents = _exponents(plan.n, max(scales), plan.budget.delta > 0)
-    noise = sum(_log_mgf(exponents * scale, plan.budget.delta > 0) for scale in scales)
-    gain = -np.expm1(-exponents * reach / plan.n) / reach
-    bounds = -np.expm1((math.log(beta) - exponents * observed - noise) / plan.n) / gain
-    most = 1 - min(abs(found.low), abs(found.high)) ** 2 * (found.low * found.high > 0)
-    return min(float(np.min(bounds)), most)
+def _noisy_covariance(
+    second: Floats, mean: Floats, sample: ReleasedMoments, rng: np.random.Generator
+) -> Floats:
+    """Release second moments anew, and subtract the squares of noisy means."""
+    plan = sample.plan
+    if plan.ed is None:
+        noise = (
+            svec_noise(plan.dimension, plan.sigma_second, rng, len(second))
+            if plan.budget.delta > 0
+            else entry_noise(plan.dimension, plan.entries, len(second), rng)
+        )
+        return plan.unbiased * centred(second + noise, mean, plan.variance)
+    unit = sample.unit
+    values, axes = ed_replicates(second / unit, plan.ed, rng)
+    return plan.unbiased * less_a_square(unit * values + plan.variance, axes, mean)
 
 
-def _any_law_reach(terms: list[Term], tail: float) -> float:
-    """Return what the sum of the terms' noisy mean deviations exceeds with at most this chance."""
-    exponents, logs = _cumulants(terms)
-    return float(np.min((logs - math.log(tail)) / exponents))
+def replicate(
+    contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
+) -> Replicates:
+    """Draw deviations of the contrast from its released value, in a scenario."""
+    dimension = len(contrast.value)
+    block = max(1, _STACK // dimension**2)
+    counts = [min(block, count - start) for start in range(0, count, block)]
 
+    def part(job: tuple[int, np.random.Generator]) -> Replicates:
+        return _replicate_block(contrast, scenario, *job)
 
-def _bound(terms: list[Term], value: float) -> float:
-    """Bound the probability that the sum of the terms' deviations is at least ``value``."""
-    if value <= 0:
-        return 1.0
-    exponents, logs = _cumulants(terms)
-    return math.exp(min(0.0, float(np.min(logs - exponents * value))))
-
-
-def _cumulants(terms: list[Term]) -> tuple[Floats, Floats]:
-    """Return exponents and the logarithm of the moment generating function there."""
-    normal = terms[0][0].plan.budget.delta > 0
-    smallest = min(sample.plan.n for sample, _, _ in terms)
-    exponents = _exponents(smallest, max(s.plan.mean_scale for s, _, _ in terms), normal)
-    logs = np.zeros_like(exponents)
-    for sample, reach, variance in terms:
-        n = sample.plan.n
-        logs += n * _bennett(exponents / n, variance, reach)
-        logs += _log_mgf(exponents * sample.plan.mean_scale, normal)
-    return exponents, logs
-
-
-def _bennett(exponents: Floats, variance: float, reach: float) -> Floats:
-    """Return log E exp(λX) for the worst X <= reach with mean 0 and this variance: two values."""
-    reach = max(reach, _SHORTEST)  # a larger reach has a larger bound
-    rare = variance / (variance + reach**2)
-    if rare == 0:
-        return np.zeros_like(exponents)
-    log: Floats = np.logaddexp(
-        math.log(rare) + exponents * reach, math.log1p(-rare) - exponents * variance / reach
+    # each block has a stream of its own: the draws do not depend on the number of threads
+    jobs = zip(counts, rng.spawn(len(counts)), strict=True)
+    parts = list(parallel(part, jobs, count * dimension**3))
+    if len(parts) == 1:
+        return parts[0]
+    without = [part.classical for part in parts if part.classical is not None]
+    return Replicates(
+        np.concatenate([part.deviations for part in parts]),
+        np.concatenate([part.diagonals for part in parts]),
+        np.concatenate([part.statistics for part in parts]),
+        np.concatenate(without) if without else None,
     )
-    return log
 
 
-def _log_mgf(scaled: Floats, normal: bool) -> Floats:
-    """Return log E exp(λZ) of noise, ``scaled`` = λ times its scale; Laplace's needs λ < 1."""
-    log: Floats = scaled**2 / 2 if normal else -np.log1p(-(scaled**2))
-    return log
+def _replicate_block(
+    contrast: Contrast, scenario: Scenario, count: int, rng: np.random.Generator
+) -> Replicates:
+    drawn = [
+        redraw(sample, covariance, count, rng)
+        for sample, covariance in zip(contrast.samples, scenario, strict=True)
+    ]
+    deviations = _difference([each.deviation for each in drawn])
+    scales = contrast.scale([each.covariance for each in drawn])
+    diagonals = np.diagonal(scales, axis1=1, axis2=2)
+    values = statistic(deviations, scales, contrast.size)
+    if not contrast.has_classical_law:
+        return Replicates(deviations, diagonals, values)
+    # t² does not change when all rows are multiplied by a matrix
+    shift = _difference([each.white_mean for each in drawn])
+    pooled = contrast.pooled([each.white_covariance for each in drawn])
+    return Replicates(deviations, diagonals, values, statistic(shift, pooled, contrast.size))
 
 
-def _exponents(n: int, scale: float, normal: bool) -> Floats:
-    """Return public exponents λ: below what the noise allows, and far beyond what is useful."""
-    most = 100.0 * n if normal else min(100.0 * n, (1 - 1e-9) / scale)
-    return np.geomspace(most * 1e-7, most, _POINTS)
+def _difference(means: list[Floats]) -> Floats:
+    return means[0] if len(means) == 1 else means[0] - means[1]
 
 
-def _slack(sample: Released) -> float:
-    """Bound the rounding of a mean, and of a mean square, to the noise's grid and in summing."""
-    plan, square = sample.plan, float(sample.mean[0]) ** 2
-    grid = 2 * plan.rows_per_person / plan.n + plan.mean_scale + sample.second_scale
-    return _GRID * grid + _ROUNDING * (1 + square + plan.variance)
+def replicate_covariances(sample: ReleasedMoments, count: int, rng: np.random.Generator) -> Floats:
+    """Draw private covariances of samples like the released one."""
+    block = max(1, _STACK // sample.plan.dimension**2)
+    parts = [
+        redraw(sample, sample.covariance, min(block, count - start), rng).covariance
+        for start in range(0, count, block)
+    ]
+    return np.concatenate(parts)
 
 
-# The t-tests of one column: Student's law with the privacy noise, by quadrature.
-#
-# The statistic is t = (difference of noisy means)/sqrt(S/size), where S holds the noisy variances
-# and the variance of the noise. Its law under the null hypothesis, for normal rows with given
-# variances, is an integral over the noise on means and mean squares, over the sample variances
-# (chi-square) and over one normal variable, which is done in closed form; a lattice rule does the
-# rest. The same integral without noise is replaced by Student's exact tail: as the noise
-# vanishes, the p-value becomes exactly that of the classical t-test, or of Welch's.
-#
-# All of it is computed from released and public numbers: post-processing. Proof and measurements:
-# docs/proofs/means.md.
+def statistic(deviations: Floats, scales: Floats, size: float) -> Floats:
+    """Hotelling's t² = size · w' S^-1 w, for stacks along the leading axes."""
+    solved = np.linalg.solve(scales, deviations[..., None])[..., 0]
+    result: Floats = size * np.sum(deviations * solved, axis=-1)
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NullDraws:
+    """Draws of a statistic under the null hypothesis, with the classical law as control variate.
+
+    The p-value of t is (1 + #{T* >= t})/(B + 1) + c (P(t) - #{T0* >= t}/(B + 1)), where T0* is the
+    statistic of the same simulated sample without noise, P the survival function of its classical
+    law, and c the correlation of the two statistics' roots: 1 where there is hardly any noise, and
+    taken as 0 below one half, where noise decides. It is made monotone; without a classical law it
+    is the usual rank.
+
+    Attributes
+    ----------
+    values : ndarray
+        T*.
+    classical : ndarray or None
+        T0*.
+    law : callable or None
+        P, vectorised.
+    """
+
+    values: Floats
+    classical: Floats | None = None
+    law: Callable[[Floats], Floats] | None = None
+
+    def _levels(self, values: Floats) -> Floats:
+        """Return the p-values of ascending values: a larger one never has a larger p-value."""
+        count = len(self.values)
+        above = count - np.searchsorted(np.sort(self.values), values, side="left")
+        levels = (1.0 + above) / (count + 1)
+        if self.classical is not None and self.law is not None:
+            matched = count - np.searchsorted(np.sort(self.classical), values, side="left")
+            levels = levels + self._shared * (self.law(values) - matched / (count + 1))
+        monotone = np.maximum.accumulate(levels[::-1])[::-1]
+        return np.clip(monotone, 1 / (count + 1), 1.0)
+
+    @property
+    def _shared(self) -> float:
+        """How much of the simulation error the draws without noise share."""
+        if self.classical is None or len(self.values) < _FEWEST:
+            return 0.0
+        shared = np.corrcoef(np.sqrt(self.values), np.sqrt(self.classical))[0, 1]
+        return float(shared) if shared > 0.5 else 0.0
+
+    def pvalue(self, observed: float) -> float:
+        """Return the p-value of a statistic; never below 1/(B + 1)."""
+        larger = np.sort(self.values[self.values > observed])
+        return float(self._levels(np.append(observed, larger))[0])
+
+    def critical(self, alpha: float) -> float:
+        """Return the largest draw whose p-value is above alpha: what is rejected exceeds it."""
+        ordered = np.sort(self.values)
+        place = int(np.sum(self._levels(ordered) > alpha))
+        return float(ordered[place - 1]) if place else -math.inf
+
+
+def upper_point(values: Floats, alpha: float) -> float:
+    """Return the critical value of draws that have no classical law."""
+    # (1 + #{v >= t})/(count + 1) <= alpha if and only if t is above the k-th largest
+    k = math.floor(alpha * (len(values) + 1) + 1e-9)
+    return float(np.partition(values, len(values) - k)[len(values) - k])
+
+
+# --- Student's law with noise, by quadrature ---
 
 
 _NODES = 1 << 12
@@ -1076,7 +583,7 @@ def _half_a_row(contrast: Contrast) -> float:
 
 def _laws(contrast: Contrast) -> list[NoisyStudent]:
     """Return the laws of t for the plausible variances of each sample's rows."""
-    cases = [tuple(float(v[0, 0]) for v in each.covariances) for each in scenarios(contrast)]
+    cases = [tuple(float(v[0, 0]) for v in each) for each in scenarios(contrast)]
     return [NoisyStudent(contrast, case) for case in cases]
 
 
@@ -1148,21 +655,21 @@ class NoisyStudent:
         from scipy.special import ndtr, stdtr  # noqa: PLC0415
 
         noisy, exact = self._tail(t, side), float(stdtr(self.freedom, -t))
-        found = float(np.mean(ndtr(-t * np.sqrt(self.exact / self.size) / self.error)))
-        return noisy * (exact / found) if noisy < found else noisy - found + exact
+        quadrature = float(np.mean(ndtr(-t * np.sqrt(self.exact / self.size) / self.error)))
+        return noisy * (exact / quadrature) if noisy < quadrature else noisy - quadrature + exact
 
     def pvalue(self, t: float, alternative: Alternative) -> float:
         """Return the p-value of t, above 0."""
         size = max(abs(t), _SMALLEST)
         if alternative == "two-sided":
-            found = self._survival(size, 1) + self._survival(size, -1)
+            tail = self._survival(size, 1) + self._survival(size, -1)
         else:
             side = 1 if alternative == "greater" else -1
             if side * t <= 0:  # the tail on the other side is the smaller one
-                found = 1.0 - self._survival(size, -side)
+                tail = 1.0 - self._survival(size, -side)
             else:
-                found = self._survival(size, side)
-        return min(1.0, max(found, _TINY))
+                tail = self._survival(size, side)
+        return min(1.0, max(tail, _TINY))
 
     def critical(self, alternative: Alternative, alpha: float) -> float:
         """Find where the p-value is alpha: regula falsi in the logarithm, Illinois' form."""
@@ -1238,132 +745,186 @@ def _chi_square(freedom: int, column: int, dimension: int) -> Floats:
     return drawn
 
 
-# From a released contrast to a p-value and a confidence region: post-processing only.
+# --- any law within the bounds: a region for mean and variance, then Chernoff's bound ---
 
 
-Calibration = Literal["classical", "any"]
-CALIBRATIONS = ("classical", "any")
-_FORMER = ("bootstrap", "normal", "asymptotic")
+SHARE = 0.1  # of alpha, for the confidence regions
+_ROUNDS = 30  # of narrowing a region; each of them is valid
+_POINTS = 400  # of the exponents over which Chernoff's bound is minimised
+_GRID = 2.0**-30  # of the sensitivity: noise is added on a grid at most this wide
+_ROUNDING = 1e-12
+_SHORTEST = 1e-6
+Term = tuple[ReleasedMoments, float, float]  # a sample, how far a row may exceed its mean, variance
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Finding:
-    """What is inferred from a release.
+def contrast_pvalue(
+    contrast: Contrast, deviation: float, alternative: Alternative, alpha: float
+) -> float:
+    """Return a p-value that is valid for every law within the bounds.
 
-    Attributes
+    Parameters
     ----------
-    statistic, pvalue : float
-        t², or t for one column tested one-sided.
-    radius : float
-        The region is all θ with size · (w - θ)' S^-1 (w - θ) at most this.
-    lower, upper : ndarray
-        How far the simultaneous intervals extend below and above each entry.
-    """
-
-    statistic: float
-    pvalue: float
-    radius: float
-    lower: Floats
-    upper: Floats
-
-
-def infer(
-    contrast: Contrast, hypothesis: Floats, *, alpha: float, n_bootstrap: int, seed: int
-) -> Finding:
-    """Test whether the contrast equals ``hypothesis``, and find its confidence region.
+    contrast : Contrast
+        One column.
+    deviation : float
+        ReleasedMoments contrast minus its hypothetical value.
+    alternative : {"two-sided", "greater", "less"}
+        The side.
+    alpha : float
+        The public level; a tenth of it pays for the regions, so no p-value is below that.
 
     Notes
     -----
-    **Sensitivity** None: this uses released values only.
-
-    **Privacy** Post-processing.
+    **Privacy** Post-processing of released and public numbers.
     """
-    if len(hypothesis) == 1:  # without draws
-        found = infer_one_column(contrast, float(hypothesis[0]), alpha=alpha)
-        return replace(found, statistic=found.statistic**2)
-    scale, size = contrast.released_scale, contrast.size
-    observed = float(statistic(contrast.value - hypothesis, scale, size))
-    errors = np.sqrt(np.diagonal(scale) / size)
-    p, radius, point = 0.0, 0.0, 0.0
-    for scenario in scenarios(contrast):
-        # the same random numbers in each scenario, so that their maximum is less noisy
-        draws = replicate(contrast, scenario, n_bootstrap, public_generator(seed))
-        null = NullDraws(draws.statistics, draws.classical, contrast.classical_survival)
-        largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
-        p, radius = max(p, null.pvalue(observed)), max(radius, null.critical(alpha))
-        point = max(point, upper_point(largest, alpha))
-    if p > alpha:  # the region holds what is not rejected, also between two draws
-        radius = max(radius, observed * (1 + 1e-9))
-    return Finding(observed, p, radius, *_within_bounds(contrast, point * errors, point * errors))
+    up, down = _sides(contrast, alpha)
+    slack = sum(map(_slack, contrast.samples))
+    above, below = _bound(up, deviation - slack), _bound(down, -deviation - slack)
+    tail = {"greater": above, "less": below, "two-sided": 2 * min(above, below)}[alternative]
+    return min(1.0, SHARE * alpha + tail)
 
 
-def infer_one_column(
-    contrast: Contrast,
-    hypothesis: float,
-    *,
-    alpha: float,
-    alternative: Alternative = "two-sided",
-    calibration: Calibration = "classical",
-) -> Finding:
-    """Like :func:`infer` for one column, with a signed t and one-sided alternatives.
+def contrast_reach(
+    contrast: Contrast, alternative: Alternative, alpha: float
+) -> tuple[float, float]:
+    """Return how far an interval of level 1 - alpha extends below and above the contrast.
+
+    It excludes exactly what :func:`contrast_pvalue` rejects; a one-sided one is open.
 
     Notes
     -----
-    **Sensitivity** None: this uses released values only.
-
-    **Privacy** Post-processing.
+    **Privacy** Post-processing of released and public numbers.
     """
-    error = math.sqrt(contrast.released_scale[0, 0] / contrast.size)
-    deviation = float(contrast.value[0] - hypothesis)
-    if calibration == "any":
-        p = contrast_pvalue(contrast, deviation, alternative, alpha)
-        reach = contrast_reach(contrast, alternative, alpha)
-        radius = (max(each for each in reach if each < math.inf) / error) ** 2
-    else:
-        p = t_pvalue(contrast, deviation, alternative)
-        far = t_reach(contrast, alternative, alpha)
-        # a one-sided interval is open on the other side, so it ends at the public bounds there
-        lower = math.inf if alternative == "less" else far
-        upper = math.inf if alternative == "greater" else far
-        reach, radius = (lower, upper), (far / error) ** 2
-    below, above = (np.array([each]) for each in reach)
-    return Finding(deviation / error, p, radius, *_within_bounds(contrast, below, above))
+    up, down = _sides(contrast, alpha)
+    slack = sum(map(_slack, contrast.samples))
+    tail = (1 - SHARE) * alpha / (2 if alternative == "two-sided" else 1)
+    lower = math.inf if alternative == "less" else _tail_reach(up, tail) + slack
+    upper = math.inf if alternative == "greater" else _tail_reach(down, tail) + slack
+    return lower, upper
 
 
-def _within_bounds(contrast: Contrast, below: Floats, above: Floats) -> tuple[Floats, Floats]:
-    """Cut intervals at the public bounds: a mean is in [-1, 1], a difference of two in [-2, 2].
+def _sides(contrast: Contrast, alpha: float) -> tuple[list[Term], list[Term]]:
+    """Return the terms of an upward and of a downward deviation of the contrast."""
+    share = SHARE * alpha / len(contrast.samples)
+    regions = [region(sample, share) for sample in contrast.samples]
+    above = [(s, 1 - r.low, r.variance) for s, r in zip(contrast.samples, regions, strict=True)]
+    below = [(s, 1 + r.high, r.variance) for s, r in zip(contrast.samples, regions, strict=True)]
+    if len(regions) == 1:
+        return above, below
+    return [above[0], below[1]], [below[0], above[1]]
 
-    A noisy mean may be outside of its bounds, and so of its interval: a reach is negative then.
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where the mean of a sample's rows lies, and the most that their variance can be."""
+
+    low: float
+    high: float
+    variance: float
+
+
+def region(sample: ReleasedMoments, beta: float) -> Region:
+    """Return a region that misses mean or variance with probability at most ``beta``.
+
+    Notes
+    -----
+    **Privacy** Post-processing of released and public numbers.
     """
-    value, end = contrast.value, float(len(contrast.samples))
-    lower, upper = np.clip(value - below, -end, end), np.clip(value + above, -end, end)
-    return value - lower, upper - value
+    mean, slack = float(sample.mean[0]), _slack(sample)
+    area = Region(-1.0, 1.0, 1.0)
+    for _ in range(_ROUNDS):  # a mean in the region stays in it: see the proof
+        variance = _largest_variance(sample, area, beta / 2)
+        up = _tail_reach([(sample, 1 - area.low, variance)], beta / 4) + slack
+        down = _tail_reach([(sample, 1 + area.high, variance)], beta / 4) + slack
+        low, high = max(area.low, mean - up), min(area.high, mean + down)
+        if low >= high:  # the noise went far beyond the bounds: the event of probability beta
+            return Region(-1.0, 1.0, 1.0)
+        area = Region(low, high, variance)
+    return area
 
 
-def estimates(contrast: Contrast, box: Box, found: Finding) -> dict[str, Any]:
-    """Return the released estimates, in the units of the data.
+def _largest_variance(sample: ReleasedMoments, area: Region, beta: float) -> float:
+    """Bound E(X - μ)² for the mean μ, which is in the region, except with probability ``beta``.
 
-    Noise may take a mean out of its public bounds, where it cannot be: it is cut there, as the
-    ends of its interval are. The region is about the mean before that.
+    For each exponent λ Markov's inequality of exp(-λ Q), Q the noisy mean of (X - μ)², gives a
+    bound in closed form; the smallest one counts.
     """
-    samples, end = contrast.samples, float(len(contrast.samples))
-    units = partial(np.multiply, box.half) if len(samples) == 2 else partial(in_units, box)
-    middle, centre = units(np.clip(contrast.value, -end, end)), units(contrast.value)
-    released = {
-        "lower": centre - box.half * found.lower,
-        "upper": centre + box.half * found.upper,
-        "covariance": covariance_in_units(box, contrast.released_covariance),
-        "region_shape": covariance_in_units(box, contrast.released_scale / contrast.size),
-        "region_radius": found.radius,
-        "region_centre": centre,
-    }
-    if len(samples) == 1:
-        return {"mean": middle} | released
-    means = {
-        name: in_units(box, np.clip(sample.mean, -1.0, 1.0))
-        for name, sample in zip(("mean_x", "mean_y"), samples, strict=True)
-    }
-    return means | {"difference": middle} | released
+    plan, mean = sample.plan, float(sample.mean[0])
+    furthest = max(abs(area.low), abs(area.high))
+    reach = (1 + furthest) ** 2
+    # the covariance was cut at 0, which only raises it
+    second = float(sample.covariance[0, 0]) / plan.unbiased + mean**2 - plan.variance
+    # convex in μ: largest at an end
+    observed = max(second - 2 * end * mean + end**2 for end in (area.low, area.high))
+    observed = max(observed, 0.0) + 3 * _slack(sample)
+    scales = (sample.second_scale, 2 * furthest * plan.mean_scale)
+    exponents = _exponents(plan.n, max(scales), plan.budget.delta > 0)
+    noise = sum(_log_mgf(exponents * scale, plan.budget.delta > 0) for scale in scales)
+    gain = -np.expm1(-exponents * reach / plan.n) / reach
+    bounds = -np.expm1((math.log(beta) - exponents * observed - noise) / plan.n) / gain
+    most = 1 - min(abs(area.low), abs(area.high)) ** 2 * (area.low * area.high > 0)
+    return min(float(np.min(bounds)), most)
+
+
+def _tail_reach(terms: list[Term], tail: float) -> float:
+    """Return what the sum of the terms' noisy mean deviations exceeds with at most this chance."""
+    exponents, logs = _cumulants(terms)
+    return float(np.min((logs - math.log(tail)) / exponents))
+
+
+def _bound(terms: list[Term], value: float) -> float:
+    """Bound the probability that the sum of the terms' deviations is at least ``value``."""
+    if value <= 0:
+        return 1.0
+    exponents, logs = _cumulants(terms)
+    return math.exp(min(0.0, float(np.min(logs - exponents * value))))
+
+
+def _cumulants(terms: list[Term]) -> tuple[Floats, Floats]:
+    """Return exponents and the logarithm of the moment generating function there."""
+    normal = terms[0][0].plan.budget.delta > 0
+    smallest = min(sample.plan.n for sample, _, _ in terms)
+    exponents = _exponents(smallest, max(s.plan.mean_scale for s, _, _ in terms), normal)
+    logs = np.zeros_like(exponents)
+    for sample, reach, variance in terms:
+        n = sample.plan.n
+        logs += n * _bennett(exponents / n, variance, reach)
+        logs += _log_mgf(exponents * sample.plan.mean_scale, normal)
+    return exponents, logs
+
+
+def _bennett(exponents: Floats, variance: float, reach: float) -> Floats:
+    """Return log E exp(λX) for the worst X <= reach with mean 0 and this variance: two values."""
+    reach = max(reach, _SHORTEST)  # a larger reach has a larger bound
+    rare = variance / (variance + reach**2)
+    if rare == 0:
+        return np.zeros_like(exponents)
+    log: Floats = np.logaddexp(
+        math.log(rare) + exponents * reach, math.log1p(-rare) - exponents * variance / reach
+    )
+    return log
+
+
+def _log_mgf(scaled: Floats, normal: bool) -> Floats:
+    """Return log E exp(λZ) of noise, ``scaled`` = λ times its scale; Laplace's needs λ < 1."""
+    log: Floats = scaled**2 / 2 if normal else -np.log1p(-(scaled**2))
+    return log
+
+
+def _exponents(n: int, scale: float, normal: bool) -> Floats:
+    """Return public exponents λ: below what the noise allows, and far beyond what is useful."""
+    most = 100.0 * n if normal else min(100.0 * n, (1 - 1e-9) / scale)
+    return np.geomspace(most * 1e-7, most, _POINTS)
+
+
+def _slack(sample: ReleasedMoments) -> float:
+    """Bound the rounding of a mean, and of a mean square, to the noise's grid and in summing."""
+    plan, square = sample.plan, float(sample.mean[0]) ** 2
+    grid = 2 * plan.rows_per_person / plan.n + plan.mean_scale + sample.second_scale
+    return _GRID * grid + _ROUNDING * (1 + square + plan.variance)
+
+
+# --- results ---
 
 
 def checked_calibration(alpha: float, calibration: str, rng: Rng) -> dict[str, Any]:
@@ -1397,6 +958,128 @@ def checked_bootstrap(alpha: float, n_bootstrap: int, rng: Rng) -> dict[str, Any
     return {"alpha": level, "n_bootstrap": n_bootstrap, "seed": seed}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanInference:
+    """What is inferred from a release.
+
+    Attributes
+    ----------
+    statistic, pvalue : float
+        t², or t for one column tested one-sided.
+    radius : float
+        The region is all θ with size · (w - θ)' S^-1 (w - θ) at most this.
+    lower, upper : ndarray
+        How far the simultaneous intervals extend below and above each entry.
+    """
+
+    statistic: float
+    pvalue: float
+    radius: float
+    lower: Floats
+    upper: Floats
+
+
+def infer(
+    contrast: Contrast, hypothesis: Floats, *, alpha: float, n_bootstrap: int, seed: int
+) -> MeanInference:
+    """Test whether the contrast equals ``hypothesis``, and find its confidence region.
+
+    Notes
+    -----
+    **Sensitivity** None: this uses released values only.
+
+    **Privacy** Post-processing.
+    """
+    if len(hypothesis) == 1:  # without draws
+        inference = infer_one_column(contrast, float(hypothesis[0]), alpha=alpha)
+        return replace(inference, statistic=inference.statistic**2)
+    scale, size = contrast.released_scale, contrast.size
+    observed = float(statistic(contrast.value - hypothesis, scale, size))
+    errors = np.sqrt(np.diagonal(scale) / size)
+    p, radius, point = 0.0, 0.0, 0.0
+    for scenario in scenarios(contrast):
+        # the same random numbers in each scenario, so that their maximum is less noisy
+        draws = replicate(contrast, scenario, n_bootstrap, public_generator(seed))
+        null = NullDraws(draws.statistics, draws.classical, contrast.classical_survival)
+        largest = np.max(np.abs(draws.deviations) / np.sqrt(draws.diagonals / size), axis=1)
+        p, radius = max(p, null.pvalue(observed)), max(radius, null.critical(alpha))
+        point = max(point, upper_point(largest, alpha))
+    if p > alpha:  # the region holds what is not rejected, also between two draws
+        radius = max(radius, observed * (1 + 1e-9))
+    return MeanInference(
+        observed, p, radius, *_within_bounds(contrast, point * errors, point * errors)
+    )
+
+
+def infer_one_column(
+    contrast: Contrast,
+    hypothesis: float,
+    *,
+    alpha: float,
+    alternative: Alternative = "two-sided",
+    calibration: Calibration = "classical",
+) -> MeanInference:
+    """Like :func:`infer` for one column, with a signed t and one-sided alternatives.
+
+    Notes
+    -----
+    **Sensitivity** None: this uses released values only.
+
+    **Privacy** Post-processing.
+    """
+    error = math.sqrt(contrast.released_scale[0, 0] / contrast.size)
+    deviation = float(contrast.value[0] - hypothesis)
+    if calibration == "any":
+        p = contrast_pvalue(contrast, deviation, alternative, alpha)
+        reach = contrast_reach(contrast, alternative, alpha)
+        radius = (max(each for each in reach if each < math.inf) / error) ** 2
+    else:
+        p = t_pvalue(contrast, deviation, alternative)
+        far = t_reach(contrast, alternative, alpha)
+        # a one-sided interval is open on the other side, so it ends at the public bounds there
+        lower = math.inf if alternative == "less" else far
+        upper = math.inf if alternative == "greater" else far
+        reach, radius = (lower, upper), (far / error) ** 2
+    below, above = (np.array([each]) for each in reach)
+    return MeanInference(deviation / error, p, radius, *_within_bounds(contrast, below, above))
+
+
+def _within_bounds(contrast: Contrast, below: Floats, above: Floats) -> tuple[Floats, Floats]:
+    """Cut intervals at the public bounds: a mean is in [-1, 1], a difference of two in [-2, 2].
+
+    A noisy mean may be outside of its bounds, and so of its interval: a reach is negative then.
+    """
+    value, end = contrast.value, float(len(contrast.samples))
+    lower, upper = np.clip(value - below, -end, end), np.clip(value + above, -end, end)
+    return value - lower, upper - value
+
+
+def estimates(contrast: Contrast, box: Box, inference: MeanInference) -> dict[str, Any]:
+    """Return the released estimates, in the units of the data.
+
+    Noise may take a mean out of its public bounds, where it cannot be: it is cut there, as the
+    ends of its interval are. The region is about the mean before that.
+    """
+    samples, end = contrast.samples, float(len(contrast.samples))
+    units = partial(np.multiply, box.half) if len(samples) == 2 else partial(in_units, box)
+    middle, centre = units(np.clip(contrast.value, -end, end)), units(contrast.value)
+    released = {
+        "lower": centre - box.half * inference.lower,
+        "upper": centre + box.half * inference.upper,
+        "covariance": covariance_in_units(box, contrast.released_covariance),
+        "region_shape": covariance_in_units(box, contrast.released_scale / contrast.size),
+        "region_radius": inference.radius,
+        "region_centre": centre,
+    }
+    if len(samples) == 1:
+        return {"mean": middle} | released
+    means = {
+        name: in_units(box, np.clip(sample.mean, -1.0, 1.0))
+        for name, sample in zip(("mean_x", "mean_y"), samples, strict=True)
+    }
+    return means | {"difference": middle} | released
+
+
 def calibrated(method: str, calibration: Calibration) -> dict[str, str]:
     """Return a method's name, with its calibration where that is not the usual one, and level."""
     if calibration == "classical":
@@ -1405,7 +1088,7 @@ def calibrated(method: str, calibration: Calibration) -> dict[str, str]:
 
 
 def outcome(
-    found: Finding,
+    inference: MeanInference,
     released: dict[str, Any],
     sample: Sample,
     options: dict[str, Any],
@@ -1418,22 +1101,16 @@ def outcome(
     shown |= {name: options[name] for name in public if name in options} | shown_columns(sample)
     facts |= calibrated(facts["method"], options.get("calibration", "classical"))
     return Outcome(
-        reject=found.pvalue <= options["alpha"],
+        reject=inference.pvalue <= options["alpha"],
         alpha=options["alpha"],
-        pvalue=found.pvalue,
-        statistic=found.statistic,
+        pvalue=inference.pvalue,
+        statistic=inference.statistic,
         estimates=released,
         estimated="difference" if "difference" in released else "mean",
         parameters=shown,
         intervals=intervals,
         **facts,
     )
-
-
-# Confidence intervals of any level from one release: post-processing, at a fixed public seed.
-
-
-HIGHEST_LEVEL = 0.99999  # a bootstrap needs at least 1/(1 - level) replicates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -1465,8 +1142,8 @@ class MeanIntervals:
         alpha = 1 - _checked(level)
         count = max(self.n_bootstrap, math.ceil(1 / alpha))
         hypothesis = np.zeros_like(self.box.half)
-        found = infer(self.contrast, hypothesis, alpha=alpha, n_bootstrap=count, seed=self.seed)
-        shown = estimates(self.contrast, self.box, found)
+        inference = infer(self.contrast, hypothesis, alpha=alpha, n_bootstrap=count, seed=self.seed)
+        shown = estimates(self.contrast, self.box, inference)
         reach = _classical_reach(self.contrast, shown["covariance"], level, "two-sided")
         return Interval.around(shown["lower"], shown["upper"], level, 2 * reach)
 
@@ -1509,13 +1186,13 @@ class TIntervals:
         open_end = high - middle if side == "greater" else middle - low
         return Interval.around(low, high, level, reach + open_end)
 
-    def _finding(self, alpha: float) -> Finding:
+    def _finding(self, alpha: float) -> MeanInference:
         if not self.equal_tails:
             return self._side(self.alternative, alpha)
         below, above = self._side("greater", alpha / 2), self._side("less", alpha / 2)
-        return Finding(below.statistic, 1.0, below.radius, below.lower, above.upper)
+        return MeanInference(below.statistic, 1.0, below.radius, below.lower, above.upper)
 
-    def _side(self, alternative: Alternative, alpha: float) -> Finding:
+    def _side(self, alternative: Alternative, alpha: float) -> MeanInference:
         return infer_one_column(
             self.contrast, 0.0, alpha=alpha, alternative=alternative, calibration=self.calibration
         )
@@ -1537,3 +1214,115 @@ def _classical_reach(
     quantile = stdtrit(contrast.freedom, 1 - tail)
     reach: Floats = quantile * np.sqrt(np.diagonal(covariance) / contrast.size)
     return reach
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanEstimate(PrivateEstimate):
+    """A private mean, with a confidence region for the population mean.
+
+    Attributes
+    ----------
+    mean : ndarray
+        The private mean of each column, cut to the public bounds.
+    lower, upper : ndarray
+        Simultaneous confidence intervals: all of them cover with probability ``confidence``.
+    covariance : ndarray
+        The private covariance of the rows.
+    region_shape, region_radius : ndarray, float
+        The region is all θ with (c - θ)' region_shape^-1 (c - θ) at most the radius.
+    region_centre : ndarray or None
+        c: the private mean before it was cut; None where the estimate is the mean itself.
+    estimated : {"mean", "share"}
+        What the means are, for a reader.
+    confidence : float
+        Level of the region, and of the intervals.
+    spent : Budget
+        What releasing this cost.
+    n : int
+        Public number of rows.
+    columns : tuple of str or None
+        Names of the columns.
+    rows_per_person : int
+        The most rows that one person has; the guarantee hides all of them.
+    simulated : bool
+        True if the noise came from a seeded generator: no privacy.
+    intervals : callable or None
+        From a level to intervals of that level, computed from released numbers alone; not part
+        of the JSON document.
+    """
+
+    mean: Floats
+    lower: Floats
+    upper: Floats
+    covariance: Floats
+    region_shape: Floats
+    region_radius: float
+    confidence: float
+    spent: Budget
+    n: int
+    columns: tuple[str, ...] | None = None
+    rows_per_person: int = 1
+    simulated: bool = False
+    region_centre: Floats | None = None
+    estimated: str = "mean"
+    intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
+        """Return simultaneous intervals of another level; they cost nothing more.
+
+        Parameters
+        ----------
+        confidence_level : float
+            How often such intervals cover, all of them at once.
+
+        Notes
+        -----
+        **Privacy** Post-processing: computed from what was released and public numbers.
+        """
+        level = confidence(confidence_level)
+        if self.intervals is not None:
+            return self.intervals(level)
+        if abs(level - self.confidence) > 1e-12:
+            raise ParameterError(
+                f"confidence_level must be {self.confidence:g}: an estimate that was read from a "
+                f"record has its own intervals only."
+            )
+        return Interval(self.lower, self.upper, level)
+
+    @property
+    def method_id(self) -> str:
+        """The function that made the result."""
+        return f"private_{self.estimated}"
+
+    @property
+    def heading(self) -> str:
+        """What was estimated, from how many rows."""
+        level = f"{100 * self.confidence:.4g}%"
+        if len(self.mean) == 1:
+            return f"Private {self.estimated} of {self.n:,} rows, with its {level} interval"
+        return f"Private means of {self.n:,} rows, with simultaneous {level} intervals"
+
+    def estimate_table(self) -> EstimateTable:
+        """Return name, mean and interval of each column, as text."""
+        values = zip(
+            column_titles(self.columns, len(self.mean)),
+            self.mean,
+            self.lower,
+            self.upper,
+            strict=True,
+        )
+        rows = (
+            (name, f"{mean:.6g}", f"({low:.6g} to {high:.6g})") for name, mean, low, high in values
+        )
+        return EstimateTable(self.heading, tuple(rows))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> MeanEstimate:
+        """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
+        known = known_values(cls, values) | {"spent": spent}
+        if known["columns"] is not None:
+            known["columns"] = tuple(known["columns"])
+        for name in ("mean", "lower", "upper", "covariance", "region_shape", "region_centre"):
+            if known.get(name) is not None:
+                known[name] = np.asarray(known[name], dtype=np.float64)
+        return cls(**known)

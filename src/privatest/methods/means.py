@@ -1,10 +1,14 @@
-"""Private t-tests: Hotelling's test for one column, with one-sided alternatives."""
+"""Tests and estimates of means: t-tests, equivalence, Hotelling's test, means and covariances.
+
+All of it follows from released means and covariances: :mod:`privatest.methods.mean_inference`.
+Proof: docs/proofs/means.md.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from privatest.core.errors import ParameterError
 from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget
-from privatest.core.results import Interval, Outcome, PrivateEstimate, declare_level, known_values
-from privatest.core.results import confidence as checked_level
-from privatest.core.text import EstimateTable, numbered
-from privatest.core.validation import Rng, number, one_of, printable, public_generator
-from privatest.data.encoding import Sample
+from privatest.core.results import Outcome, PrivateEstimate, declare_level
+from privatest.core.text import EstimateTable
+from privatest.core.validation import Rng, boolean, number, one_of, public_generator
+from privatest.data.encoding import Sample, TwoSamples
 from privatest.data.reading import resolve_samples
 from privatest.data.schema import Bounds, Box, Category
 from privatest.methods.descriptor import FROM_MOMENTS, NEEDS_SIZES, Method, Offered
@@ -25,36 +28,89 @@ from privatest.methods.mean_inference import (
     BY_SIZES,
     Calibration,
     Contrast,
-    Finding,
+    MeanEstimate,
+    MeanInference,
     MeanIntervals,
     TIntervals,
     check_one_column,
     checked_bootstrap,
     checked_calibration,
-    compare_two,
+    column_titles,
     covariance_in_units,
     difference_sample,
     estimates,
     in_units,
     infer,
     infer_one_column,
-    look_at_one,
+    numeric_groups,
     numeric_sample,
-    numeric_samples,
+    one_sample_contrast,
     outcome,
     replicate_covariances,
     sample_budget,
+    two_sample_contrast,
     upper_point,
 )
 from privatest.numerics.laws import ALTERNATIVES, Alternative
 
+Floats = NDArray[np.float64]
+_COVARIANCE_SHARE = 0.3  # of epsilon, for the mean that a covariance is centred at
 _TWO_MEANS = {
     "two-sided": "the two samples have the same mean",
     "greater": "the mean of the first sample is at most that of the second",
     "less": "the mean of the first sample is at least that of the second",
 }
-_SHOWN = ("mean_x", "mean_y", "mean", "difference", "lower", "upper")
 _ONE_MEAN = {"two-sided": "", "greater": "at most ", "less": "at least "}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CovarianceEstimate(PrivateEstimate):
+    """A private covariance, with confidence intervals for that of the population.
+
+    Attributes
+    ----------
+    covariance : ndarray
+        The private covariance; it is positive semidefinite.
+    lower, upper : ndarray
+        Simultaneous intervals for its entries, assuming roughly normal rows.
+    mean : ndarray
+        The private mean about which it is centred.
+    confidence, spent, n, columns, rows_per_person, simulated
+        As in :class:`MeanEstimate`.
+    """
+
+    covariance: Floats
+    lower: Floats
+    upper: Floats
+    mean: Floats
+    confidence: float
+    spent: Budget
+    n: int
+    columns: tuple[str, ...] | None = None
+    rows_per_person: int = 1
+    simulated: bool = False
+
+    @property
+    def method_id(self) -> str:
+        """The function that made the result."""
+        return "private_covariance"
+
+    @property
+    def heading(self) -> str:
+        """What was estimated, from how many rows."""
+        return f"Private covariance of {self.n:,} rows"
+
+    def estimate_table(self) -> EstimateTable:
+        """Return the rows of the matrix, as text."""
+        names = column_titles(self.columns, len(self.mean))
+        rows = (
+            (name, *(f"{value:>11.6g}" for value in row))
+            for name, row in zip(names, self.covariance, strict=True)
+        )
+        return EstimateTable(self.heading, tuple(rows), ("", *names))
+
+
+# --- t-tests ---
 
 
 @declare_level("measured", valid="calibration='any'")
@@ -137,32 +193,14 @@ def ttest_ind(
     budget = Budget(epsilon, delta)
     options = checked_calibration(alpha, calibration, rng)
     one_of("alternative", alternative, ALTERNATIVES)
-    layout = resolve_samples(
-        (x, y),
-        bounds,
-        adjacency,
-        public_groups=BY_SIZES,
-        group=group,
-        groups=groups,
-        columns=columns,
+    boolean("equal_var", equal_var)
+    split: dict[str, Any] = {"group": group, "groups": groups, "columns": columns}
+    contrast, samples, facts = _release_groups(
+        x, y, bounds, adjacency, budget, noise, equal_var, one_column=True, **split
     )
-    adjacency = layout.adjacency
-    each = sample_budget(budget, adjacency)
-    source = noise_source(noise)
-    data, bounds = layout.read((x, y))
-    samples = numeric_samples(data[0], data[1], bounds, adjacency)
-    check_one_column(samples.x, "x and y")
-    contrast = compare_two(samples, each, source, equal_covariance=equal_var)
-    facts: dict[str, Any] = {
-        "spent": budget,
-        "adjacency": adjacency,
-        "method": "two-sample t-test" if equal_var else "two-sample t-test (unequal variances)",
-        "null_hypothesis": _TWO_MEANS[alternative],
-        "sizes": {"n": len(samples.x), "m": len(samples.y)},
-        "rows_per_person": samples.rows_per_person,
-        "simulated": source.simulated,
-    }
-    return _outcome(contrast, 0.0, samples.x, alternative, options, facts)
+    facts["method"] = "two-sample t-test" + ("" if equal_var else " (unequal variances)")
+    facts["null_hypothesis"] = _TWO_MEANS[alternative]
+    return _t_outcome(contrast, 0.0, samples.x, alternative, options, facts)
 
 
 @declare_level("measured", valid="calibration='any'")
@@ -213,22 +251,17 @@ def ttest_1samp(
     budget = Budget(epsilon, delta)
     options = checked_calibration(alpha, calibration, rng)
     one_of("alternative", alternative, ALTERNATIVES)
-    source = noise_source(noise)
     value = number("popmean", popmean)
+    source = noise_source(noise)
     sample = numeric_sample(x, bounds)
     check_one_column(sample, "x")
-    contrast = look_at_one(sample, budget, source)
-    facts: dict[str, Any] = {
-        "spent": budget,
-        "adjacency": "one",
+    contrast = one_sample_contrast(sample, budget, source)
+    facts = _facts(sample, budget, source) | {
         "method": "one-sample t-test",
         "null_hypothesis": f"the mean is {_ONE_MEAN[alternative]}{value:g}",
-        "sizes": {"n": len(sample)},
-        "rows_per_person": sample.rows_per_person,
-        "simulated": source.simulated,
     }
     hypothesis = float((value - sample.box.centre[0]) / sample.box.half[0])
-    return _outcome(contrast, hypothesis, sample, alternative, options, facts)
+    return _t_outcome(contrast, hypothesis, sample, alternative, options, facts)
 
 
 @declare_level("measured", valid="calibration='any'")
@@ -284,46 +317,13 @@ def ttest_rel(
     one_of("alternative", alternative, ALTERNATIVES)
     source = noise_source(noise)
     sample = difference_sample(x, y, bounds)
-    contrast = look_at_one(sample, budget, source)
-    facts: dict[str, Any] = {
-        "spent": budget,
-        "adjacency": "one",
+    contrast = one_sample_contrast(sample, budget, source)
+    facts = _facts(sample, budget, source) | {
         "method": "paired t-test",
         "null_hypothesis": f"the mean of the differences is {_ONE_MEAN[alternative]}0",
-        "sizes": {"n": len(sample)},
-        "rows_per_person": sample.rows_per_person,
-        "simulated": source.simulated,
     }
     hypothesis = float(-sample.box.centre[0] / sample.box.half[0])
-    return _outcome(contrast, hypothesis, sample, alternative, options, facts, paired=True)
-
-
-def _outcome(
-    contrast: Contrast,
-    hypothesis: float,
-    sample: Sample,
-    alternative: Alternative,
-    options: dict[str, Any],
-    facts: dict[str, Any],
-    **shown: object,
-) -> Outcome:
-    found = infer_one_column(contrast, hypothesis, alternative=alternative, **options)
-    released = one_column_estimates(contrast, sample, found)
-    intervals = TIntervals(contrast, sample.box, options["calibration"], alternative)
-    shown |= {"alternative": alternative}
-    return outcome(found, released, sample, options, facts, intervals, **shown)
-
-
-def one_column_estimates(contrast: Contrast, sample: Sample, found: Finding) -> dict[str, Any]:
-    """Return the released estimates of one column as numbers, in the units of the data."""
-    vectors = estimates(contrast, sample.box, found)
-    released = {name: float(vectors[name][0]) for name in _SHOWN if name in vectors}
-    released["standard_error"] = math.sqrt(vectors["region_shape"][0, 0])
-    released["variance"] = float(vectors["covariance"][0, 0])
-    return released
-
-
-# Are two means practically equal? Two one-sided t-tests from one release (TOST).
+    return _t_outcome(contrast, hypothesis, sample, alternative, options, facts, paired=True)
 
 
 @declare_level("measured", valid="calibration='any'")
@@ -386,22 +386,14 @@ def tost_ind(
     True
     """
     budget = Budget(epsilon, delta)
-    options = _options(alpha, calibration, rng)
-    ends = _limits(low, high)
-    each = sample_budget(budget, adjacency)
-    source = noise_source(noise)
-    samples = numeric_samples(x, y, bounds, adjacency)
-    check_one_column(samples.x, "x and y")
-    contrast = compare_two(samples, each, source, equal_covariance=equal_var)
-    facts = {
-        "spent": budget,
-        "adjacency": adjacency,
-        "method": "equivalence of two means (two one-sided t-tests)",
-        "sizes": {"n": len(samples.x), "m": len(samples.y)},
-        "rows_per_person": samples.rows_per_person,
-        "simulated": source.simulated,
-    }
-    return _equivalence_outcome(contrast, ends, 0.0, samples.x, options, facts)
+    options = _tost_options(alpha, calibration, rng)
+    limits = _limits(low, high)
+    boolean("equal_var", equal_var)
+    contrast, samples, facts = _release_groups(
+        x, y, bounds, adjacency, budget, noise, equal_var, one_column=True
+    )
+    facts["method"] = "equivalence of two means (two one-sided t-tests)"
+    return _tost_outcome(contrast, limits, 0.0, samples.x, options, facts)
 
 
 @declare_level("measured", valid="calibration='any'")
@@ -453,370 +445,18 @@ def tost_rel(
     True
     """
     budget = Budget(epsilon, delta)
-    options = _options(alpha, calibration, rng)
-    ends = _limits(low, high)
+    options = _tost_options(alpha, calibration, rng)
+    limits = _limits(low, high)
     source = noise_source(noise)
     sample = difference_sample(x, y, bounds)
-    contrast = look_at_one(sample, budget, source)
-    facts = {
-        "spent": budget,
-        "adjacency": "one",
-        "method": "equivalence of paired means (two one-sided t-tests)",
-        "sizes": {"n": len(sample)},
-        "rows_per_person": sample.rows_per_person,
-        "simulated": source.simulated,
-    }
-    return _equivalence_outcome(
-        contrast, ends, float(sample.box.centre[0]), sample, options, facts, paired=True
-    )
+    contrast = one_sample_contrast(sample, budget, source)
+    facts = _facts(sample, budget, source)
+    facts["method"] = "equivalence of paired means (two one-sided t-tests)"
+    centre = float(sample.box.centre[0])
+    return _tost_outcome(contrast, limits, centre, sample, options, facts, paired=True)
 
 
-def _options(alpha: float, calibration: Calibration, rng: Rng) -> dict[str, Any]:
-    number("alpha", alpha, above=0, below=0.5)  # the interval has level 1 - 2 alpha
-    return checked_calibration(alpha, calibration, rng)
-
-
-def _limits(low: float, high: float) -> tuple[float, float]:
-    ends = number("low", low), number("high", high)
-    if not ends[0] < ends[1]:
-        raise ParameterError("low must be below high: the difference should lie between the two.")
-    return ends
-
-
-def _equivalence_outcome(
-    contrast: Contrast,
-    ends: tuple[float, float],
-    centre: float,
-    sample: Sample,
-    options: dict[str, Any],
-    facts: dict[str, Any],
-    **shown: object,
-) -> Outcome:
-    """Test both sides; ``centre`` is that of the differences, in the units of the data."""
-    low, high = ((end - centre) / float(sample.box.half[0]) for end in ends)
-    above = infer_one_column(contrast, low, alternative="greater", **options)
-    below = infer_one_column(contrast, high, alternative="less", **options)
-    worse = max(above, below, key=lambda each: each.pvalue)
-    found = Finding(worse.statistic, worse.pvalue, worse.radius, above.lower, below.upper)
-    released = one_column_estimates(contrast, sample, found)
-    intervals = TIntervals(
-        contrast, sample.box, options["calibration"], "two-sided", equal_tails=True
-    )
-    facts["null_hypothesis"] = (
-        f"the difference of means is at most {ends[0]:g} or at least {ends[1]:g}"
-    )
-    shown |= {"low": ends[0], "high": ends[1], "interval_level": 1 - 2 * options["alpha"]}
-    return outcome(found, released, sample, options, facts, intervals, **shown)
-
-
-# Private means and covariances with confidence regions: the functions, and what they return.
-
-
-_COVARIANCE_SHARE = 0.3  # of epsilon, for the mean that a covariance is centred at
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MeanEstimate(PrivateEstimate):
-    """A private mean, with a confidence region for the population mean.
-
-    Attributes
-    ----------
-    mean : ndarray
-        The private mean of each column, cut to the public bounds.
-    lower, upper : ndarray
-        Simultaneous confidence intervals: all of them cover with probability ``confidence``.
-    covariance : ndarray
-        The private covariance of the rows.
-    region_shape, region_radius : ndarray, float
-        The region is all θ with (c - θ)' region_shape^-1 (c - θ) at most the radius.
-    region_centre : ndarray or None
-        c: the private mean before it was cut; None where the estimate is the mean itself.
-    estimated : {"mean", "share"}
-        What the means are, for a reader.
-    confidence : float
-        Level of the region, and of the intervals.
-    spent : Budget
-        What releasing this cost.
-    n : int
-        Public number of rows.
-    columns : tuple of str or None
-        Names of the columns.
-    rows_per_person : int
-        The most rows that one person has; the guarantee hides all of them.
-    simulated : bool
-        True if the noise came from a seeded generator: no privacy.
-    intervals : callable or None
-        From a level to intervals of that level, computed from released numbers alone; not part
-        of the JSON document.
-    """
-
-    mean: Floats
-    lower: Floats
-    upper: Floats
-    covariance: Floats
-    region_shape: Floats
-    region_radius: float
-    confidence: float
-    spent: Budget
-    n: int
-    columns: tuple[str, ...] | None = None
-    rows_per_person: int = 1
-    simulated: bool = False
-    region_centre: Floats | None = None
-    estimated: str = "mean"
-    intervals: Callable[[float], Interval] | None = field(default=None, repr=False, compare=False)
-
-    def confidence_interval(self, confidence_level: float = 0.95) -> Interval:
-        """Return simultaneous intervals of another level; they cost nothing more.
-
-        Parameters
-        ----------
-        confidence_level : float
-            How often such intervals cover, all of them at once.
-
-        Notes
-        -----
-        **Privacy** Post-processing: computed from what was released and public numbers.
-        """
-        level = checked_level(confidence_level)
-        if self.intervals is not None:
-            return self.intervals(level)
-        if abs(level - self.confidence) > 1e-12:
-            raise ParameterError(
-                f"confidence_level must be {self.confidence:g}: an estimate that was read from a "
-                f"record has its own intervals only."
-            )
-        return Interval(self.lower, self.upper, level)
-
-    @property
-    def method_id(self) -> str:
-        """The function that made the result."""
-        return f"private_{self.estimated}"
-
-    @property
-    def heading(self) -> str:
-        """What was estimated, from how many rows."""
-        level = f"{100 * self.confidence:.4g}%"
-        if len(self.mean) == 1:
-            return f"Private {self.estimated} of {self.n:,} rows, with its {level} interval"
-        return f"Private means of {self.n:,} rows, with simultaneous {level} intervals"
-
-    def estimate_table(self) -> EstimateTable:
-        """Return name, mean and interval of each column, as text."""
-        values = zip(_names(self), self.mean, self.lower, self.upper, strict=True)
-        rows = (
-            (name, f"{mean:.6g}", f"({low:.6g} to {high:.6g})") for name, mean, low, high in values
-        )
-        return EstimateTable(self.heading, tuple(rows))
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], spent: Budget) -> MeanEstimate:
-        """Read what :meth:`to_dict` wrote; of the cost it has only rounded numbers."""
-        known = known_values(cls, values) | {"spent": spent}
-        if known["columns"] is not None:
-            known["columns"] = tuple(known["columns"])
-        for name in ("mean", "lower", "upper", "covariance", "region_shape", "region_centre"):
-            if known.get(name) is not None:
-                known[name] = np.asarray(known[name], dtype=np.float64)
-        return cls(**known)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CovarianceEstimate(PrivateEstimate):
-    """A private covariance, with confidence intervals for that of the population.
-
-    Attributes
-    ----------
-    covariance : ndarray
-        The private covariance; it is positive semidefinite.
-    lower, upper : ndarray
-        Simultaneous intervals for its entries, assuming roughly normal rows.
-    mean : ndarray
-        The private mean about which it is centred.
-    confidence, spent, n, columns, rows_per_person, simulated
-        As in :class:`MeanEstimate`.
-    """
-
-    covariance: Floats
-    lower: Floats
-    upper: Floats
-    mean: Floats
-    confidence: float
-    spent: Budget
-    n: int
-    columns: tuple[str, ...] | None = None
-    rows_per_person: int = 1
-    simulated: bool = False
-
-    @property
-    def method_id(self) -> str:
-        """The function that made the result."""
-        return "private_covariance"
-
-    @property
-    def heading(self) -> str:
-        """What was estimated, from how many rows."""
-        return f"Private covariance of {self.n:,} rows"
-
-    def estimate_table(self) -> EstimateTable:
-        """Return the rows of the matrix, as text."""
-        names = _names(self)
-        rows = (
-            (name, *(f"{value:>11.6g}" for value in row))
-            for name, row in zip(names, self.covariance, strict=True)
-        )
-        return EstimateTable(self.heading, tuple(rows), ("", *names))
-
-
-def _names(estimate: MeanEstimate | CovarianceEstimate) -> list[str]:
-    names = estimate.columns
-    return numbered(len(estimate.mean)) if names is None else [printable(name) for name in names]
-
-
-def private_mean(
-    x: Any,
-    *,
-    bounds: Bounds,
-    epsilon: Amount,
-    delta: Amount = 0.0,
-    alpha: float = 0.05,
-    n_bootstrap: int = 999,
-    rng: Rng = None,
-    noise: NoiseSource | None = None,
-) -> MeanEstimate:
-    """Estimate the mean of each column privately, with a confidence region.
-
-    Parameters
-    ----------
-    x : array, data frame or Arrow table
-        The sample.
-    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
-        Public bounds of the columns; values outside are clipped.
-    epsilon, delta : float, int, str or Decimal
-        The privacy budget.
-    alpha : float
-        One minus the confidence.
-    n_bootstrap, rng, noise
-        As in :func:`privatest.hotelling_test`.
-
-    Returns
-    -------
-    MeanEstimate
-        The mean, its confidence region, and the covariance behind it.
-
-    Notes
-    -----
-    **Sensitivity** As in :func:`privatest.hotelling_test`.
-
-    **Privacy** Mean and covariance are released at (epsilon, delta), 0.7 and 0.3 of epsilon if
-    delta = 0; the region follows from them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).uniform(0, 8, size=(2000, 2))
-    >>> estimate = private_mean(x, bounds=(0, 10), epsilon=1, rng=0)
-    >>> bool(np.all(estimate.upper - estimate.lower < 1))
-    True
-    """
-    contrast, box, facts, options = _release(
-        x, bounds, Budget(epsilon, delta), alpha, n_bootstrap, rng, noise
-    )
-    found = infer(contrast, np.zeros(len(box.half)), **options)
-    rest = {name: value for name, value in options.items() if name != "alpha"}
-    intervals = MeanIntervals(contrast, box, **rest)
-    return MeanEstimate(**estimates(contrast, box, found), **facts, intervals=intervals)
-
-
-def private_covariance(
-    x: Any,
-    *,
-    bounds: Bounds,
-    epsilon: Amount,
-    delta: Amount = 0.0,
-    alpha: float = 0.05,
-    n_bootstrap: int = 999,
-    rng: Rng = None,
-    noise: NoiseSource | None = None,
-) -> CovarianceEstimate:
-    """Estimate the covariance of the columns privately, with intervals for its entries.
-
-    Parameters
-    ----------
-    x, bounds, epsilon, delta, alpha, n_bootstrap, rng, noise
-        As in :func:`privatest.private_mean`.
-
-    Returns
-    -------
-    CovarianceEstimate
-        The covariance, and simultaneous intervals for its entries.
-
-    Notes
-    -----
-    **Sensitivity** As in :func:`privatest.hotelling_test`.
-
-    **Privacy** Mean and second moment are released at (epsilon, delta), 0.3 and 0.7 of epsilon
-    if delta = 0. The intervals are a parametric bootstrap from these, with normal rows; for
-    heavy-tailed rows they are too short.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).uniform(0, 8, size=(5000, 2))
-    >>> private_covariance(x, bounds=(0, 10), epsilon=1, rng=0).covariance.shape
-    (2, 2)
-    """
-    contrast, box, facts, options = _release(
-        x, bounds, Budget(epsilon, delta), alpha, n_bootstrap, rng, noise, _COVARIANCE_SHARE
-    )
-    (sample,) = contrast.samples
-    drawn = (
-        replicate_covariances(sample, n_bootstrap, public_generator(options["seed"]))
-        - sample.covariance
-    )
-    deviations = np.sqrt(np.mean(drawn**2, axis=0)) + np.finfo(np.float64).tiny
-    largest = np.max(np.abs(drawn) / deviations, axis=(1, 2))
-    reach = covariance_in_units(box, upper_point(largest, options["alpha"]) * deviations)
-    covariance = covariance_in_units(box, sample.covariance)
-    return CovarianceEstimate(
-        covariance=covariance,
-        lower=covariance - reach,
-        upper=covariance + reach,
-        mean=in_units(box, sample.mean),
-        **facts,
-    )
-
-
-def _release(
-    x: Any,
-    bounds: Bounds,
-    budget: Budget,
-    alpha: float,
-    n_bootstrap: int,
-    rng: Rng,
-    noise: NoiseSource | None,
-    mean_share: float | None = None,
-) -> tuple[Contrast, Box, dict[str, Any], dict[str, Any]]:
-    """Check the arguments and release; return the contrast, its box, the facts, the options."""
-    options = checked_bootstrap(alpha, n_bootstrap, rng)
-    source = noise_source(noise)
-    sample = numeric_sample(x, bounds)
-    share = {} if mean_share is None else {"mean_share": mean_share}
-    contrast = look_at_one(sample, budget, source, **share)
-    facts = {
-        "confidence": 1 - options["alpha"],
-        "spent": budget,
-        "n": len(sample),
-        "columns": sample.names,
-        "rows_per_person": sample.rows_per_person,
-        "simulated": source.simulated,
-    }
-    return contrast, sample.box, facts, options
-
-
-# Hotelling's t² test for the means of several columns.
+# --- several columns ---
 
 
 @declare_level("measured")
@@ -904,34 +544,16 @@ def hotelling_test(
     """
     budget = Budget(epsilon, delta)
     options = checked_bootstrap(alpha, n_bootstrap, rng)
-    layout = resolve_samples(
-        (x, y),
-        bounds,
-        adjacency,
-        public_groups=BY_SIZES,
-        group=group,
-        groups=groups,
-        columns=columns,
+    boolean("equal_covariance", equal_covariance)
+    split: dict[str, Any] = {"group": group, "groups": groups, "columns": columns}
+    contrast, samples, facts = _release_groups(
+        x, y, bounds, adjacency, budget, noise, equal_covariance, **split
     )
-    adjacency = layout.adjacency
-    each = sample_budget(budget, adjacency)
-    source = noise_source(noise)
-    data, bounds = layout.read((x, y))
-    samples = numeric_samples(data[0], data[1], bounds, adjacency)
-    contrast = compare_two(samples, each, source, equal_covariance=equal_covariance)
-    facts: dict[str, Any] = {
-        "spent": budget,
-        "adjacency": adjacency,
-        "method": "two-sample Hotelling test",
-        "null_hypothesis": "the two samples have the same means",
-        "sizes": {"n": len(samples.x), "m": len(samples.y)},
-        "rows_per_person": samples.rows_per_person,
-        "simulated": source.simulated,
-    }
-    found = infer(contrast, np.zeros(samples.domain.dimension), **options)
-    return _hotelling_outcome(
-        contrast, found, samples.x, options, facts, equal_covariance=equal_covariance
-    )
+    facts["method"] = "two-sample Hotelling test"
+    facts["null_hypothesis"] = "the two samples have the same means"
+    hypothesis = np.zeros(samples.domain.dimension)
+    shown = {"equal_covariance": equal_covariance}
+    return _hotelling_outcome(contrast, hypothesis, samples.x, options, facts, **shown)
 
 
 @declare_level("measured")
@@ -984,35 +606,141 @@ def hotelling_1samp(
     sample = numeric_sample(x, bounds)
     box = sample.box
     hypothesis = (_public_means(mean, sample.domain.dimension) - box.centre) / box.half
-    contrast = look_at_one(sample, budget, source)
-    facts: dict[str, Any] = {
-        "spent": budget,
-        "adjacency": "one",
+    contrast = one_sample_contrast(sample, budget, source)
+    facts = _facts(sample, budget, source) | {
         "method": "one-sample Hotelling test",
         "null_hypothesis": "the means are the given ones",
-        "sizes": {"n": len(sample)},
-        "rows_per_person": sample.rows_per_person,
-        "simulated": source.simulated,
     }
-    found = infer(contrast, hypothesis, **options)
-    return _hotelling_outcome(contrast, found, sample, options, facts)
+    return _hotelling_outcome(contrast, hypothesis, sample, options, facts)
 
 
-def _hotelling_outcome(
-    contrast: Contrast,
-    found: Finding,
-    sample: Sample,
-    options: dict[str, Any],
-    facts: dict[str, Any],
-    **shown: object,
-) -> Outcome:
-    released = estimates(contrast, sample.box, found)
-    rest = {name: value for name, value in options.items() if name != "alpha"}
-    intervals = MeanIntervals(contrast, sample.box, **rest)
-    return outcome(found, released, sample, options, facts, intervals, **shown)
+def private_mean(
+    x: Any,
+    *,
+    bounds: Bounds,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    n_bootstrap: int = 999,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+) -> MeanEstimate:
+    """Estimate the mean of each column privately, with a confidence region.
+
+    Parameters
+    ----------
+    x : array, data frame or Arrow table
+        The sample.
+    bounds : pair, (d, 2) array, mapping of names to pairs, or Schema
+        Public bounds of the columns; values outside are clipped.
+    epsilon, delta : float, int, str or Decimal
+        The privacy budget.
+    alpha : float
+        One minus the confidence.
+    n_bootstrap, rng, noise
+        As in :func:`privatest.hotelling_test`.
+
+    Returns
+    -------
+    MeanEstimate
+        The mean, its confidence region, and the covariance behind it.
+
+    Notes
+    -----
+    **Sensitivity** As in :func:`privatest.hotelling_test`.
+
+    **Privacy** Mean and covariance are released at (epsilon, delta), 0.7 and 0.3 of epsilon if
+    delta = 0; the region follows from them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).uniform(0, 8, size=(2000, 2))
+    >>> estimate = private_mean(x, bounds=(0, 10), epsilon=1, rng=0)
+    >>> bool(np.all(estimate.upper - estimate.lower < 1))
+    True
+    """
+    budget = Budget(epsilon, delta)
+    contrast, box, facts, options = _release(x, bounds, budget, alpha, n_bootstrap, rng, noise)
+    inference = infer(contrast, np.zeros(len(box.half)), **options)
+    intervals = MeanIntervals(contrast, box, options["seed"], n_bootstrap)
+    return MeanEstimate(**estimates(contrast, box, inference), **facts, intervals=intervals)
 
 
-def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
+def private_covariance(
+    x: Any,
+    *,
+    bounds: Bounds,
+    epsilon: Amount,
+    delta: Amount = 0.0,
+    alpha: float = 0.05,
+    n_bootstrap: int = 999,
+    rng: Rng = None,
+    noise: NoiseSource | None = None,
+) -> CovarianceEstimate:
+    """Estimate the covariance of the columns privately, with intervals for its entries.
+
+    Parameters
+    ----------
+    x, bounds, epsilon, delta, alpha, n_bootstrap, rng, noise
+        As in :func:`privatest.private_mean`.
+
+    Returns
+    -------
+    CovarianceEstimate
+        The covariance, and simultaneous intervals for its entries.
+
+    Notes
+    -----
+    **Sensitivity** As in :func:`privatest.hotelling_test`.
+
+    **Privacy** Mean and second moment are released at (epsilon, delta), 0.3 and 0.7 of epsilon
+    if delta = 0. The intervals are a parametric bootstrap from these, with normal rows; for
+    heavy-tailed rows they are too short.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).uniform(0, 8, size=(5000, 2))
+    >>> private_covariance(x, bounds=(0, 10), epsilon=1, rng=0).covariance.shape
+    (2, 2)
+    """
+    budget = Budget(epsilon, delta)
+    contrast, box, facts, options = _release(
+        x, bounds, budget, alpha, n_bootstrap, rng, noise, mean_share=_COVARIANCE_SHARE
+    )
+    (sample,) = contrast.samples
+    generator = public_generator(options["seed"])
+    drawn = replicate_covariances(sample, n_bootstrap, generator) - sample.covariance
+    deviations = np.sqrt(np.mean(drawn**2, axis=0)) + np.finfo(np.float64).tiny
+    largest = np.max(np.abs(drawn) / deviations, axis=(1, 2))
+    reach = covariance_in_units(box, upper_point(largest, options["alpha"]) * deviations)
+    covariance = covariance_in_units(box, sample.covariance)
+    return CovarianceEstimate(
+        covariance=covariance,
+        lower=covariance - reach,
+        upper=covariance + reach,
+        mean=in_units(box, sample.mean),
+        **facts,
+    )
+
+
+# --- what they share ---
+
+
+def _limits(low: float, high: float) -> tuple[float, float]:
+    limits = number("low", low), number("high", high)
+    if not limits[0] < limits[1]:
+        raise ParameterError("low must be below high: the difference should lie between the two.")
+    return limits
+
+
+def _tost_options(alpha: float, calibration: Calibration, rng: Rng) -> dict[str, Any]:
+    number("alpha", alpha, above=0, below=0.5)  # the interval has level 1 - 2 alpha
+    return checked_calibration(alpha, calibration, rng)
+
+
+def _public_means(mean: ArrayLike, dimension: int) -> Floats:
     problem = f"mean must be a finite number, or one for each of the {dimension} columns."
     try:
         means = np.asarray(mean, dtype=np.float64)
@@ -1021,6 +749,142 @@ def _public_means(mean: ArrayLike, dimension: int) -> NDArray[np.float64]:
     if means.shape not in {(), (dimension,)} or not np.isfinite(means).all():
         raise ParameterError(problem)
     return np.broadcast_to(means, (dimension,))
+
+
+def _release_groups(
+    x: Any,
+    y: Any,
+    bounds: Bounds,
+    adjacency: Adjacency | None,
+    budget: Budget,
+    noise: NoiseSource | None,
+    equal: bool,
+    *,
+    one_column: bool = False,
+    group: str | None = None,
+    groups: Sequence[Category] | None = None,
+    columns: str | Sequence[str] | None = None,
+) -> tuple[Contrast, TwoSamples, dict[str, Any]]:
+    """Release two samples; return their contrast, the samples and the facts of a result."""
+    split: dict[str, Any] = {"group": group, "groups": groups, "columns": columns}
+    layout = resolve_samples((x, y), bounds, adjacency, public_groups=BY_SIZES, **split)
+    each = sample_budget(budget, layout.adjacency)
+    source = noise_source(noise)
+    data, bounds = layout.read((x, y))
+    samples = TwoSamples(*numeric_groups(data, bounds, layout.adjacency))
+    if one_column:
+        check_one_column(samples.x, "x and y")
+    contrast = two_sample_contrast(samples, each, source, equal=equal)
+    return contrast, samples, _facts(samples, budget, source, layout.adjacency)
+
+
+def _release(
+    x: Any,
+    bounds: Bounds,
+    budget: Budget,
+    alpha: float,
+    n_bootstrap: int,
+    rng: Rng,
+    noise: NoiseSource | None,
+    **share: float,
+) -> tuple[Contrast, Box, dict[str, Any], dict[str, Any]]:
+    """Check the arguments and release; return the contrast, its box, the facts, the options."""
+    options = checked_bootstrap(alpha, n_bootstrap, rng)
+    source = noise_source(noise)
+    sample = numeric_sample(x, bounds)
+    contrast = one_sample_contrast(sample, budget, source, **share)
+    facts = {
+        "confidence": 1 - options["alpha"],
+        "spent": budget,
+        "n": len(sample),
+        "columns": sample.names,
+        "rows_per_person": sample.rows_per_person,
+        "simulated": source.simulated,
+    }
+    return contrast, sample.box, facts, options
+
+
+def _facts(
+    samples: Sample | TwoSamples,
+    budget: Budget,
+    source: NoiseSource,
+    adjacency: Adjacency = "one",
+) -> dict[str, Any]:
+    """Return the public fields that all results of these tests have."""
+    sizes = [len(samples)] if isinstance(samples, Sample) else list(map(len, samples))
+    return {
+        "spent": budget,
+        "adjacency": adjacency,
+        "sizes": dict(zip("nm", sizes, strict=False)),
+        "rows_per_person": samples.rows_per_person,
+        "simulated": source.simulated,
+    }
+
+
+def _t_outcome(
+    contrast: Contrast,
+    hypothesis: float,
+    sample: Sample,
+    alternative: Alternative,
+    options: dict[str, Any],
+    facts: dict[str, Any],
+    **shown: object,
+) -> Outcome:
+    inference = infer_one_column(contrast, hypothesis, alternative=alternative, **options)
+    released = one_column_estimates(contrast, sample, inference)
+    intervals = TIntervals(contrast, sample.box, options["calibration"], alternative)
+    shown |= {"alternative": alternative}
+    return outcome(inference, released, sample, options, facts, intervals, **shown)
+
+
+def _tost_outcome(
+    contrast: Contrast,
+    limits: tuple[float, float],
+    centre: float,
+    sample: Sample,
+    options: dict[str, Any],
+    facts: dict[str, Any],
+    **shown: object,
+) -> Outcome:
+    """Test both sides; ``centre`` is that of the differences, in the units of the data."""
+    low, high = ((end - centre) / float(sample.box.half[0]) for end in limits)
+    above = infer_one_column(contrast, low, alternative="greater", **options)
+    below = infer_one_column(contrast, high, alternative="less", **options)
+    worse = max(above, below, key=lambda each: each.pvalue)
+    inference = replace(worse, lower=above.lower, upper=below.upper)
+    released = one_column_estimates(contrast, sample, inference)
+    calibration = options["calibration"]
+    intervals = TIntervals(contrast, sample.box, calibration, "two-sided", equal_tails=True)
+    low, high = limits
+    facts["null_hypothesis"] = f"the difference of means is at most {low:g} or at least {high:g}"
+    shown |= {"low": low, "high": high, "interval_level": 1 - 2 * options["alpha"]}
+    return outcome(inference, released, sample, options, facts, intervals, **shown)
+
+
+def one_column_estimates(
+    contrast: Contrast, sample: Sample, inference: MeanInference
+) -> dict[str, Any]:
+    """Return the released estimates of one column as numbers, in the units of the data."""
+    vectors = estimates(contrast, sample.box, inference)
+    names = ("mean_x", "mean_y", "mean", "difference", "lower", "upper")
+    released = {name: float(vectors[name][0]) for name in names if name in vectors}
+    released["standard_error"] = math.sqrt(vectors["region_shape"][0, 0])
+    released["variance"] = float(vectors["covariance"][0, 0])
+    return released
+
+
+def _hotelling_outcome(
+    contrast: Contrast,
+    hypothesis: Floats,
+    sample: Sample,
+    options: dict[str, Any],
+    facts: dict[str, Any],
+    **shown: object,
+) -> Outcome:
+    inference = infer(contrast, hypothesis, **options)
+    released = estimates(contrast, sample.box, inference)
+    intervals = MeanIntervals(contrast, sample.box, options["seed"], options["n_bootstrap"])
+    return outcome(inference, released, sample, options, facts, intervals, **shown)
 
 
 DESCRIPTORS = (

@@ -27,10 +27,8 @@ from privatest.mechanisms.permutation import (
     strongest,
 )
 from privatest.methods.descriptor import SMOOTHED, Method, Offered, Option
-from privatest.methods.embedding import (
-    distinguishing_features,
-)
 from privatest.methods.hsic import hsic_test
+from privatest.methods.locations import distinguishing_features
 from privatest.methods.two_groups import (
     NULL_HYPOTHESIS,
     Relabel,

@@ -45,7 +45,7 @@ from privatest.data.summaries import Counts, summarise
 from privatest.mechanisms.additive import CountNoise, count_noise, noisy_counts
 from privatest.mechanisms.lattice import Mechanism, noise_law, noisy_integer
 from privatest.methods.descriptor import Method, Offered
-from privatest.methods.means import MeanEstimate
+from privatest.methods.mean_inference import MeanEstimate
 from privatest.numerics.laws import (
     ALTERNATIVES,
     Alternative,

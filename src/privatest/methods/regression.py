@@ -1,7 +1,10 @@
-"""Five moments of two columns in [-1, 1]: what correlation and slope are made of.
+"""Pearson's correlation and the slope of a line, from five noisy moments of two columns.
 
-x, y, 2x² - 1, xy and 2y² - 1 all lie in [-1, 1], so one row moves each mean by at most 2/n, all
-five at once: noise for the l-infinity norm suits them. Proof: docs/proofs/correlation.md.
+x, y, 2x² - 1, xy and 2y² - 1 of columns in [-1, 1] move by at most 2/n each, all at once: noise
+for the l-infinity norm suits them. From the released moments noise and sampling error are redrawn,
+with variances as large as noise allows. A part of the budget releases Kendall's score too, whose
+noise does not depend on bounds, unless there are so many rows that the covariance needs no help.
+Proof: docs/proofs/correlation.md.
 """
 
 from __future__ import annotations
@@ -15,28 +18,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatest.core.errors import ParameterError
-from privatest.core.noise import NoiseSource
-from privatest.core.privacy import Amount
+from privatest.core.noise import NoiseSource, noise_source
+from privatest.core.privacy import Amount, Budget
 from privatest.core.results import Interval, Outcome, declare_level, side_alpha
-from privatest.core.validation import Rng, integer_at_least, public_generator
-from privatest.data.encoding import Sample, TwoSamples, beside
+from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
+from privatest.data.encoding import (
+    Sample,
+    TwoSamples,
+    beside,
+    encode_numeric_pairs,
+    require_public_bounds,
+)
 from privatest.data.schema import Bounds
 from privatest.data.summaries import UNIT_ROUNDOFF, sum_rounding, sums_of
 from privatest.mechanisms.additive import linf_mean, linf_scale
 from privatest.mechanisms.lattice import noisy_integer, part_law
-from privatest.methods.correlation import (
-    Asked,
-    kendall_law,
-    kendall_score,
-    kendall_width,
-    numeric_pairs,
-)
-from privatest.methods.descriptor import FROM_MOMENTS, Method, Offered
-from privatest.numerics.laws import Alternative
-from privatest.numerics.moments import moments
+from privatest.mechanisms.moments import cube_moments
+from privatest.methods.descriptor import FROM_MOMENTS, INDEPENDENCE, Method, Offered
+from privatest.numerics.laws import ALTERNATIVES, Alternative, kendall_law
+from privatest.numerics.order import kendall_score, kendall_width
 
 Floats = NDArray[np.float64]
+_SEED = 20260  # of the draws behind intervals: public, so that one result has one interval
+_DRAWS = 2000
+_SAFETY = 2.0  # deviations of its noise by which a variance may be too small
+_ANGLES, _CORRELATIONS = 101, 61  # slopes and correlations that are tried, before
+_STEPS = 12  # halvings of the distance between two of them
+_LEAPS = (1.0, 0.5)  # how far a row that is rare in both columns moves the covariance, of the most
+_EDGE = 1 - 1e-6  # atanh is finite up to here
+_WIDER = 1.1  # of the sampling error behind an interval: rows are never quite normal
+_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
+_SQUARE = 0.1  # of epsilon, for the sampling variance behind an interval
+_ROWS = 100.0  # n epsilon over this is where squares are cut off: their noise is about 1/7 then
+_SMALLEST_LIMIT, _LARGEST_LIMIT = 10.0, 1000.0  # with a larger one noise would not fall any more
+_LEAST = 0.2
+# of epsilon, for ranks: over sqrt(n) epsilon, so that their noise is half of chance; within limits
+_RANKS, _FEWEST, _MOST = 18.0, 0.1, 0.5
+_ENOUGH = 1e6  # n epsilon² from which on the covariance needs no help
+_LEVEL = 0.85  # of the level, for ranks where both are released
+
+
+# --- statistics and sensitivities ---
 
 
 def line_moments(pairs: Sample) -> Floats:
@@ -48,15 +70,9 @@ def line_moments(pairs: Sample) -> Floats:
     >>> line_moments(Sample(rows, None)).tolist()
     [0.5, 0.0, 0.0, -0.5, 1.0]
     """
-    (found,) = moments(pairs, psi=_on_the_plane, dimension=2, radius=math.sqrt(2))
-    (x, y), ((xx, xy), (_, yy)) = found.mean, found.second
+    (sums,) = cube_moments(pairs)
+    (x, y), ((xx, xy), (_, yy)) = sums.mean, sums.second
     return np.array([x, y, 2 * xx - 1, xy, 2 * yy - 1])
-
-
-def _on_the_plane(rows: Floats) -> Floats:
-    plane: Floats = 2 * rows
-    plane -= 1
-    return plane
 
 
 def line_sensitivity(n: int, rows_per_person: int) -> float:
@@ -111,21 +127,7 @@ def mean_square_sensitivity(n: int, rows_per_person: int, limit: float) -> float
     return (limit * rows_per_person / n + 2 * _mean_rounding(n, limit)) * (1 + 1e-12)
 
 
-# From five noisy moments to p-values and intervals: correlation and slope.
-#
-# All of it is computed from released and public numbers: the noise is redrawn, and so is the
-# sampling error, with variances that are taken as large as noise allows. So a variance that noise
-# hides widens what is said instead of narrowing it. Derivation: docs/proofs/correlation.md.
-
-
-_SEED = 20260  # of the draws behind intervals: public, so that one result has one interval
-_DRAWS = 2000
-_SAFETY = 2.0  # deviations of its noise by which a variance may be too small
-_ANGLES, _CORRELATIONS = 101, 61  # slopes and correlations that are tried, before
-_STEPS = 12  # halvings of the distance between two of them
-_LEAPS = (1.0, 0.5)  # how far a row that is rare in both columns moves the covariance, of the most
-_EDGE = 1 - 1e-6  # atanh is finite up to here
-_WIDER = 1.1  # of the sampling error behind an interval: rows are never quite normal
+# --- released moments, and what follows from them ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,8 +361,8 @@ class SlopeInterval:
         (vx, vy), (nx, ny) = line.unbiased, line.noise
         product = math.sqrt(14) * line.scale
         noise = math.hypot(ny, 2 * slope * product, slope**2 * nx)
-        found = vy - 2 * slope * line.covariance + slope**2 * vx + safety * noise
-        return min(max(found, 0.0), (1 + abs(slope)) ** 2)
+        variance = vy - 2 * slope * line.covariance + slope**2 * vx + safety * noise
+        return min(max(variance, 0.0), (1 + abs(slope)) ** 2)
 
     def _without_noise(self, side: float) -> float:
         from scipy.special import ndtri  # noqa: PLC0415
@@ -482,23 +484,7 @@ def _correlations(middle: float) -> Floats:
     return np.unique(np.append(np.tanh(np.linspace(-4.0, 4.0, _CORRELATIONS)), inside))
 
 
-# All that pearsonr and linregress look at: the order of rows, five moments, a sampling variance.
-#
-# The covariance of two columns needs noise for the whole of their bounds. Kendall's score needs
-# none for bounds, so a part of the budget asks it whether the columns are independent, unless
-# there are so many rows that the covariance knows as well. Derivation:
-# docs/proofs/correlation.md.
-
-
-_BELOW = 1 - 1e-12  # parts are rounded down, so that they never sum to more than epsilon
-_SQUARE = 0.1  # of epsilon, for the sampling variance behind an interval
-_ROWS = 100.0  # n epsilon over this is where squares are cut off: their noise is about 1/7 then
-_SMALLEST_LIMIT, _LARGEST_LIMIT = 10.0, 1000.0  # with a larger one noise would not fall any more
-_LEAST = 0.2
-# of epsilon, for ranks: over sqrt(n) epsilon, so that their noise is half of chance; within limits
-_RANKS, _FEWEST, _MOST = 18.0, 0.1, 0.5
-_ENOUGH = 1e6  # n epsilon² from which on the covariance needs no help
-_LEVEL = 0.85  # of the level, for ranks where both are asked
+# --- releases ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,19 +524,19 @@ class LineRelease:
     line : Line
         Noisy moments.
     ranks : float or None
-        The p-value of Kendall's score, if it was asked.
+        The p-value of Kendall's score, if it was released.
     """
 
     line: Line
     ranks: float | None
 
     def pvalue(self, alternative: Alternative, count: int, rng: np.random.Generator) -> float:
-        """Return the p-value of independence: ranks, where asked, have most of the level."""
-        found = line_pvalue(self.line, alternative, count, rng)
+        """Return the p-value of independence: ranks, where released, have most of the level."""
+        covariance = line_pvalue(self.line, alternative, count, rng)
         if self.ranks is None:
-            return found
-        found = max(found, leap_pvalue(self.line, alternative, count, rng))
-        return min(1.0, self.ranks / _LEVEL, found / (1 - _LEVEL))
+            return covariance
+        covariance = max(covariance, leap_pvalue(self.line, alternative, count, rng))
+        return min(1.0, self.ranks / _LEVEL, covariance / (1 - _LEVEL))
 
 
 def release_line(
@@ -590,8 +576,8 @@ def release_line(
     released = linf_mean(moments, sensitivity=sensitivity, epsilon=shares.moments, noise=noise)
     line = Line.of(n, released, linf_scale(sensitivity, shares.moments))
     if shares.square:
-        wanted = products(line, shares.limit)
-        line = replace(line, excess=_excess(pairs, wanted, shares, people, noise))
+        rows = products(line, shares.limit)
+        line = replace(line, excess=_excess(pairs, rows, shares, people, noise))
     return LineRelease(line, ranks)
 
 
@@ -609,14 +595,14 @@ def _rank_pvalue(
 
 
 def _excess(
-    pairs: Sample, wanted: Products, shares: Shares, people: int, noise: NoiseSource
+    pairs: Sample, products: Products, shares: Shares, people: int, noise: NoiseSource
 ) -> float:
     """Release the sampling variance over that of normal rows."""
-    square = np.array([mean_square(pairs, wanted)])
-    moved = mean_square_sensitivity(len(pairs), people, wanted.limit)
+    square = np.array([mean_square(pairs, products)])
+    moved = mean_square_sensitivity(len(pairs), people, products.limit)
     (noisy,) = linf_mean(square, sensitivity=moved, epsilon=shares.square, noise=noise)
     error = math.sqrt(2) * linf_scale(moved, shares.square)
-    return max(float(noisy) + error, _LEAST) / _kept(wanted.limit)
+    return max(float(noisy) + error, _LEAST) / _kept(products.limit)
 
 
 @lru_cache(maxsize=64)
@@ -628,7 +614,7 @@ def _kept(limit: float) -> float:
     return float(np.minimum(np.outer(squares, squares), limit).mean())
 
 
-# Do two bounded columns lie about a line? Pearson's correlation and the slope.
+# --- tests ---
 
 
 @declare_level("measured")
@@ -703,24 +689,21 @@ def pearsonr(
     >>> pearsonr(x, y, bounds_x=(0, 10), bounds_y=(0, 10), epsilon=1, rng=0).reject
     True
     """
-    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
-    simulations = integer_at_least("n_simulations", n_simulations, 19)
-    generator = public_generator(rng)
-    sides = _columns(x, y, bounds_x, bounds_y)
-    found = release_line(
-        sides, asked.budget.pure_epsilon, alternative, correlation_products, asked.noise
-    )
-    line = found.line
-    interval = CorrelationInterval(line, alternative)
-    low, high = interval(1 - asked.alpha)
-    estimates = {"correlation": line.correlation, "lower": low, "upper": high}
-    facts = _facts(asked, sides, found, simulations, generator, "Pearson's correlation")
+    budget = Budget(epsilon, delta)
+    options = _checked_options(alpha, alternative, n_simulations, rng)
+    sides, source = _read_columns(x, y, bounds_x, bounds_y, noise)
+    released = release_line(sides, budget.pure_epsilon, alternative, correlation_products, source)
+    line, interval = released.line, CorrelationInterval(released.line, alternative)
+    low, high = interval(1 - options["alpha"])
     return Outcome(
+        method="Pearson's correlation",
         statistic=line.correlation,
-        estimates=estimates,
+        estimates={"correlation": line.correlation, "lower": low, "upper": high},
         estimated="correlation",
         intervals=interval,
-        **facts,
+        spent=budget,
+        simulated=source.simulated,
+        **_facts(released, sides, **options),
     )
 
 
@@ -781,55 +764,78 @@ def linregress(
     >>> bool(1 < found.estimates["slope"] < 3)
     True
     """
-    asked = Asked.checked(epsilon, delta, alpha, alternative, noise)
-    simulations = integer_at_least("n_simulations", n_simulations, 19)
-    generator = public_generator(rng)
-    sides = _columns(x, y, bounds_x, bounds_y)
-    found = release_line(sides, asked.budget.pure_epsilon, alternative, slope_products, asked.noise)
-    line = found.line
-    (half_x, half_y), boxes = (float(side.box.half[0]) for side in sides), [s.box for s in sides]
-    unit = half_y / half_x
-    means = [
-        float(box.lower[0] + (1 + centre) * box.half[0])
-        for box, centre in zip(boxes, line.centre, strict=True)
-    ]
+    budget = Budget(epsilon, delta)
+    options = _checked_options(alpha, alternative, n_simulations, rng)
+    sides, source = _read_columns(x, y, bounds_x, bounds_y, noise)
+    released = release_line(sides, budget.pure_epsilon, alternative, slope_products, source)
+    line = released.line
+    box_x, box_y = (side.box for side in sides)
+    unit = float(box_y.half[0]) / float(box_x.half[0])
+    mean_x = float(box_x.lower[0] + (1 + line.centre[0]) * box_x.half[0])
+    mean_y = float(box_y.lower[0] + (1 + line.centre[1]) * box_y.half[0])
     interval = SlopeInterval(line, unit, alternative)
-    low, high = interval(1 - asked.alpha)
+    low, high = interval(1 - options["alpha"])
     slope = unit * line.slope
-    estimates = {
-        "slope": slope,
-        "intercept": means[1] - slope * means[0],
-        "rvalue": line.correlation,
-        "lower": low,
-        "upper": high,
-    }
-    facts = _facts(asked, sides, found, simulations, generator, "linear regression")
     return Outcome(
-        statistic=slope, estimates=estimates, estimated="slope", intervals=interval, **facts
+        method="linear regression",
+        statistic=slope,
+        estimates={
+            "slope": slope,
+            "intercept": mean_y - slope * mean_x,
+            "rvalue": line.correlation,
+            "lower": low,
+            "upper": high,
+        },
+        estimated="slope",
+        intervals=interval,
+        spent=budget,
+        simulated=source.simulated,
+        **_facts(released, sides, **options),
     )
 
 
-def _facts(
-    asked: Asked, sides: TwoSamples, found: LineRelease, simulations: int, rng: Any, method: str
+def _checked_options(
+    alpha: float, alternative: Alternative, n_simulations: int, rng: Rng
 ) -> dict[str, Any]:
-    """Return the p-value and the public fields of a result."""
-    pvalue = found.pvalue(asked.alternative, simulations, rng)
+    """Return the checked options of :func:`_facts`."""
     return {
-        "pvalue": pvalue,
-        "reject": pvalue <= asked.alpha,
-        "alpha": asked.alpha,
-        "spent": asked.budget,
-        "simulated": asked.noise.simulated,
-        **asked.facts(sides, method, n_simulations=simulations),
+        "alpha": number("alpha", alpha, above=0, below=1),
+        "alternative": one_of("alternative", alternative, ALTERNATIVES),
+        "n_simulations": integer_at_least("n_simulations", n_simulations, 19),
+        "rng": public_generator(rng),
     }
 
 
-def _columns(x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds) -> TwoSamples:
-    """Read two bounded columns."""
-    for name, bounds in (("bounds_x", bounds_x), ("bounds_y", bounds_y)):
-        if bounds is None:
-            raise ParameterError(f"{name} must be given: found from the data they would leak it.")
-    return numeric_pairs(x, y, bounds_x, bounds_y, rows=4)
+def _read_columns(
+    x: Any, y: Any, bounds_x: Bounds, bounds_y: Bounds, noise: NoiseSource | None
+) -> tuple[TwoSamples, NoiseSource]:
+    """Read two bounded columns, paid for with the noise."""
+    require_public_bounds(bounds_x=bounds_x, bounds_y=bounds_y)
+    source = noise_source(noise)
+    return encode_numeric_pairs(x, y, bounds_x, bounds_y, rows=4), source
+
+
+def _facts(
+    released: LineRelease,
+    sides: TwoSamples,
+    *,
+    alpha: float,
+    alternative: Alternative,
+    n_simulations: int,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Return the p-value and the public fields of a result."""
+    pvalue = released.pvalue(alternative, n_simulations, rng)
+    return {
+        "pvalue": pvalue,
+        "reject": pvalue <= alpha,
+        "alpha": alpha,
+        "adjacency": "one",
+        "null_hypothesis": INDEPENDENCE[alternative],
+        "sizes": {"n": len(sides.x)},
+        "parameters": {"alternative": alternative, "n_simulations": n_simulations},
+        "rows_per_person": sides.rows_per_person,
+    }
 
 
 DESCRIPTORS = (

@@ -1,7 +1,8 @@
-"""JSON documents with a checksum.
+"""Shares: private moments of one owner's sample, which anybody may compare with those of others.
 
-The checksum guards against accidents: an edit, a truncated file, a faulty disk. It is not a
-signature: an attacker can recompute it.
+Owners agree on a plan, which is public. Plans and shares are JSON documents with a checksum, which
+guards against accidents (an edit, a truncated file, a faulty disk) and is no signature: an
+attacker can recompute it. Proof: docs/proofs/shares.md.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +37,9 @@ from privatest.core.validation import (
 from privatest.data.encoding import encode_sample
 from privatest.data.reading import check_person_rows, read_data, schema_of
 from privatest.data.schema import Bounds, CategoricalColumn, Column, NumericColumn, Schema
-from privatest.mechanisms.moments import NoisyMoments, moment_scale, release_moments
+from privatest.mechanisms.moments import moment_scale, release_moments
 from privatest.methods.descriptor import Method
-from privatest.methods.embedding import (
+from privatest.methods.locations import (
     embedding_estimates,
     in_own_units,
     unpacked_frequencies,
@@ -46,10 +47,31 @@ from privatest.methods.embedding import (
 )
 from privatest.numerics.features import Embedding, mean_embedding, smooth_characteristic
 from privatest.numerics.kernels import KERNEL_FAMILIES, Kernel
-from privatest.numerics.moments import moment_pvalue, moments, pool_releases, svec_size
+from privatest.numerics.moments import (
+    NoisyMoments,
+    moment_pvalue,
+    moments,
+    pool_releases,
+    svec_size,
+)
 
+Floats = NDArray[np.float64]
+Document = TypeVar("Document")
+Features = Literal["mean embedding", "characteristic function"]
+FEATURES: tuple[str, ...] = get_args(Features)
 VERSION = 1
+PLAN_KIND = "privatest plan of shares"
+SHARE_KIND = "privatest share"
+NOTE = "comparing costs nothing more: shares may be compared any number of times"
+DEFAULT_LOCATIONS = 10
 _LONGEST = 64 * 2**20  # characters; no plan or share comes near
+_MOST_POINTS = 256  # a share holds the square of it
+_NARROWEST, _WIDEST = 1e-6, 1e6  # bandwidths, in shares of the bounds
+_FASTEST = 1e6  # radians per column
+_SIGMAS = 40.0  # noise never gets this large: share() did not write a value beyond it
+
+
+# --- documents ---
 
 
 def seal(kind: str, content: Mapping[str, Any]) -> str:
@@ -126,9 +148,7 @@ def integer(content: Mapping[str, Any], name: str, minimum: int) -> int:
     return int(value)
 
 
-def numbers(
-    content: Mapping[str, Any], name: str, shape: tuple[int | None, ...]
-) -> NDArray[np.float64]:
+def numbers(content: Mapping[str, Any], name: str, shape: tuple[int | None, ...]) -> Floats:
     """Return a list, or a list of lists, of finite numbers; None in ``shape`` is any length."""
     value = field(content, name, list)
     if not _fits(value, shape):
@@ -158,13 +178,19 @@ def positive(content: Mapping[str, Any], name: str) -> float:
     return value
 
 
-def read(path: str | os.PathLike[str], what: str) -> bytes:
-    """Read a file; ``what`` names it in messages."""
+def load_document(
+    path: str | os.PathLike[str], what: str, parse: Callable[[bytes], Document]
+) -> Document:
+    """Read a document from a file; ``what`` names it in messages."""
     file = Path(path)
     try:
-        return file.read_bytes()
+        content = file.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         raise DataError(f"{what} {file.name} cannot be read: {_reason(error)}.") from None
+    try:
+        return parse(content)
+    except DataError as error:
+        raise DataError(f"{file.name} is refused: {error}") from None
 
 
 def write(path: str | os.PathLike[str], text: str) -> None:
@@ -191,26 +217,17 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or "it is not the name of a file"
 
 
-def named(path: str | os.PathLike[str], error: Exception) -> DataError:
-    """Return an error with the file's name before the reason."""
-    return DataError(f"{Path(path).name} is refused: {error}")
-
-
 def names_that_differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> Sequence[str]:
     """Return the keys under which two contents differ."""
-    keys = sorted(set(first) | set(second))
-    return [key for key in keys if first.get(key) != second.get(key)]
-
-
-# The public columns of a plan, as JSON and back.
+    return [key for key in sorted({*first, *second}) if first.get(key) != second.get(key)]
 
 
 def written_columns(schema: Schema) -> list[dict[str, Any]]:
     """Return the columns in their order, as plain values."""
-    return [{"name": name} | _written(column) for name, column in schema.columns.items()]
+    return [{"name": name} | _column_document(column) for name, column in schema.columns.items()]
 
 
-def _written(column: Column) -> dict[str, Any]:
+def _column_document(column: Column) -> dict[str, Any]:
     if isinstance(column, NumericColumn):
         bounds = [column.lower, column.upper]
         shape: dict[str, Any] = {"type": "numeric", "bounds": bounds, "integer": column.integer}
@@ -229,13 +246,13 @@ def read_columns(parameters: Mapping[str, Any]) -> Schema:
         if name in columns or not name.isprintable():
             raise DataError("its 'columns' have a name twice, or one that cannot be printed.")
         try:
-            columns[name] = _read(entry)
+            columns[name] = _read_column(entry)
         except ParameterError as error:
             raise DataError(f"its column {name!r} cannot be used: {error}") from None
     return Schema(columns, field(parameters, "rows_per_person", int))
 
 
-def _read(entry: Mapping[str, Any]) -> Column:
+def _read_column(entry: Mapping[str, Any]) -> Column:
     kind, missing = field(entry, "type", str), entry.get("missing")
     if kind == "categorical":
         categories = field(entry, "categories", list)
@@ -248,17 +265,7 @@ def _read(entry: Mapping[str, Any]) -> Column:
     return NumericColumn(lower, upper, integer=integer, missing=missing)  # type: ignore[arg-type]
 
 
-# The public parameters that all owners of shares agree on, before any data is read.
-
-
-KIND = "privatest plan of shares"
-Features = Literal["mean embedding", "characteristic function"]
-FEATURES: tuple[str, ...] = get_args(Features)
-
-DEFAULT_LOCATIONS = 10
-_MOST_POINTS = 256  # a share holds the square of it
-_NARROWEST, _WIDEST = 1e-6, 1e6  # bandwidths, in shares of the bounds
-_FASTEST = 1e6  # radians per column
+# --- plans ---
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,7 +293,7 @@ class SharePlan:
 
     schema: Schema
     features: Features
-    points: NDArray[np.float64]
+    points: Floats
     kernel: str | None
     bandwidth: float | None
     budget: Budget
@@ -354,21 +361,17 @@ class SharePlan:
 
     def to_json(self) -> str:
         """Return the document that :meth:`save` writes."""
-        return seal(KIND, {"plan": self.parameters, "digest": self.digest})
+        return seal(PLAN_KIND, {"plan": self.parameters, "digest": self.digest})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SharePlan:
         """Read a plan, or refuse it with the reason."""
-        text = read(path, "plan")
-        try:
-            return cls.from_json(text)
-        except DataError as error:
-            raise named(path, error) from None
+        return load_document(path, "plan", cls.from_json)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SharePlan:
         """Read the document that :meth:`to_json` gives."""
-        return plan_of(open_document(text, KIND))
+        return plan_of(open_document(text, PLAN_KIND))
 
     def __str__(self) -> str:
         """Say what the plan fixes."""
@@ -458,22 +461,22 @@ def _default_bandwidth(kernel: str, schema: Schema) -> float:
     return 0.25 * (columns if kernel == "laplace" else math.sqrt(columns))
 
 
-def _locations(given: Any, schema: Schema) -> NDArray[np.float64]:
-    if np.ndim(given) == 0 and not hasattr(given, "__len__"):
-        count = integer_at_least("locations", given, 1)
+def _locations(value: Any, schema: Schema) -> Floats:
+    if np.ndim(value) == 0 and not hasattr(value, "__len__"):
+        count = integer_at_least("locations", value, 1)
         if count > _MOST_POINTS:
             reject("locations", f"at most {_MOST_POINTS}", count)
         return schema.domain.points(count)
-    rows = encode_sample(given, schema, "locations").rows.copy()
+    rows = encode_sample(value, schema, "locations").rows.copy()
     if len(rows) == 0:
         raise ParameterError("locations must have at least one row.")
     return rows
 
 
-def _frequencies(given: Any, schema: Schema, rng: Rng) -> NDArray[np.float64]:
+def _frequencies(value: Any, schema: Schema, rng: Rng) -> Floats:
     columns = schema.domain.dimension
-    if np.ndim(given) == 0 and not hasattr(given, "__len__"):
-        count = integer_at_least("frequencies", given, 1)
+    if np.ndim(value) == 0 and not hasattr(value, "__len__"):
+        count = integer_at_least("frequencies", value, 1)
         if count > _MOST_POINTS:
             reject("frequencies", f"at most {_MOST_POINTS}", count)
         # those of the default Gaussian kernel exp(-|x-y|²/w²): normal with variance 2/w²
@@ -481,14 +484,14 @@ def _frequencies(given: Any, schema: Schema, rng: Rng) -> NDArray[np.float64]:
         generator = public_generator(0 if rng is None else rng)
         return generator.normal(scale=math.sqrt(2) / width, size=(count, columns))
     try:
-        waves = np.array(given, dtype=np.float64)
+        waves = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        reject("frequencies", "a number of them or an array of numbers", given)
+        reject("frequencies", "a number of them or an array of numbers", value)
     if waves.ndim != 2 or waves.shape[1] != columns or len(waves) == 0:
-        reject("frequencies", f"an array with {columns} columns, one for each of the data", given)
+        reject("frequencies", f"an array with {columns} columns, one for each of the data", value)
     waves *= schema.box.width
     if not (np.abs(waves) <= _FASTEST).all():
-        reject("frequencies", f"finite, and at most {_FASTEST:g} over a column's bounds", given)
+        reject("frequencies", f"finite, and at most {_FASTEST:g} over a column's bounds", value)
     return waves
 
 
@@ -529,7 +532,7 @@ def _read_plan(parameters: Mapping[str, Any]) -> SharePlan:
     return SharePlan(schema, features, points, kernel, bandwidth, budget, balance)  # type: ignore[arg-type]
 
 
-def _check_encoded(points: NDArray[np.float64], schema: Schema) -> None:
+def _check_encoded(points: Floats, schema: Schema) -> None:
     for index, levels in enumerate(schema.domain.levels):
         column = points[:, index]
         top = levels - 1 if levels else 1
@@ -537,11 +540,7 @@ def _check_encoded(points: NDArray[np.float64], schema: Schema) -> None:
             raise DataError("its 'locations' lie outside of its columns.")
 
 
-# What an owner publishes: noisy moments of features, and everything needed to use them.
-
-
-sharing_KIND = "privatest share"
-_SIGMAS = 40.0  # noise never gets this large: share() did not write a value beyond it
+# --- shares ---
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -595,7 +594,7 @@ class Share:
 
     def to_json(self) -> str:
         """Return the document that :meth:`save` writes; numbers read back exactly."""
-        return seal(sharing_KIND, self._content())
+        return seal(SHARE_KIND, self._content())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the share as JSON."""
@@ -604,7 +603,7 @@ class Share:
     @classmethod
     def from_json(cls, text: str | bytes) -> Share:
         """Read the document that :meth:`to_json` gives, or refuse it with the reason."""
-        content = open_document(text, sharing_KIND)
+        content = open_document(text, SHARE_KIND)
         plan = plan_of(content)
         size = plan.embedding().dimension
         n = integer(content, "n", 2)
@@ -621,11 +620,7 @@ class Share:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Share:
         """Read a share, or refuse it with the reason."""
-        text = read(path, "share")
-        try:
-            return cls.from_json(text)
-        except DataError as error:
-            raise named(path, error) from None
+        return load_document(path, "share", cls.from_json)
 
     def __str__(self) -> str:
         """Describe the share, and what it cost."""
@@ -726,23 +721,22 @@ def share(
 
 def _agreed(plan: SharePlan | None, **parts: Any) -> SharePlan:
     """Return the plan, given as such or by its parts."""
-    given = {name: value for name, value in parts.items() if value is not None}
+    options = {name: value for name, value in parts.items() if value is not None}
     if plan is not None:
         if not isinstance(plan, SharePlan):
             reject("plan", "a SharePlan: plan_share(...) or SharePlan.load(path)", plan)
-        if given:
-            raise ParameterError(f"pass a plan or {', '.join(given)}, not both: the plan has them.")
+        if options:
+            raise ParameterError(
+                f"pass a plan or {', '.join(options)}, not both: the plan has them."
+            )
         return plan
-    missing = [name for name in ("bounds", "epsilon", "delta") if name not in given]
+    missing = [name for name in ("bounds", "epsilon", "delta") if name not in options]
     if missing:
         raise ParameterError(f"pass a plan, or {', '.join(missing)}.")
-    return plan_share(given.pop("bounds"), **given)
+    return plan_share(options.pop("bounds"), **options)
 
 
-# What anybody can do with shares: test whether the owners' data have the same distribution.
-
-
-NOTE = "comparing costs nothing more: shares may be compared any number of times"
+# --- comparisons ---
 
 
 @declare_level("measured")
@@ -803,7 +797,8 @@ def compare(
     if marks[0] == marks[1]:
         raise ParameterError("the two shares are the same: compare those of two owners.")
     first, second = (a, b) if marks[0] < marks[1] else (b, a)
-    generator = public_generator(_seed(marks) if rng is None else rng)
+    seed = int(fingerprint(sorted(marks))[:16], 16)
+    generator = public_generator(seed if rng is None else rng)
     statistic, pvalue = moment_pvalue(
         pool_releases(first.moments, second.moments), n_bootstrap=n_bootstrap, rng=generator
     )
@@ -905,10 +900,6 @@ def _check_plans(a: Share, b: Share) -> None:
             f"the two shares are of different plans: they differ in {names}. Owners who want to "
             "be compared use one plan."
         )
-
-
-def _seed(marks: tuple[str, str]) -> int:
-    return int(fingerprint(sorted(marks))[:16], 16)
 
 
 def _features(share: Share) -> str:

@@ -1,13 +1,16 @@
-"""Tulap noise on integers: its law, and the one that fits a budget.
+"""Laws of statistics under the null hypothesis and of Tulap noise; p-values of noisy statistics.
 
-Proofs: docs/proofs/noise.md.
+The law of a statistic does not depend on epsilon, and that of the noise is known, so a p-value is
+a sum: p(z) = sum over values t of P(T = t) · P(noise >= z - t). Wide laws are put into cells, each
+counted at the end that makes the p-value larger. Derivations and errors: docs/proofs/noise.md,
+docs/proofs/rank-tests.md, docs/proofs/correlation.md, docs/proofs/quantiles.md.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -18,8 +21,34 @@ from numpy.typing import ArrayLike, NDArray
 from privatest.core.privacy import Budget
 from privatest.numerics.order import Symmetry, Tree
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Alternative = Literal["two-sided", "greater", "less"]
+ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
+ROUNDING = 1e-12  # sums of floats are no finer than this
+_REACH = 10.0  # standard deviations; what lies beyond has mass below 1e-20
+_ROUNDING = 1e-11  # arithmetic moves a p-value by less than this for up to 10,000 counts,
+_PER_COUNT = 1e-15  # and by less than this times their number: five roundings for each ratio
+_LEAST_REACH = 10.0  # scales of the noise: exp(-10) is below 1e-4
+_LOWERED = 2.0  # scales by which ties that are beyond doubt are lowered
+_CELLS = 1 << 14
+_FOURIER_ERROR = 1e-9  # added to p-values: they are never too small
+_EXACT_WORK = 1_000_000  # table look-ups for an exact Mann–Whitney law
+_FEW = 20  # so small a sample is far from normal: always exact
+_EXACT_PAIRS = 300
+_EXACT_KENDALL = 200
+_SINE = (1 / 6, 1 / 180, 1 / 2835, 1 / 37800, 1 / 467775, 691 / 3831077250)  # -log(sin x/x)
+_COSINE = (1 / 2, 1 / 12, 1 / 45, 17 / 2520, 31 / 14175)  # -log cos x
+_DIRECT = 10_000  # factors of a characteristic function; for more its logarithm is a series
+_SIZE = 1 << 14  # points at which a wide law is computed
+_TAIL_ROUNDING = 1e-9  # added to tails, which are never too small
+_COARSE = 1e-4  # the same where the lattice is not followed: docs/proofs/quantiles.md
 
-def tulap_cdf(x: ArrayLike, epsilon: float) -> NDArray[np.float64]:
+
+# --- Tulap noise on integers ---
+
+
+def tulap_cdf(x: ArrayLike, epsilon: float) -> Floats:
     """Return P(J + U <= x), J discrete Laplace of scale 1/epsilon and U uniform on (-1/2, 1/2).
 
     Awan and Slavkovic (2018), definition 4.1, with b = exp(-epsilon).
@@ -34,7 +63,7 @@ def tulap_cdf(x: ArrayLike, epsilon: float) -> NDArray[np.float64]:
     near = np.rint(low)
     b, step = math.exp(-epsilon), -math.expm1(-epsilon)  # step = 1 - b
     tail = np.exp(epsilon * near) * (b + (low - near + 0.5) * step) / (1 + b)
-    result: NDArray[np.float64] = np.where(values <= 0, tail, 1 - tail)
+    result: Floats = np.where(values <= 0, tail, 1 - tail)
     return result
 
 
@@ -61,7 +90,7 @@ class LatticeTulap:
     edge: float | None = None
     blocks: int = 1
 
-    def survival(self, x: ArrayLike) -> NDArray[np.float64]:
+    def survival(self, x: ArrayLike) -> Floats:
         """Return P(noise >= x), x in the units of the statistic."""
         # the law is symmetric: lower tails only, which keep their digits where they are small
         beyond = tulap_cdf(-np.asarray(x, dtype=np.float64) / self.width, self.epsilon)
@@ -71,7 +100,7 @@ class LatticeTulap:
         survival: NDArray[np.float64] = np.clip((beyond - cut) / (1 - 2 * cut), 0.0, 1.0)
         return survival
 
-    def quantile(self, probability: ArrayLike) -> NDArray[np.float64]:
+    def quantile(self, probability: ArrayLike) -> Floats:
         """Return x with P(noise <= x) = ``probability``, which is above 0 and below 1."""
         given = np.asarray(probability, dtype=np.float64)
         if self.edge is not None:
@@ -81,7 +110,7 @@ class LatticeTulap:
         lower = np.minimum(given, 1 - given) * (1 + b)
         near = np.minimum(np.ceil(np.log(lower) / self.epsilon), 0.0)
         place = near - 0.5 + (lower * np.exp(-self.epsilon * near) - b) / step
-        result: NDArray[np.float64] = self.width * np.where(given <= 0.5, place, -place)
+        result: Floats = self.width * np.where(given <= 0.5, place, -place)
         return result
 
 
@@ -129,17 +158,7 @@ def lattice_tulap(width: int, budget: Budget) -> LatticeTulap:
     return LatticeTulap(width, epsilon, high + half)
 
 
-# The law of a statistic under the null hypothesis, and p-values of its noisy value.
-#
-# The law of a statistic does not depend on epsilon, and that of the noise is known, so a p-value
-# is a sum: p(z) = sum over values t of P(T = t) · P(noise >= z - t). Nothing is simulated.
-
-
-Alternative = Literal["two-sided", "greater", "less"]
-ALTERNATIVES: tuple[str, ...] = get_args(Alternative)
-ROUNDING = 1e-12  # sums of floats are no finer than this
-
-Floats = NDArray[np.float64]
+# --- laws and p-values ---
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,12 +232,7 @@ def simulated_law(draws: Floats, *, proved: bool = True) -> Law:
     return Law(draws, np.full(draws.size, share), share + ROUNDING, proved=proved)
 
 
-# Laws of counts: binomial and hypergeometric. Derivations: docs/proofs/rank-tests.md.
-
-
-_REACH = 10.0  # standard deviations; what lies beyond has mass below 1e-20
-_ROUNDING = 1e-11  # arithmetic moves a p-value by less than this for up to 10,000 counts,
-_PER_COUNT = 1e-15  # and by less than this times their number: five roundings for each ratio
+# --- counts ---
 
 
 @lru_cache(maxsize=64)
@@ -281,16 +295,224 @@ def _from_ratios(ratios: Floats) -> Floats:
     return result
 
 
-# Ties make rank statistics vary less: by how much, and a p-value that knows it from noisy counts.
-#
-# With midranks the law of a rank statistic depends on the ties. Its shape is taken to be that
-# without ties and its variance that with them, as in SciPy's normal approximation. The number of
-# ties is known up to noise, so a confidence bound stands in for it. Proofs: docs/proofs/rank-
-# tests.md.
+# --- symmetry ---
 
 
-_LEAST_REACH = 10.0  # scales of the noise: exp(-10) is below 1e-4
-_LOWERED = 2.0  # scales by which ties that are beyond doubt are lowered
+@lru_cache(maxsize=64)
+def symmetry_law(n: int, statistic: Symmetry) -> Law:
+    """Return the law of max |S| ("ks") or of the range of S, 0 and n fair steps."""
+    last = min(n, math.ceil(_REACH * math.sqrt(n)) + 10)
+    if statistic == "ks":
+        below = [_stays_within(n, a) for a in range(1, last + 1)]
+        survival = 1 - np.array(below)
+    else:
+        # P(range <= r) = B(r + 1) - B(r)
+        walks = [_reflected(n, barrier) for barrier in range(1, last + 1)]
+        survival = 1 - np.concatenate([[0.0], np.diff(walks)])
+    survival = np.minimum.accumulate(np.clip(survival, 0.0, 1.0))
+    masses = survival - np.append(survival[1:], 0.0)
+    return Law(np.arange(1.0, last + 1), masses)
+
+
+def _angles(n: int, share: float) -> int:
+    """Return up to which j the power cos(j share)^n <= exp(-n (j share)²/2) is not nothing."""
+    return math.ceil(math.sqrt(90 / n) / share)
+
+
+def _stays_within(n: int, a: int) -> float:
+    """Return P(max |S| < a): (1/a) sum of sin(j pi/2) cot(j pi/4a) cos^n(j pi/2a), j odd < 2a."""
+    if a == 1:
+        return 0.0
+    # j and 2a - j together; at j = a the cosine is 0
+    last = min(a - 1, _angles(n, math.pi / (2 * a)))
+    j = np.arange(1, last + 1, 2, dtype=np.float64)
+    quarter = np.tan(j * math.pi / (4 * a))
+    pairs = 1 / quarter - (-1) ** (a + n) * quarter
+    signs = 1 - 2 * ((j // 2) % 2)
+    return float(np.sum(signs * pairs * np.cos(j * math.pi / (2 * a)) ** n) / a)
+
+
+def _reflected(n: int, barrier: int) -> float:
+    """Return B(L) = 2/(L+1) sum of cot²(j pi/(2L+2)) cos^n(j pi/(L+1)) over odd j <= L."""
+    side = barrier + 1
+    last = _angles(n, math.pi / side)
+    j = np.arange(1, side, 2, dtype=np.float64)
+    if 2 * last < side:  # the cosines in between are too small to count
+        j = j[(j <= last) | (j >= side - last)]
+    terms = np.tan(j * math.pi / (2 * side)) ** -2 * np.cos(j * math.pi / side) ** n
+    return float(2 / side * np.sum(terms))
+
+
+# --- ranks ---
+
+
+@lru_cache(maxsize=32)
+def mann_whitney_law(n: int, m: int) -> Law:
+    """Return the law of 2U - nm."""
+    few, many = min(n, m), max(n, m)
+    if few < _FEW or few * few * many <= _EXACT_WORK:
+        return Law(2 * np.arange(n * m + 1.0) - n * m, _mann_whitney_masses(few, many))
+    deviation = math.sqrt(n * m * (n + m + 1) / 12)
+    return by_fourier(
+        lambda t: _log_mann_whitney(few, many, t), deviation, half_range=n * m / 2
+    ).scaled(2)
+
+
+def _mann_whitney_masses(n: int, m: int) -> Floats:
+    """Invert the characteristic function prod_i i sin((m+i)t/2) / ((m+i) sin(it/2)).
+
+    At t = 2 pi k/L with L prime no sine is 0, and angles are reduced as integers, so that each
+    factor has full accuracy.
+    """
+    period = _prime_above(n * m + n + m)
+    table = np.log(np.sin(np.pi * np.arange(1, period) / period), dtype=np.float64)
+    k = np.arange(1, (period + 1) // 2, dtype=np.int64)
+    logs, turns = np.zeros(len(k)), np.zeros(len(k), dtype=np.int64)
+    for i in range(1, n + 1):
+        for factor, sign in ((m + i, 1), (i, -1)):
+            half_turns, rest = np.divmod(factor * k, period)
+            logs += sign * (table[rest - 1] - math.log(factor))
+            turns += half_turns
+    phase = np.pi * ((k * (n * m)) % (2 * period)) / period
+    transform = np.exp(logs + np.pi * 1j * (turns % 2) - 1j * phase)
+    masses = np.fft.irfft(np.concatenate([[1.0], transform]), n=period)[: n * m + 1]
+    return np.clip(masses, 0.0, None)
+
+
+def _prime_above(number: int) -> int:
+    candidate = number + 1 + number % 2
+    while any(candidate % d == 0 for d in range(3, math.isqrt(candidate) + 1, 2)):
+        candidate += 2
+    return candidate
+
+
+def _log_mann_whitney(n: int, m: int, t: Floats) -> tuple[Floats, Floats]:
+    """Return logarithm and sign of the characteristic function of U - nm/2."""
+    half = t / 2
+    if n > _DIRECT:  # log(sin x / x), and all angles are small
+        sums = (_power_sums(size, 2 * len(_SINE)) for size in (n + m, m, n))
+        powers = [whole - high - low for whole, high, low in zip(*sums, strict=True)]
+        scaled = (half * (n + m)) ** 2
+        total = sum(
+            -a * scaled**r * (powers[2 * r] / (n + m) ** (2 * r))
+            for r, a in enumerate(_SINE, start=1)
+        )
+        return np.asarray(total), np.ones(len(t))
+    sines = (np.sin((m + i) * half) / np.sin(i * half) * (i / (m + i)) for i in range(1, n + 1))
+    return _log_product(sines, len(t))
+
+
+@lru_cache(maxsize=32)
+def wilcoxon_law(n: int) -> Law:
+    """Return the law of 2W, W the sum of the ranks 1 ... n with fair signs."""
+    if n > _EXACT_PAIRS:
+        deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 6) / 2
+        return by_fourier(
+            lambda t: _log_wilcoxon(n, t), deviation, half_range=n * (n + 1) / 4
+        ).scaled(4)
+    masses = np.zeros(n * (n + 1) // 2 + 1)
+    masses[0] = 1.0
+    for rank in range(1, n + 1):  # rank is in or out, each with probability 1/2
+        masses[rank:] = (masses[rank:] + masses[:-rank]) / 2
+        masses[:rank] /= 2
+    return Law(4 * np.arange(float(len(masses))) - n * (n + 1), masses)
+
+
+def _log_wilcoxon(n: int, t: Floats) -> tuple[Floats, Floats]:
+    """Return logarithm and sign of prod_i cos(i t/2), the characteristic function of W/2."""
+    half = t / 2
+    if n > _DIRECT:  # log cos x, and all angles are small
+        powers = _power_sums(n, 2 * len(_COSINE))
+        total = sum(
+            -a * (half * n) ** (2 * r) * (powers[2 * r] / n ** (2 * r))
+            for r, a in enumerate(_COSINE, start=1)
+        )
+        return np.asarray(total), np.ones(len(t))
+    return _log_product((np.cos(i * half) for i in range(1, n + 1)), len(t))
+
+
+@lru_cache(maxsize=32)
+def kendall_law(n: int) -> Law:
+    """Return the law of concordant minus discordant pairs of n rows."""
+    pairs = n * (n - 1) // 2
+    if n <= _EXACT_KENDALL:
+        return Law(2 * np.arange(pairs + 1.0) - pairs, _mahonian_masses(n))
+    deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 72)
+    return by_fourier(lambda t: _log_mahonian(n, t), deviation, half_range=pairs / 2).scaled(2)
+
+
+def _mahonian_masses(n: int) -> Floats:
+    """Return the law of the number of inversions: a sum of uniforms on 0 ... j - 1, j <= n."""
+    masses = np.ones(1)
+    for j in range(2, n + 1):
+        sums = np.cumsum(np.concatenate([masses, np.zeros(j - 1)]))
+        sums[j:] -= sums[:-j].copy()
+        masses = sums / j
+    return np.clip(masses, 0.0, None)
+
+
+def _log_mahonian(n: int, t: Floats) -> tuple[Floats, Floats]:
+    """Return logarithm and sign of prod_j sin(jt/2) / (j sin(t/2))."""
+    half = t / 2
+    if n > _DIRECT:  # log(sin x / x), and all angles are small
+        share, scaled = np.arange(1.0, n + 1) / n, (half * n) ** 2
+        total = sum(
+            -a * scaled**r * float(np.sum(share ** (2 * r)) - n ** (1.0 - 2 * r))
+            for r, a in enumerate(_SINE, start=1)
+        )
+        return np.asarray(total), np.ones(len(t))
+    sines = (np.sin(j * half) / (j * np.sin(half)) for j in range(2, n + 1))
+    return _log_product(sines, len(t))
+
+
+def _power_sums(n: int, highest: int) -> list[int]:
+    """Return 1^p + ... + n^p for p = 0, 1, ..., exactly, without going through the terms.
+
+    (n + 1)^(p + 1) - 1 is the sum over k <= p of binomial(p + 1, k) times the sum of k-th powers.
+    """
+    sums: list[int] = []
+    for power in range(highest + 1):
+        rest = sum(math.comb(power + 1, k) * found for k, found in enumerate(sums))
+        sums.append(((n + 1) ** (power + 1) - 1 - rest) // (power + 1))
+    return sums
+
+
+def _log_product(factors: Iterable[Floats], size: int) -> tuple[Floats, Floats]:
+    """Return logarithm and sign of a product, element by element."""
+    logs, signs = np.zeros(size), np.ones(size)
+    for factor in factors:
+        logs += np.log(np.abs(factor))
+        signs *= np.sign(factor)
+    return logs, signs
+
+
+def by_fourier(
+    log_transform: Callable[[Floats], tuple[Floats, Floats]], deviation: float, half_range: float
+) -> Law:
+    """Return the symmetric law on -half_range, -half_range + 1, ... from its transform.
+
+    P(T < x) = 1/2 + (x + sum_k f(2 pi k/L) sin(2 pi k x/L) / sin(pi k/L)) / L for x between two
+    lattice points, up to the mass more than L - |x| away from 0.
+    """
+    period = math.ceil(2 * _REACH * deviation)
+    k = np.arange(1.0, 33.0)  # to ten inverse standard deviations
+    logs, signs = log_transform(2 * np.pi * k / period)
+    small = np.flatnonzero(logs < -42)  # below 1e-18, and so is all that follows
+    kept = slice(0, int(small[0]) if len(small) else len(k))
+    weights = (signs * np.exp(logs) / np.sin(np.pi * k / period))[kept]
+    first = max(0, math.ceil(half_range - _REACH * deviation)) - half_range
+    points = round(-2 * first) + 1
+    step = -(-points // _CELLS)
+    low: Floats = first + step * np.arange(-(-points // step), dtype=np.float64)
+    edges = np.append(low, low[-1] + step) - 0.5
+    waves = np.sin(np.outer(edges, 2 * np.pi * k[kept] / period)) @ weights
+    below = np.clip(0.5 + (edges + waves) / period, 0.0, 1.0)
+    below[0], below[-1] = 0.0, 1.0
+    masses = np.clip(np.diff(below), 0.0, None)
+    return Law(low + (step - 1), masses, _FOURIER_ERROR, low)
+
+
+# --- ties: a smaller variance, from noisy counts ---
 
 
 def tie_reach(size: float) -> float:
@@ -397,220 +619,7 @@ def tied_pvalue(
     return bounded_pvalue(worst, tied, miss) if place > 0 else max(worst, tied)
 
 
-# Laws of rank statistics under the null hypothesis.
-#
-# They depend on sizes alone: not on data, not on epsilon. Exact for every size, except that wide
-# laws are put into 16,384 cells, each counted at the end that makes the p-value larger.
-# Derivations and errors: docs/proofs/rank-tests.md.
-
-
-Array = NDArray[np.float64]
-
-_CELLS = 1 << 14
-_FOURIER_ERROR = 1e-9  # added to p-values: they are never too small
-_EXACT_WORK = 1_000_000  # table look-ups for an exact Mann–Whitney law
-_FEW = 20  # so small a sample is far from normal: always exact
-_EXACT_PAIRS = 300
-_DIRECT = 10_000  # factors of a characteristic function; for more its logarithm is a series
-
-
-# --- symmetry --------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def symmetry_law(n: int, statistic: Symmetry) -> Law:
-    """Return the law of max |S| ("ks") or of the range of S, 0 and n fair steps."""
-    last = min(n, math.ceil(_REACH * math.sqrt(n)) + 10)
-    if statistic == "ks":
-        below = [_stays_within(n, a) for a in range(1, last + 1)]
-        survival = 1 - np.array(below)
-    else:
-        # P(range <= r) = B(r + 1) - B(r)
-        walks = [_reflected(n, barrier) for barrier in range(1, last + 1)]
-        survival = 1 - np.concatenate([[0.0], np.diff(walks)])
-    survival = np.minimum.accumulate(np.clip(survival, 0.0, 1.0))
-    masses = survival - np.append(survival[1:], 0.0)
-    return Law(np.arange(1.0, last + 1), masses)
-
-
-def _angles(n: int, share: float) -> int:
-    """Return up to which j the power cos(j share)^n <= exp(-n (j share)²/2) is not nothing."""
-    return math.ceil(math.sqrt(90 / n) / share)
-
-
-def _stays_within(n: int, a: int) -> float:
-    """Return P(max |S| < a): (1/a) sum of sin(j pi/2) cot(j pi/4a) cos^n(j pi/2a), j odd < 2a."""
-    if a == 1:
-        return 0.0
-    # j and 2a - j together; at j = a the cosine is 0
-    last = min(a - 1, _angles(n, math.pi / (2 * a)))
-    j = np.arange(1, last + 1, 2, dtype=np.float64)
-    quarter = np.tan(j * math.pi / (4 * a))
-    pairs = 1 / quarter - (-1) ** (a + n) * quarter
-    signs = 1 - 2 * ((j // 2) % 2)
-    return float(np.sum(signs * pairs * np.cos(j * math.pi / (2 * a)) ** n) / a)
-
-
-def _reflected(n: int, barrier: int) -> float:
-    """Return B(L) = 2/(L+1) sum of cot²(j pi/(2L+2)) cos^n(j pi/(L+1)) over odd j <= L."""
-    side = barrier + 1
-    last = _angles(n, math.pi / side)
-    j = np.arange(1, side, 2, dtype=np.float64)
-    if 2 * last < side:  # the cosines in between are too small to count
-        j = j[(j <= last) | (j >= side - last)]
-    terms = np.tan(j * math.pi / (2 * side)) ** -2 * np.cos(j * math.pi / side) ** n
-    return float(2 / side * np.sum(terms))
-
-
-# --- sums of ranks ---------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=32)
-def mann_whitney_law(n: int, m: int) -> Law:
-    """Return the law of 2U - nm."""
-    few, many = min(n, m), max(n, m)
-    if few < _FEW or few * few * many <= _EXACT_WORK:
-        return Law(2 * np.arange(n * m + 1.0) - n * m, _mann_whitney_masses(few, many))
-    deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return by_fourier(
-        lambda t: _log_mann_whitney(few, many, t), deviation, half_range=n * m / 2
-    ).scaled(2)
-
-
-def _mann_whitney_masses(n: int, m: int) -> Array:
-    """Invert the characteristic function prod_i i sin((m+i)t/2) / ((m+i) sin(it/2)).
-
-    At t = 2 pi k/L with L prime no sine is 0, and angles are reduced as integers, so that each
-    factor has full accuracy.
-    """
-    period = _prime_above(n * m + n + m)
-    table = np.log(np.sin(np.pi * np.arange(1, period) / period), dtype=np.float64)
-    k = np.arange(1, (period + 1) // 2, dtype=np.int64)
-    logs, turns = np.zeros(len(k)), np.zeros(len(k), dtype=np.int64)
-    for i in range(1, n + 1):
-        for factor, sign in ((m + i, 1), (i, -1)):
-            half_turns, rest = np.divmod(factor * k, period)
-            logs += sign * (table[rest - 1] - math.log(factor))
-            turns += half_turns
-    phase = np.pi * ((k * (n * m)) % (2 * period)) / period
-    transform = np.exp(logs + np.pi * 1j * (turns % 2) - 1j * phase)
-    masses = np.fft.irfft(np.concatenate([[1.0], transform]), n=period)[: n * m + 1]
-    return np.clip(masses, 0.0, None)
-
-
-def _prime_above(number: int) -> int:
-    candidate = number + 1 + number % 2
-    while any(candidate % d == 0 for d in range(3, math.isqrt(candidate) + 1, 2)):
-        candidate += 2
-    return candidate
-
-
-def _log_mann_whitney(n: int, m: int, t: Array) -> tuple[Array, Array]:
-    """Return logarithm and sign of the characteristic function of U - nm/2."""
-    half = t / 2
-    if n > _DIRECT:  # log(sin x / x), and all angles are small
-        series = (1 / 6, 1 / 180, 1 / 2835, 1 / 37800, 1 / 467775, 691 / 3831077250)
-        sums = (_power_sums(size, 2 * len(series)) for size in (n + m, m, n))
-        powers = [whole - high - low for whole, high, low in zip(*sums, strict=True)]
-        scaled = (half * (n + m)) ** 2
-        total = sum(
-            -a * scaled**r * (powers[2 * r] / (n + m) ** (2 * r))
-            for r, a in enumerate(series, start=1)
-        )
-        return np.asarray(total), np.ones(len(t))
-    logs, signs = np.zeros(len(t)), np.ones(len(t))
-    for i in range(1, n + 1):
-        ratio = np.sin((m + i) * half) / np.sin(i * half) * (i / (m + i))
-        logs += np.log(np.abs(ratio))
-        signs *= np.sign(ratio)
-    return logs, signs
-
-
-def _power_sums(n: int, highest: int) -> list[int]:
-    """Return 1^p + ... + n^p for p = 0, 1, ..., exactly, without going through the terms.
-
-    (n + 1)^(p + 1) - 1 is the sum over k <= p of binomial(p + 1, k) times the sum of k-th powers.
-    """
-    sums: list[int] = []
-    for power in range(highest + 1):
-        rest = sum(math.comb(power + 1, k) * found for k, found in enumerate(sums))
-        sums.append(((n + 1) ** (power + 1) - 1 - rest) // (power + 1))
-    return sums
-
-
-@lru_cache(maxsize=32)
-def wilcoxon_law(n: int) -> Law:
-    """Return the law of 2W, W the sum of the ranks 1 ... n with fair signs."""
-    if n > _EXACT_PAIRS:
-        deviation = math.sqrt(n * (n + 1) * (2 * n + 1) / 6) / 2
-        return by_fourier(
-            lambda t: _log_wilcoxon(n, t), deviation, half_range=n * (n + 1) / 4
-        ).scaled(4)
-    masses = np.zeros(n * (n + 1) // 2 + 1)
-    masses[0] = 1.0
-    for rank in range(1, n + 1):  # rank is in or out, each with probability 1/2
-        masses[rank:] = (masses[rank:] + masses[:-rank]) / 2
-        masses[:rank] /= 2
-    return Law(4 * np.arange(float(len(masses))) - n * (n + 1), masses)
-
-
-def _log_wilcoxon(n: int, t: Array) -> tuple[Array, Array]:
-    """Return logarithm and sign of prod_i cos(i t/2), the characteristic function of W/2."""
-    half = t / 2
-    if n > _DIRECT:  # log cos x, and all angles are small
-        series = (1 / 2, 1 / 12, 1 / 45, 17 / 2520, 31 / 14175)
-        powers = _power_sums(n, 2 * len(series))
-        total = sum(
-            -a * (half * n) ** (2 * r) * (powers[2 * r] / n ** (2 * r))
-            for r, a in enumerate(series, start=1)
-        )
-        return np.asarray(total), np.ones(len(t))
-    logs, signs = np.zeros(len(t)), np.ones(len(t))
-    for i in range(1, n + 1):
-        cosine = np.cos(i * half)
-        logs += np.log(np.abs(cosine))
-        signs *= np.sign(cosine)
-    return logs, signs
-
-
-def by_fourier(
-    log_transform: Callable[[Array], tuple[Array, Array]], deviation: float, half_range: float
-) -> Law:
-    """Return the symmetric law on -half_range, -half_range + 1, ... from its transform.
-
-    P(T < x) = 1/2 + (x + sum_k f(2 pi k/L) sin(2 pi k x/L) / sin(pi k/L)) / L for x between two
-    lattice points, up to the mass more than L - |x| away from 0.
-    """
-    period = math.ceil(2 * _REACH * deviation)
-    k = np.arange(1.0, 33.0)  # to ten inverse standard deviations
-    logs, signs = log_transform(2 * np.pi * k / period)
-    small = np.flatnonzero(logs < -42)  # below 1e-18, and so is all that follows
-    kept = slice(0, int(small[0]) if len(small) else len(k))
-    weights = (signs * np.exp(logs) / np.sin(np.pi * k / period))[kept]
-    first = max(0, math.ceil(half_range - _REACH * deviation)) - half_range
-    points = round(-2 * first) + 1
-    step = -(-points // _CELLS)
-    low: Array = first + step * np.arange(-(-points // step), dtype=np.float64)
-    edges = np.append(low, low[-1] + step) - 0.5
-    waves = np.sin(np.outer(edges, 2 * np.pi * k[kept] / period)) @ weights
-    below = np.clip(0.5 + (edges + waves) / period, 0.0, 1.0)
-    below[0], below[-1] = 0.0, 1.0
-    masses = np.clip(np.diff(below), 0.0, None)
-    return Law(low + (step - 1), masses, _FOURIER_ERROR, low)
-
-
-# The law of noisy counts below the edges of a grid, each a sum of noisy counts of nodes.
-#
-# A count below an edge is a sum over levels: nodes to the left of the path to the edge, or the
-# parent less those to the right, or half of each. So its noise is a sum of discrete Laplace numbers
-# with weights 1 and 1/2, and its law is known exactly. Proof: docs/proofs/quantiles.md.
-
-
-_SIZE = 1 << 14  # points at which a wide law is computed
-_cumulative_ROUNDING = 1e-9  # added to tails, which are never too small
-_COARSE = 1e-4  # the same where the lattice is not followed: docs/proofs/quantiles.md
-
-Integers = NDArray[np.int64]
+# --- noisy counts below the edges of a grid ---
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -723,7 +732,7 @@ def noisy_tails(
     first = math.floor(first / step) * step
     size = 1 << math.ceil(math.log2((last - first) / step + 2))
     noise = _noise_transform(size, step, scale, ones, halves)
-    slack, error = (1e-6, _cumulative_ROUNDING) if step == 0.5 else (step, _COARSE)
+    slack, error = (1e-6, _TAIL_ROUNDING) if step == 0.5 else (step, _COARSE)
 
     def drawn(places: Integers) -> Floats:
         masses = np.bincount(places, weights=law.masses, minlength=size)

@@ -1,15 +1,17 @@
-"""Means and second moments of rows in a ball, and how far the two move together.
+"""Means and second moments of rows in a ball, and tests of two samples by noisy ones.
 
 One Gaussian mechanism over both (:func:`privatest.mechanisms.moments.release_moments`) costs less
-than two with half of the budget each. Proof: docs/proofs/moments.md.
+than two with half of the budget each. The test of two samples, with a trusted curator or from two
+owners' shares, is post-processing of :class:`PooledMoments` (Raj et al., 2019, sections 4.1 and
+5.3). Proofs: docs/proofs/moments.md, docs/proofs/embedding-tests.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Literal, Protocol, get_args
+from functools import lru_cache, partial
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +28,12 @@ from privatest.data.summaries import (
 )
 
 Floats = NDArray[np.float64]
-_Positions = tuple[NDArray[np.intp], NDArray[np.intp], Floats]
-_FEW_COLUMNS = 32  # of a matrix whose positions are kept: 13 KB
+Null = Literal["corrected", "asymptotic"]
+NULLS: tuple[str, ...] = get_args(Null)
+_BATCH = 1 << 20  # matrix entries that are drawn at once
+
+
+# --- moments and how far they move ---
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)  # a repr would show data
@@ -164,17 +170,17 @@ def svec_size(dimension: int) -> int:
     return dimension * (dimension + 1) // 2
 
 
-def svec(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def svec(matrix: Floats) -> Floats:
     """Stack a symmetric matrix so that its Frobenius norm becomes the l2 norm.
 
     Off-diagonal entries occur once, times sqrt(2). Leading axes are kept.
     """
     rows, columns, weights = _positions(matrix.shape[-1])
-    stacked: NDArray[np.float64] = matrix[..., rows, columns] * weights
+    stacked: Floats = matrix[..., rows, columns] * weights
     return stacked
 
 
-def smat(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+def smat(vector: Floats) -> Floats:
     """Undo :func:`svec`."""
     dimension = (math.isqrt(8 * vector.shape[-1] + 1) - 1) // 2
     rows, columns, weights = _positions(dimension)
@@ -183,93 +189,40 @@ def smat(vector: NDArray[np.float64]) -> NDArray[np.float64]:
     return matrix
 
 
-def _positions(dimension: int) -> _Positions:
-    return _few_positions(dimension) if dimension <= _FEW_COLUMNS else _all_positions(dimension)
-
-
-def _all_positions(dimension: int) -> _Positions:
+@lru_cache(maxsize=4)
+def _positions(dimension: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Return the entries of a symmetric matrix that are stacked, and their weights."""
     rows, columns = np.triu_indices(dimension)
-    return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
-
-
-@cache
-def _few_positions(dimension: int) -> _Positions:
-    """Keep them: finding them takes longer than stacking a small matrix."""
-    found = _all_positions(dimension)
-    for each in found:
+    positions = rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
+    for each in positions:
         each.flags.writeable = False
-    return found
+    return positions
 
 
-def scatter_draws(
-    root: NDArray[np.float64], n: int, count: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Draw Σ (x - x̄)(x - x̄)' of n normal rows with covariance root · root' (Wishart's law)."""
-    dimension = len(root)
-    if n - 1 <= dimension:
-        factor = root @ rng.standard_normal((count, dimension, n - 1))
-    else:  # Bartlett: a triangle of normals, with chi on its diagonal
-        steps = np.arange(dimension)
-        normals = rng.standard_normal((count, dimension, dimension))
-        triangle = np.where(steps[:, None] > steps, normals, 0.0)
-        freedom = n - 1 - steps
-        triangle[:, steps, steps] = np.sqrt(rng.chisquare(freedom, size=(count, dimension)))
-        factor = root @ triangle
-    result: NDArray[np.float64] = factor @ np.swapaxes(factor, 1, 2)
-    return result
+# --- tests by released moments ---
 
 
-def spread_steps(dimension: int, noise: float, smallest: float) -> tuple[float, ...]:
-    """By how many deviations of its noise a released covariance may be too small as a whole.
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyMoments:
+    """A released mean and second moment, with the known scales of their noise.
 
-    A null law that is redrawn from a covariance that is too small is too narrow, and the noise on
-    a mean moves both the statistic and the covariance. So the law is redrawn with a larger one
-    too, and the larger p-value counts. ``smallest`` is the smallest variance that the statistic
-    divides by: where noise is far below it one law is enough.
-
-    In many dimensions the errors of the eigenvalues cancel, and cutting negative ones makes
-    them too large on average: from ten on nothing is left to add. Measured, not proved:
-    benchmarks/level/moments.py.
+    Attributes
+    ----------
+    n : int
+        Public number of rows.
+    mean, second : ndarray
+        Noisy mean, and noisy mean of row · row'; ``second`` may have negative eigenvalues.
+    sigma : float
+        Standard deviation of the noise on each entry of ``mean``.
+    sigma_second : float
+        That on each entry of svec(second): a diagonal entry has it, others have it / sqrt(2).
     """
-    most = 2 / dimension - 0.2
-    return (0.0, most / 2, most) if most > 0 and noise > 0.01 * smallest else (0.0,)
 
-
-# Test two samples by noisy means and second moments: what a tester does with the releases.
-#
-# Everything here is post-processing of private releases: no data, no budget. The trusted curator's
-# test and the comparison of two owners' shares both come down to :class:`PooledMoments`. Raj et
-# al. (2019), sections 4.1 and 5.3, with the null law of docs/proofs/embedding-tests.md.
-
-
-Null = Literal["corrected", "asymptotic"]
-NULLS: tuple[str, ...] = get_args(Null)
-
-_BATCH = 1 << 20  # matrix entries that are drawn at once
-
-
-class ReleasedMoments(Protocol):
-    """One sample's released mean and second moment, and the scales of their noise."""
-
-    @property
-    def n(self) -> int:
-        """Public number of rows."""
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        """Noisy mean."""
-
-    @property
-    def second(self) -> NDArray[np.float64]:
-        """Noisy mean of row · row'."""
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise on each entry of ``mean``."""
-
-    @property
-    def sigma_second(self) -> float:
-        """That on each entry of svec(second)."""
+    n: int
+    mean: Floats
+    second: Floats
+    sigma: float
+    sigma_second: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -292,9 +245,9 @@ class PooledMoments:
 
     n_x: int
     n_y: int
-    difference: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    second: NDArray[np.float64]
+    difference: Floats
+    centre: Floats
+    second: Floats
     sigma_difference: float
     sigma_centre: float
     sigma_second: float
@@ -328,7 +281,7 @@ class PooledMoments:
         return math.hypot(self.sigma_second, *squares)
 
 
-def pool_releases(x: ReleasedMoments, y: ReleasedMoments) -> PooledMoments:
+def pool_releases(x: NoisyMoments, y: NoisyMoments) -> PooledMoments:
     """Pool two separate releases (no trusted entity).
 
     The centre is the mean of both means, weighed by the precision of their noise, which makes its
@@ -350,7 +303,7 @@ def pool_releases(x: ReleasedMoments, y: ReleasedMoments) -> PooledMoments:
     )
 
 
-def pooled_covariance(pooled: PooledMoments) -> NDArray[np.float64]:
+def pooled_covariance(pooled: PooledMoments) -> Floats:
     """Covariance within the samples, as released: it may have negative eigenvalues."""
     return _within(pooled, pooled.second, pooled.centre, pooled.difference)
 
@@ -396,37 +349,20 @@ def moment_pvalue(
     values = np.maximum(values, 0.0)
     noise, smallest = pooled.spread_noise, float(values[0]) + pooled.ridge
     seed = int(rng.integers(2**63))  # the same draws each time: their maximum is not noisy
-    larger = max(
-        _count_larger(
-            pooled,
-            vectors * np.sqrt(values + step * noise),
-            statistic,
-            n_bootstrap,
-            np.random.default_rng(seed),
-        )
-        for step in spread_steps(len(values), noise, smallest)
-    )
-    return statistic, (1 + larger) / (n_bootstrap + 1)
-
-
-def _count_larger(
-    pooled: PooledMoments,
-    root: NDArray[np.float64],
-    statistic: float,
-    n_bootstrap: int,
-    rng: np.random.Generator,
-) -> int:
-    larger, done = 0, 0
-    while done < n_bootstrap:
-        count = min(n_bootstrap - done, max(1, _BATCH // len(root) ** 2))
-        larger += int(np.count_nonzero(_null_draws(pooled, root, count, rng) >= statistic))
-        done += count
-    return larger
+    batch, most = max(1, _BATCH // len(values) ** 2), 0
+    for step in spread_steps(len(values), noise, smallest):
+        root, generator = vectors * np.sqrt(values + step * noise), np.random.default_rng(seed)
+        larger = 0
+        for start in range(0, n_bootstrap, batch):
+            draws = _null_draws(pooled, root, min(batch, n_bootstrap - start), generator)
+            larger += int(np.count_nonzero(draws >= statistic))
+        most = max(most, larger)
+    return statistic, (1 + most) / (n_bootstrap + 1)
 
 
 def _null_draws(
-    pooled: PooledMoments, root: NDArray[np.float64], count: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+    pooled: PooledMoments, root: Floats, count: int, rng: np.random.Generator
+) -> Floats:
     """Draw the statistic where both samples have covariance root · root' and the same mean.
 
     Each part is drawn with its sampling error and its noise, and the covariance is made of them
@@ -445,11 +381,11 @@ def _null_draws(
 
 
 def _scatter_within(
-    pooled: PooledMoments, root: NDArray[np.float64], count: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+    pooled: PooledMoments, root: Floats, count: int, rng: np.random.Generator
+) -> Floats:
     """Draw (n_y C_x + n_x C_y)/N, the C being the covariances of normal samples."""
     total = pooled.n_x + pooled.n_y
-    drawn: NDArray[np.float64] = sum(
+    drawn: Floats = sum(
         (
             other / (total * n) * scatter_draws(root, n, count, rng)
             for n, other in ((pooled.n_x, pooled.n_y), (pooled.n_y, pooled.n_x))
@@ -459,36 +395,66 @@ def _scatter_within(
     return drawn
 
 
+def scatter_draws(root: Floats, n: int, count: int, rng: np.random.Generator) -> Floats:
+    """Draw Σ (x - x̄)(x - x̄)' of n normal rows with covariance root · root' (Wishart's law)."""
+    dimension = len(root)
+    if n - 1 <= dimension:
+        factor = root @ rng.standard_normal((count, dimension, n - 1))
+    else:  # Bartlett: a triangle of normals, with chi on its diagonal
+        steps = np.arange(dimension)
+        normals = rng.standard_normal((count, dimension, dimension))
+        triangle = np.where(steps[:, None] > steps, normals, 0.0)
+        freedom = n - 1 - steps
+        triangle[:, steps, steps] = np.sqrt(rng.chisquare(freedom, size=(count, dimension)))
+        factor = root @ triangle
+    result: Floats = factor @ np.swapaxes(factor, 1, 2)
+    return result
+
+
+def spread_steps(dimension: int, noise: float, smallest: float) -> tuple[float, ...]:
+    """By how many deviations of its noise a released covariance may be too small as a whole.
+
+    A null law that is redrawn from a covariance that is too small is too narrow, and the noise on
+    a mean moves both the statistic and the covariance. So the law is redrawn with a larger one
+    too, and the larger p-value counts. ``smallest`` is the smallest variance that the statistic
+    divides by: where noise is far below it one law is enough.
+
+    In many dimensions the errors of the eigenvalues cancel, and cutting negative ones makes
+    them too large on average: from ten on nothing is left to add. Measured, not proved:
+    benchmarks/level/moments.py.
+    """
+    most = 2 / dimension - 0.2
+    return (0.0, most / 2, most) if most > 0 and noise > 0.01 * smallest else (0.0,)
+
+
 def _within(
     pooled: PooledMoments,
-    second: NDArray[np.float64],
-    centre: NDArray[np.float64],
-    difference: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    second: Floats,
+    centre: Floats,
+    difference: Floats,
+) -> Floats:
     """(n_y (M_x - m_x m_x') + n_x (M_y - m_y m_y'))/N; leading axes are a stack."""
     total = pooled.n_x + pooled.n_y
     mean_x = centre + pooled.share * difference
     mean_y = centre - (1 - pooled.share) * difference
     squares = [mean[..., :, None] * mean[..., None, :] for mean in (mean_x, mean_y)]
-    within: NDArray[np.float64] = (
-        second - (pooled.n_y * squares[0] + pooled.n_x * squares[1]) / total
-    )
+    within: Floats = second - (pooled.n_y * squares[0] + pooled.n_x * squares[1]) / total
     return within
 
 
 def _statistics(
     pooled: PooledMoments,
-    difference: NDArray[np.float64],
-    covariance: NDArray[np.float64],
+    difference: Floats,
+    covariance: Floats,
     ridge: float,
-) -> NDArray[np.float64]:
+) -> Floats:
     """H w'(Sigma + ridge I)^-1 w by eigenvalues, negative ones cut; leading axes are a stack."""
     values, vectors = np.linalg.eigh(_symmetric(covariance))
     along = np.einsum("...ji,...j->...i", vectors, difference)
-    total: NDArray[np.float64] = np.sum(along**2 / (np.maximum(values, 0.0) + ridge), axis=-1)
+    total: Floats = np.sum(along**2 / (np.maximum(values, 0.0) + ridge), axis=-1)
     return pooled.harmonic * total
 
 
-def _symmetric(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    symmetric: NDArray[np.float64] = (matrix + np.swapaxes(matrix, -1, -2)) / 2
+def _symmetric(matrix: Floats) -> Floats:
+    symmetric: Floats = (matrix + np.swapaxes(matrix, -1, -2)) / 2
     return symmetric

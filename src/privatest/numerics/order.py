@@ -798,3 +798,54 @@ def _by_bin(bins: SecretBins, start: int, stop: int) -> Counts:
         found = bins.of_rows(max(first, start), min(first + KEYS_AT_ONCE, stop))
         counts += np.bincount(found, minlength=bins.count)
     return counts
+
+
+def kendall_score(x: Values, y: Values, labels_x: Labels, labels_y: Labels) -> int:
+    """Return concordant minus discordant pairs, ties broken by the labels.
+
+    Examples
+    --------
+    >>> x, y, labels = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]), np.arange(3)
+    >>> kendall_score(x, y, labels, labels)
+    1
+    """
+    n = len(x)
+    in_order = np.empty(n, dtype=np.int64)
+    in_order[doubled_ranks(x, labels_x) // 2 - 1] = doubled_ranks(y, labels_y) // 2 - 1
+    return 2 * earlier_and_smaller(in_order) - n * (n - 1) // 2
+
+
+def earlier_and_smaller(permutation: NDArray[np.int64]) -> int:
+    """Return the number of pairs of a permutation of 0, 1, ... that stand in order.
+
+    The places are listed by value; then, one bit of the place after the other, each list is cut
+    into its lower and its upper half of places. A place of the upper half is after all of the
+    lower half, and after each cut the lists are in order of value again: n log2(n) steps.
+    """
+    n = len(permutation)
+    bits = max(n - 1, 1).bit_length()
+    size = 1 << bits
+    places: NDArray[np.signedinteger[Any]]
+    places = np.arange(size, dtype=np.int32 if bits < 31 else np.int64)  # filled up: see below
+    places[permutation] = np.arange(n)
+    found = 0
+    for bit in reversed(range(bits)):
+        upper = (places & (1 << bit)) != 0
+        # before the k-th upper place in all lists are as many lower ones as its index minus k;
+        # lists have half of each kind, so those of earlier lists are known
+        lists, half = size >> (bit + 1), 1 << bit
+        found += int(np.flatnonzero(upper).sum()) - _sum_to(size // 2 - 1)
+        found -= half * half * _sum_to(lists - 1)
+        halves = places[~upper].reshape(lists, half), places[upper].reshape(lists, half)
+        places = np.concatenate(halves, axis=1).reshape(-1)
+    added = size - n  # each of these is after all others, and larger
+    return found - added * n - _sum_to(added - 1)
+
+
+def _sum_to(last: int) -> int:
+    return last * (last + 1) // 2
+
+
+def kendall_width(n: int) -> int:
+    """Return how far :func:`kendall_score` moves: 2 (n - 1), all pairs of one row."""
+    return 2 * (n - 1)

@@ -65,7 +65,7 @@ def result_from_dict(document: Mapping[str, Any], spent: Budget) -> Result | Non
     if {"columns", "adjustment"} <= names:
         return ColumnResults.from_dict(document, spent)
     if {"mean", "region_shape"} <= names:
-        from privatest.methods.means import MeanEstimate  # noqa: PLC0415 - only when it is needed
+        from privatest.methods.mean_inference import MeanEstimate  # noqa: PLC0415 - only when it is needed
 
         return MeanEstimate.from_dict(document, spent)
     if {"quantile", "q"} <= names:
