@@ -63,7 +63,7 @@ def _independence(
         raise Captured(plan, found)
 
     try:
-        with patch("privatest.methods.hsic._result", capture):
+        with patch("privatest.methods.hsic.dependence_result", capture):
             call(*data, epsilon=epsilon, **settings)
     except Captured as caught:
         plan, found = caught.args

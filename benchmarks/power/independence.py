@@ -28,10 +28,10 @@ from rich.progress import track
 import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
-from privatest.mechanisms.permutation import Release, noise_scale, strongest
-from privatest.methods.hsic import FUNCTIONS, Found, Plan
+from privatest.mechanisms.permutation import NullLaw, Release, noise_scale, strongest
 from privatest.noise import SimulatedNoise
 from privatest.numerics.dependence import values
+from privatest.numerics.independence import FUNCTIONS, DependencePlan, DependenceStatistics
 from privatest_papers.samplers import perturbed_uniform
 
 Rows = NDArray[np.float64]
@@ -102,16 +102,18 @@ class Captured(Exception):
     """Carries what a test found before it is weighed."""
 
 
-def captured(x: Rows, y: Rows, epsilon: float, seed: int, **options: Any) -> tuple[Plan, Found]:
+def captured(
+    x: Rows, y: Rows, epsilon: float, seed: int, **options: Any
+) -> tuple[DependencePlan, DependenceStatistics]:
     """Run the test up to where its statistics are weighed."""
 
-    def capture(plan: Plan, found: Found, *_: Any, **__: Any) -> None:
+    def capture(plan: DependencePlan, found: DependenceStatistics, *_: Any, **__: Any) -> None:
         raise Captured(plan, found)
 
     shared: dict[str, Any] = {"bounds_x": (0, 1), "bounds_y": (0, 1), "release": "decision"}
     shared |= {"epsilon": epsilon, "rng": seed, "noise": SimulatedNoise(seed)} | options
     try:
-        with patch("privatest.methods.hsic._result", capture):
+        with patch("privatest.methods.hsic.dependence_result", capture):
             pt.hsic_test(x, y, **shared)
     except Captured as caught:
         return caught.args[0], caught.args[1]
@@ -137,7 +139,9 @@ def threshold(statistics: Rows, scale: float, level: float) -> float:
     return float((high - statistics[0]) / scale)
 
 
-def chance(plan: Plan, found: Found, epsilon: float, release: Release = "decision") -> float:
+def chance(
+    plan: DependencePlan, found: DependenceStatistics, epsilon: float, release: Release = "decision"
+) -> float:
     """Probability over the noise that the test rejects."""
     edges, share = [], plan.trend_share
     if found.family is not None:
@@ -145,7 +149,7 @@ def chance(plan: Plan, found: Found, epsilon: float, release: Release = "decisio
             found.family.values,
             None,
             found.family.sensitivities,
-            found.family.law,
+            None if found.family.null is None else NullLaw(*found.family.null),
             rows=len(plan.sides[0].rows),
             epsilon=epsilon,
             release=release,

@@ -13,8 +13,8 @@ import pytest
 import privatest as pt
 from privatest.core import secret_order
 from privatest.data.encoding import encode_pairs
-from privatest.methods.hsic import Asked, compute, make_plan
 from privatest.noise import SimulatedNoise
+from privatest.numerics.independence import DependenceQuery, compute, make_plan
 from privatest.numerics.kernels import kernel_grid
 
 N = 70  # two rows in each block, and leftovers
@@ -35,10 +35,10 @@ def statistics(records, keys, shuffle, *, scanned):
         data.select(["a", "b"]), data.select(["c"]), {k: BOX[k] for k in "ab"}, {"c": (0, 1)}
     )
     kernels = tuple(kernel_grid("gaussian", None, side.domain) for side in sides)
-    asked = Asked(None, "v", "auto", shuffle, 60, True, "decision", 0.8, 1.0)
+    query = DependenceQuery(None, "v", "auto", shuffle, 60, True, "decision", 0.8, 1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secret_order, "_keys", lambda _secret, start, stop: own[start:stop])
-        plan = make_plan(sides, kernels, asked)  # type: ignore[arg-type]
+        plan = make_plan(sides, kernels, query)  # type: ignore[arg-type]
         return compute(plan, np.random.default_rng(0), SimulatedNoise(0))
 
 

@@ -19,8 +19,8 @@ from privatest.data.encoding import TwoSamples, beside, encode_pairs, encode_sam
 from privatest.data.engines import BLOCK_ROWS, EngineConfig
 from privatest.data.sources import Part, Shuffled, Source
 from privatest.data.summaries import in_secret_order, secret_subsets
-from privatest.methods.hsic import Asked, compute, make_plan
 from privatest.noise import SimulatedNoise
+from privatest.numerics.independence import DependenceQuery, compute, make_plan
 from privatest.numerics.kernels import kernel_grid
 
 N = BLOCK_ROWS + 4_321
@@ -80,8 +80,8 @@ def test_the_order_is_the_same_from_a_source(small_slices, cuts, batch, threads)
 
 def statistics(sides: TwoSamples, shuffle: str):
     kernels = tuple(kernel_grid("gaussian", None, side.domain) for side in sides)
-    asked = Asked(None, "v", "auto", shuffle, 99, True, "decision", 0.5, 1.0)  # type: ignore[arg-type]
-    plan = make_plan(sides, kernels, asked)  # type: ignore[arg-type]
+    query = DependenceQuery(None, "v", "auto", shuffle, 99, True, "decision", 0.5, 1.0)  # type: ignore[arg-type]
+    plan = make_plan(sides, kernels, query)  # type: ignore[arg-type]
     found = compute(plan, np.random.default_rng(0), SimulatedNoise(6))
     assert found.family is not None
     assert found.trends is not None

@@ -15,6 +15,7 @@ import pytest
 import privatest as pt
 from privatest.core.errors import DataError, ParameterError
 from privatest.data.schema import CategoricalColumn, Domain, NumericColumn, Schema
+from privatest.mechanisms import permutation
 from privatest.noise import SimulatedNoise
 from privatest.numerics.dependence import (
     block_shuffles,
@@ -235,14 +236,13 @@ def test_a_trend_is_found_up_or_down(release, sign):
 def test_a_trend_is_tested_by_both_signs(monkeypatch):
     """Not by its size, which moves three times as far; and the level is shared in equal parts."""
     seen: list[Any] = []
-    module = sys.modules[inspect.unwrap(pt.hsic_test).__module__]
-    real = module.shared_result
+    real = permutation.shared_result
 
     def watched(tests: Any, **given: Any) -> Any:
         seen.extend(tests)
         return real(tests, **given)
 
-    monkeypatch.setattr(module, "shared_result", watched)
+    monkeypatch.setattr(permutation, "shared_result", watched)
     pt.hsic_test(*pairs(80), epsilon=1, release="decision", **BOX)
     family, up, down = seen
     assert family.share == Fraction(3, 4)

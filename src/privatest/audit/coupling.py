@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource, SimulatedNoise
 from privatest.core.secret_order import SecretFew
 from privatest.data import summaries
-from privatest.methods import embedding, hsic
-from privatest.numerics import ecdf
+from privatest.methods import embedding
+from privatest.numerics import ecdf, independence
 from privatest.numerics import order as value_order
 from privatest.numerics import permutation as relabelling
 
@@ -184,7 +184,7 @@ def coupled(
         (embedding, "secret_bins", bins),
         (relabelling, "secret_pair_bins", pair_bins),
         (summaries, "secret_order", secret_order),
-        (hsic, "secret_order", secret_order),
+        (independence, "secret_order", secret_order),
         *((SimulatedNoise, name, _listed(name, asked)) for name in _PUBLIC_ARGUMENTS),
     ]
     with patched([*patches, *OrderedTies(stored, seed).patches()]):

@@ -292,7 +292,7 @@ def _lines(prepared: Prepared) -> int:
 
 def _independence(prepared: Prepared, rows: int) -> int:
     """Count kernels, and the pairs of functions of other members: for permutations and rows."""
-    from privatest.methods.hsic import count_pairs  # noqa: PLC0415
+    from privatest.numerics.independence import count_pairs  # noqa: PLC0415
 
     options, arguments = prepared.request.options, prepared.arguments
     exact = options.get("estimator") == "u"

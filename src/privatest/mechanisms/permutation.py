@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from privatest.core.noise import NoiseSource, record, released
 from privatest.core.privacy import Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome
+from privatest.numerics.independence import DependencePlan, DependenceStatistics
 from privatest.numerics.kernels import UNIT_ROUNDOFF
 from privatest.numerics.portfolio import PooledVariances
 
@@ -469,3 +470,30 @@ def two_sided_result(
         simulated=noise.simulated,
         **dict(facts),
     )
+
+
+def dependence_result(
+    plan: DependencePlan, statistics: DependenceStatistics, release: Release, **shared: Any
+) -> Decision:
+    """Weigh the statistics and release what was asked for."""
+    tests, family = [], statistics.family
+    if family is not None:
+        maxima, sensitivity = strongest(
+            family.values,
+            None,
+            family.sensitivities,
+            None if family.null is None else NullLaw(*family.null),
+            rows=len(plan.sides[0]),
+            epsilon=shared["budget"].pure_epsilon,
+            release=release,
+        )
+        if statistics.trends is None:
+            return permutation_result(maxima, sensitivity=sensitivity, release=release, **shared)
+        tests.append(LevelShare(maxima, sensitivity, 1 - plan.trend_share))
+    assert statistics.trends is not None
+    covariances, bound = statistics.trends
+    if release == "pvalue":
+        return two_sided_result(covariances[0], sensitivity=bound, **shared)
+    share = plan.trend_share / (2 * len(covariances))
+    tests += [LevelShare(sign * own, bound, share) for own in covariances for sign in (1.0, -1.0)]
+    return shared_result(tests, **shared)

@@ -16,18 +16,18 @@ from privatest.core.noise import NoiseSource, noise_source
 from privatest.core.privacy import Adjacency, Amount, Budget, PermutationSensitivity
 from privatest.core.results import Decision, Outcome, declare_level
 from privatest.core.validation import Rng, integer_at_least, number, one_of, public_generator
-from privatest.data.encoding import Sample, TwoSamples, encode_samples, encode_several
+from privatest.data.encoding import Sample, TwoSamples, encode_pairs, encode_samples, encode_several
 from privatest.data.reading import GroupOptions, SampleLayout, resolve_samples
 from privatest.data.schema import CategoricalColumn, Category, Column, Domain, NumericColumn, Schema
 from privatest.mechanisms.permutation import (
     RELEASES,
     NullLaw,
     Release,
+    dependence_result,
     permutation_result,
     strongest,
 )
 from privatest.methods.descriptor import SMOOTHED, Method, Offered, Option
-from privatest.methods.hsic import hsic_test
 from privatest.methods.locations import distinguishing_features
 from privatest.methods.two_groups import (
     NULL_HYPOTHESIS,
@@ -42,6 +42,9 @@ from privatest.methods.two_groups import (
 from privatest.numerics.coded import CODE_CELLS, CodedMaps, has_codes
 from privatest.numerics.dependence import null_moments
 from privatest.numerics.features import FeatureMaps, Together, fourier, nystrom, resolved
+from privatest.numerics.independence import DependenceQuery
+from privatest.numerics.independence import compute as compute_dependence
+from privatest.numerics.independence import make_plan as make_dependence_plan
 from privatest.numerics.kernels import (
     Kernel,
     KernelFamily,
@@ -314,70 +317,58 @@ def _name(plan: Plan) -> str:
     return "two-sample test by the largest of " + ", ".join(plan.family)
 
 
-# The kernel test of several samples: do the values depend on the group they are in?
+# The test of three samples or more: HSIC of the values and a label of the group.
 
 
-_NAME, _NULL = "{k}-sample MMD test", "all samples come from the same distribution"
-_ONLY_TWO = ("relabel", "bin_size")
-
-
-def several_samples(
+def _k_samples(
     data: tuple[Any, ...],
-    *,
     layout: SampleLayout,
-    kernel: Any,
-    bandwidths: Any,
-    method: Any,
-    only_two: dict[str, Any],
-    **options: Any,
+    kernel: KernelFamily,
+    bandwidths: float | Sequence[float] | None,
+    query: DependenceQuery,
+    noise: NoiseSource,
+    rng: np.random.Generator,
+    **shared: Any,
 ) -> Decision:
-    """Test whether three samples or more have the same distribution: that is independence.
+    """Test whether three samples or more have the same distribution.
 
     Notes
     -----
     **Sensitivity** That of HSIC, of the values and a label with k public categories: one record
     is replaced, values and group together. A replacement within the group is a special case.
 
-    **Privacy** That of :func:`privatest.hsic_test`: p-value or decision, at (epsilon, delta).
+    **Privacy** That of the independence test: p-value or decision, at (epsilon, delta).
     """
-    adjacency = layout.adjacency
-    if adjacency == "both":
-        raise ParameterError("adjacency must be 'one' or 'row' for three samples or more.")
-    one_of("method", method, ("auto", "exact", "nystrom"))
-    for name in _ONLY_TWO:
-        if only_two[name] not in (None, "auto"):
-            raise ParameterError(f"{name} is for two samples.")
-    public_generator(options["rng"])  # refused before anything is paid
-    noise_source(options["noise"])
     samples, bounds = layout.read(data)
-    groups = encode_several(samples, bounds, adjacency=adjacency)
+    groups = encode_several(samples, bounds, adjacency=layout.adjacency)
     sizes = list(map(len, groups))
-    if adjacency == "one" and min(sizes) < 2:
+    if layout.adjacency == "one" and min(sizes) < 2:
         raise DataError("each sample must have at least 2 rows.")
     if sum(sizes) < 4:
         raise DataError("the groups must have at least 4 rows together.")
-    labels = CategoricalColumn(tuple(range(len(groups))))
-    rows, described = _stacked(groups)
-    per_person = groups[0].rows_per_person
-    result: Decision = hsic_test(
-        rows,
-        {"group": np.repeat(np.arange(len(groups)), sizes)},
-        bounds_x=described,
-        bounds_y=Schema({"group": labels}, per_person),
-        kernel_x=kernel,
-        bandwidths_x=bandwidths,
-        method=method,
-        **options,
+    rows, schema = _stacked(groups)
+    labels = Schema(
+        {"group": CategoricalColumn(tuple(range(len(groups))))}, groups[0].rows_per_person
     )
-    named = {f"n{place}": size for place, size in enumerate(sizes, start=1)}
-    return replace(
-        result,
-        method_id="mmd_test/several",
-        method=_NAME.format(k=len(groups)),
-        null_hypothesis=_NULL,
-        adjacency=adjacency,
-        sizes={"N": sum(sizes)} if adjacency == "row" else named,
+    sides = encode_pairs(rows, {"group": np.repeat(np.arange(len(groups)), sizes)}, schema, labels)
+    kernels = (
+        kernel_grid(kernel, bandwidths, sides.x.domain),
+        kernel_grid("gaussian", None, sides.y.domain),
     )
+    plan = make_dependence_plan(sides, kernels, query)
+    facts = {
+        "adjacency": layout.adjacency,
+        "method_id": "mmd_test/several",
+        "method": f"{len(groups)}-sample MMD test",
+        "null_hypothesis": "all samples come from the same distribution",
+        "sizes": {"N": sum(sizes)}
+        if layout.adjacency == "row"
+        else {f"n{place}": size for place, size in enumerate(sizes, start=1)},
+        "parameters": plan.parameters,
+        "rows_per_person": sides.x.rows_per_person,
+    }
+    statistics = compute_dependence(plan, rng, noise)
+    return dependence_result(plan, statistics, query.release, noise=noise, facts=facts, **shared)
 
 
 def _stacked(groups: Sequence[Sample]) -> tuple[Any, Schema | None]:
@@ -479,8 +470,8 @@ def mmd_test(
         The two samples; a row is a record, a 1-D array is one column. Or ``x`` alone, one frame
         that ``group`` splits.
     *others : array, data frame or Arrow table
-        Further samples. With three or more it is :func:`privatest.hsic_test` of the values and
-        the group: ``statistics`` are those of that test, "both" and "fourier" do not apply.
+        Further samples. Three or more are tested by HSIC of the values and the group:
+        ``statistics`` are those of :func:`privatest.hsic_test`, "both" and "fourier" do not apply.
     group : str, optional
         The column of the frame ``x`` that says which sample a row is in.
     groups : sequence of str, int, float or bool, optional
@@ -584,22 +575,34 @@ def mmd_test(
         if adjacency == "row":
             raise ParameterError("bin_size cannot be used with adjacency='row'.")
     if layout.count > 2:
-        return several_samples(
-            (x, y, *others),
-            layout=layout,
-            kernel=kernel,
-            bandwidths=bandwidths,
-            method=method,
-            only_two={"relabel": relabel, "bin_size": bin_size},
-            epsilon=epsilon,
-            delta=delta,
-            alpha=alpha,
+        if adjacency == "both":
+            raise ParameterError("adjacency must be 'one' or 'row' for three samples or more.")
+        if method == "fourier":
+            raise ParameterError("method='fourier' is for two samples.")
+        for name, option in (("relabel", relabel), ("bin_size", bin_size)):
+            if option not in (None, "auto"):
+                raise ParameterError(f"{name} is for two samples.")
+        query = DependenceQuery(
+            statistics,
+            estimator,
+            method,
+            "auto",
+            n_permutations,
+            default_bandwidths=bandwidths is None,
             release=release,
-            statistics=statistics,
-            estimator=estimator,
-            n_permutations=n_permutations,
-            rng=rng,
-            noise=noise,
+            alpha=alpha,
+            epsilon=budget.pure_epsilon,
+        )
+        return _k_samples(
+            (x, y, *others),
+            layout,
+            kernel,
+            bandwidths,
+            query,
+            noise_source(noise),
+            public_generator(rng),
+            budget=budget,
+            alpha=alpha,
         )
     generator, source = public_generator(rng), noise_source(noise)
     data, bounds = layout.read((x, y, *others))

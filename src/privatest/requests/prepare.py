@@ -480,7 +480,7 @@ def _check_statistics(request: Request, schema: Schema) -> None:
     """Refuse statistics that do not exist, or do not suit these columns."""
     if "statistics" not in request.options:
         return
-    from privatest.methods.hsic import NAMES  # noqa: PLC0415
+    from privatest.numerics.independence import NAMES  # noqa: PLC0415
     from privatest.numerics.portfolio import check_bandwidths, chosen_statistics, named_statistics  # noqa: PLC0415
 
     statistics = request.options["statistics"]
