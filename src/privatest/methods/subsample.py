@@ -610,7 +610,7 @@ def mmd_pvalue(
     layout = bin_layout(len(x), len(y), None, _MOST_BINS)
     rows, permutation = layout.arrange(x, y, *orders), layout.permute(n_permutations, rng)
     values, errors = permuted_mmd(permutation, rows, None, (kernel,), domain)
-    return _subtests_rank_pvalue(values[0], float(errors[0]))
+    return _rounded_rank_pvalue(values[0], float(errors[0]))
 
 
 def hsic_pvalue(
@@ -628,11 +628,11 @@ def hsic_pvalue(
     if not by_block:
         sides = (kernels[:1], kernels[1:])
         values, errors = permuted_hsic_exact(x, y, sides, domains, shuffles)
-        return _subtests_rank_pvalue(values[0], float(errors[0]))
+        return _rounded_rank_pvalue(values[0], float(errors[0]))
     error = 4 * len(x) * UNIT_ROUNDOFF
     error += sum(gram_roundings(kernels[i : i + 1], domains[i])[0] for i in (0, 1))
     grams = gram(kernels[0], x, x, domains[0]), gram(kernels[1], y, y, domains[1])
-    return _subtests_rank_pvalue(_block_hsic(*grams, shuffles), 8 * error)
+    return _rounded_rank_pvalue(_block_hsic(*grams, shuffles), 8 * error)
 
 
 def _block_hsic(left: Rows, right: Rows, shuffles: NDArray[np.intp]) -> Rows:
@@ -660,7 +660,7 @@ def _block_hsic(left: Rows, right: Rows, shuffles: NDArray[np.intp]) -> Rows:
     return result
 
 
-def _subtests_rank_pvalue(values: Rows, error: float) -> float:
+def _rounded_rank_pvalue(values: Rows, error: float) -> float:
     """Share of statistics that reach the observed, first one; ties that rounding parts count."""
     return int(np.count_nonzero(values >= values[0] - 2 * error)) / len(values)
 
@@ -833,7 +833,7 @@ def sarrm_test(
     found = _parameters(budget.pure_epsilon, alpha, least, n_subsets)
     _check_room(found, sides, test)
     if test.by_rank:
-        found, n_permutations = _sarrm_on_grid(found, n_permutations)
+        found, n_permutations = _level_on_grid(found, n_permutations)
     plan = Plan(test, found.n_subsets, found.sub_alpha, n_permutations)
     public = facts(sides, plan, "SARRM test")
     public["parameters"]["truth_probability"] = found.truth
@@ -881,7 +881,7 @@ def _check_room(found: SarrmParameters, sides: TwoSides, test: SubTest) -> None:
     check_rows(sides, test, found.n_subsets)
 
 
-def _sarrm_on_grid(found: SarrmParameters, n_permutations: int) -> tuple[SarrmParameters, int]:
+def _level_on_grid(found: SarrmParameters, n_permutations: int) -> tuple[SarrmParameters, int]:
     """Choose permutations for which a rank p-value has nearly the level that was found.
 
     With r = floor((B+1) level), r/(B+1) may be far below the level; the smallest B' for which

@@ -659,9 +659,6 @@ def covariance_moments(make: Functions, domains: tuple[Domain, Domain]) -> tuple
 # them, so an accuracy of 20% is enough.
 
 
-_kernel_moments_REFERENCE_POINTS = 768
-
-
 @lru_cache(maxsize=64)
 def null_moments(kernels: tuple[Kernel, ...], domain: Domain) -> tuple[tuple[float, float], ...]:
     """Return (1 - E k, E k~²) of each kernel under the uniform law on the public domain.
@@ -672,7 +669,7 @@ def null_moments(kernels: tuple[Kernel, ...], domain: Domain) -> tuple[tuple[flo
     - MMD: mean² = (1/n + 1/m)(1 - E k), sd = (1/n + 1/m) sqrt(E k~²/2) / mean;
     - HSIC: mean² = (1 - E k)(1 - E l)/n, sd = sqrt(E k~² E l~²/2) / (n mean).
     """
-    points = domain.points(_kernel_moments_REFERENCE_POINTS)
+    points = domain.points(_REFERENCE_POINTS)
     moments = []
     for matrix in grams(kernels, points, points, domain):
         count = len(points)

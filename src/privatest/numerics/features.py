@@ -964,10 +964,10 @@ def diameter(points: NDArray[np.float64]) -> float:
 
 
 _POINTS = 129  # of the table of a numeric column
-_additive_WIDEST = 4  # bandwidths of the default grid, the wide ones: few functions serve these
+_ADDITIVE_BANDWIDTHS = 4  # bandwidths of the default grid, the wide ones: few functions serve these
 _MOST_FUNCTIONS = 160  # of all columns together, if there are not too many
 _FUNCTIONS = (2, 12)  # fewest and most of a numeric column
-_additive_MOST_LEVELS = 24  # categories with functions of their own
+_MOST_FUNCTION_LEVELS = 24  # categories with functions of their own
 
 
 @lru_cache(maxsize=64)
@@ -978,7 +978,7 @@ def _column(
     domain = Domain((level,))
     points = np.arange(float(level)) if level else np.linspace(0, 1, _POINTS)
     operators = []
-    for kernel in kernel_grid(family, None, domain)[:_additive_WIDEST]:
+    for kernel in kernel_grid(family, None, domain)[:_ADDITIVE_BANDWIDTHS]:
         matrix = gram(kernel, points[:, None], points[:, None], domain)
         means = matrix.mean(axis=0)
         operators.append((matrix - means - means[:, None] + means.mean()) / len(points))
@@ -994,7 +994,7 @@ def _column(
 
 def _functions(level: int, columns: int) -> int:
     if level:
-        return min(level - 1, _additive_MOST_LEVELS)
+        return min(level - 1, _MOST_FUNCTION_LEVELS)
     fewest, most = _FUNCTIONS
     return max(fewest, min(most, _MOST_FUNCTIONS // columns))
 
