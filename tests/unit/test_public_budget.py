@@ -167,6 +167,29 @@ def test_only_the_outermost_call_pays():
     assert [cost.epsilon for cost in till.costs] == [1, 2]
 
 
+def test_a_call_that_has_ended_pays_for_nothing_more():
+    kept = []
+
+    def gap(x: np.ndarray, y: np.ndarray) -> float:
+        kept.append(contextvars.copy_context())  # as for a task that it starts
+        return abs(float(x.mean() - y.mean()))
+
+    with paying(Till()) as till:
+        pt.permutation_test(
+            (X, X),
+            gap,
+            sensitivity=lambda n, m: 80 / min(n, m),
+            bounds=(0, 80),
+            epsilon=1,
+            n_permutations=19,
+        )
+        later = kept[-1]
+        later.run(lambda: pt.ks_2samp(X, X, epsilon=2))
+        assert [cost.epsilon for cost in till.costs] == [1, 2]
+        with pytest.raises(pt.PrivacyError, match="not charged"):
+            later.run(lambda: ks_2samp(X, X, epsilon=3))
+
+
 def test_a_simulated_call_does_not_pay_for_real_ones_inside():
     def inside(function: Any) -> Any:
         def pvalue(x: Any, y: Any) -> Any:

@@ -71,7 +71,7 @@ class Charge:
     **Privacy**: ``pay`` before data is looked at. There are no refunds.
     """
 
-    __slots__ = ("_lock", "_paid", "_request", "committed", "holds", "payers")
+    __slots__ = ("_lock", "_paid", "_request", "committed", "ended", "holds", "payers")
 
     def __init__(
         self, payers: Sequence[Payer], request: Callable[[], tuple[Budget, Mapping[str, Any]]]
@@ -79,6 +79,7 @@ class Charge:
         self.payers = payers
         self.holds: list[Any] = []
         self.committed: list[Any] = []
+        self.ended = False  # whether the computation is over: it pays for nothing more
         self._request, self._lock, self._paid = request, Lock(), False
 
     def affordable(self) -> bool:
@@ -122,6 +123,7 @@ class Charge:
         trace: TracebackType | None,
     ) -> None:
         """Record a failure; the error of the computation itself is the one to be seen."""
+        self.ended = True
         if error is not None:
             for hold in self.holds:
                 with suppress(PrivatestError):
@@ -195,16 +197,26 @@ def _open_payers() -> tuple[Payer, ...]:
     return tuple({payer.key: payer for payer in payers}.values())
 
 
+def _running() -> Charge | None:
+    """Return the charge of the public function that is running here, if any.
+
+    A context may outlive a call: that of a task which a user's function started is a copy. What
+    runs there after the end of the call is not paid for by it.
+    """
+    charge = _context.get().charge
+    return None if charge is None or charge.ended else charge
+
+
 def pay_for_data() -> None:
     """Pay for the function that is running, if any: data is about to be looked at."""
-    charge = _context.get().charge
+    charge = _running()
     if charge is not None:
         charge.pay()
 
 
 def refuse_unpaid_noise() -> None:
     """Refuse secret noise where a budget is open and nobody pays for the function that runs."""
-    charge = _context.get().charge
+    charge = _running()
     if (charge is None or not charge.payers) and _open_payers():
         raise PrivacyError(
             "a budget is open, and this call is not charged to it: call the function by its public "
@@ -229,8 +241,8 @@ def charged(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def call(*data: Any, **options: Any) -> Any:
-        context = _context.get()
-        inside = context.charge is not None and context.charge.payers
+        context, outer = _context.get(), _running()
+        inside = outer is not None and outer.payers
         if inside or not (payers := _open_payers()):
             return function(*data, **options)
         try:
