@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from privatest.core.results import declared_level
+from privatest.display.citations import REFERENCES
+from privatest.methods.descriptor import Method
+from privatest.requests.catalogue import METHODS
+from tests.unit.test_tools_guarantees import hypothesis_tests, proof_levels, spending
 from tools import api_reference, cli_reference, walks
+from tools.audit import stored as stored_audit
+from tools.guarantees import rows as guarantee_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "privatest"
@@ -579,6 +589,90 @@ def test_tests_named_in_the_documentation_exist():
     }
     assert "tests/unit/test_accounting.py" in named
     assert {path for path in named if not (ROOT / path).exists()} == set()
+
+
+# --- a new test is complete -----------------------------------------------------------------
+
+# Files with a list of public functions: who must be listed, and where in the file.
+LISTS = {
+    "tests/unit/test_public_bounds.py": (
+        {"bounds", "bounds_x"},
+        "in SEVERAL or ONE, and in UNSEEDED if it needs no rng",
+    ),
+    "tests/unit/test_public_groups.py": ({"adjacency"}, "in SIZES if it refuses private groups"),
+    "tests/unit/test_public_intervals.py": (
+        {"noise"},
+        "in ESTIMATING, or in WITHOUT if its result has no interval",
+    ),
+}
+LIMITS = "benchmarks/level/limits.py"
+GOLDEN = "tests/golden/results.json"
+
+
+def incomplete_functions(functions: Mapping[str, Callable[..., Any]]) -> Iterator[str]:
+    """What public functions that draw noise still lack: a line for each, with what to do."""
+    guaranteed = {name for row in guarantee_rows() for name in row["functions"]}
+    audited = {case["function"] for case in stored_audit().values()}
+    tests, levels = hypothesis_tests(), proof_levels()
+    files = {name: (ROOT / name).read_text(encoding="utf-8") for name in [*LISTS, LIMITS]}
+
+    def listed(name: str, file: str) -> bool:
+        return re.search(rf"\b{name}\b", files[file]) is not None
+
+    for name, function in functions.items():
+        parameters = {*inspect.signature(function).parameters}
+        if name not in guaranteed:
+            yield f"{name}: add it to `guarantees:` in the first lines of its page in docs/proofs"
+        if name in tests and declared_level(function) is None:
+            yield f"{name}: put @declare_level above its definition"
+        if name in tests and name not in levels:
+            yield f"{name}: state its level in the line **Level.** of its proof page"
+        if name not in audited:
+            yield f"{name}: run python -m tools.audit {name}, then make fix"
+        for file, (wanted, where) in LISTS.items():
+            if wanted & parameters and not listed(name, file):
+                yield f"{name}: add it to {file}, {where}"
+        if name in tests and not listed(name, LIMITS):
+            yield (
+                f"{name}: add a Case to {LIMITS} and run python -m benchmarks.level.limits, "
+                "or say in WITHOUT why it has no classical counterpart"
+            )
+
+
+def incomplete_methods(methods: Mapping[str, Mapping[str, Method]]) -> Iterator[str]:
+    """What the descriptors of a catalogue lack elsewhere."""
+    golden = json.loads((ROOT / GOLDEN).read_text(encoding="utf-8"))
+    pinned = {name.split(",")[0] for name in golden}
+    for question, entries in methods.items():
+        for name, entry in entries.items():
+            for paper in entry.papers:
+                if paper not in REFERENCES:
+                    yield (
+                        f"{name}: add {paper!r} to REFERENCES in "
+                        "src/privatest/display/citations.py: reports fail without it"
+                    )
+            if f"{question}/{name}" not in pinned:
+                yield f"{name}: run python -m tests.golden.test_golden, which writes {GOLDEN}"
+
+
+def test_every_public_test_is_complete():
+    package = importlib.import_module("privatest")
+    functions = {name: getattr(package, name) for name in sorted(spending())}
+    missing = [*incomplete_functions(functions), *incomplete_methods(METHODS)]
+    assert not missing, "\n" + "\n".join(missing)
+
+
+def test_the_checker_of_complete_tests_sees():
+    def brand_new(*, adjacency: str, bounds: object, noise: object) -> None:
+        """A function that is listed nowhere."""
+
+    said = list(incomplete_functions({"brand_new": brand_new}))
+    assert len(said) == 2 + len(LISTS)
+    entry = dataclasses.replace(METHODS["two-sample"]["median"], papers=("unheard2000",))
+    said = list(incomplete_methods({"two-sample": {"brand-new": entry}}))
+    assert len(said) == 2
+    assert "unheard2000" in said[0]
+    assert GOLDEN in said[1]
 
 
 # --- documentation --------------------------------------------------------------------------
