@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 import privatest as pt
 from benchmarks.measure import save
 from benchmarks.report import print_table
+from privatest.mechanisms import moments as release
 from privatest.mechanisms.additive import entries_scale, entry_noise
 from privatest.mechanisms.covariance import assembled, ed_replicates, ed_scales
 from privatest.mechanisms.moments import nearest_psd
-from privatest.methods import mean_inference as release
 from privatest.noise import SimulatedNoise
 
 Floats = NDArray[np.float64]

@@ -111,7 +111,8 @@ def choice(draw):
 
     read = once(
         lambda data: read_inputs(
-            *data,
+            data[0],
+            data[1],
             bounds=(0, 1),
             budget=Budget(EPSILON, 0),
             alpha=0.05,

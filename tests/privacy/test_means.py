@@ -13,9 +13,9 @@ import pytest
 
 from privatest.core.privacy import Budget
 from privatest.data.encoding import Sample
+from privatest.mechanisms import moments as release
 from privatest.mechanisms.additive import linf_mean, signed_sums
 from privatest.mechanisms.covariance import covariance_ed
-from privatest.methods import mean_inference as release
 from privatest.methods.anova import f_oneway
 from privatest.methods.means import hotelling_1samp, hotelling_test, tost_ind, ttest_rel
 from privatest.noise import SimulatedNoise

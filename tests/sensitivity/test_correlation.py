@@ -15,6 +15,7 @@ from privatest.data.encoding import Sample
 from privatest.data.schema import Domain
 from privatest.methods import correlation as rank_correlation
 from privatest.methods import regression as linear
+from privatest.numerics.order import kendall_score, kendall_width
 from tests.sensitivity.harness import Space, assert_sensitivity
 
 PLANE = Domain((0, 0))  # ties at corners and elsewhere
@@ -25,7 +26,7 @@ def spearman_score(x, y, *_):
 
 
 RANKS = {
-    "kendall": (rank_correlation.kendall_score, rank_correlation.kendall_width),
+    "kendall": (kendall_score, kendall_width),
     "spearman": (spearman_score, rank_correlation.spearman_width),
 }
 TIED = {"kendall": rank_correlation.kendall_ties, "spearman": rank_correlation.spearman_ties}
@@ -76,8 +77,8 @@ def test_rank_widths_are_attained(n):
     assert moved[1] - moved[0] == rank_correlation.spearman_width(n)
     before = np.append(rest, -1.0), np.append(falling, n)
     after = np.append(rest, n), np.append(falling, n)
-    moved = [rank_correlation.kendall_score(*pair, labels, labels) for pair in (before, after)]
-    assert moved[1] - moved[0] == rank_correlation.kendall_width(n)
+    moved = [kendall_score(*pair, labels, labels) for pair in (before, after)]
+    assert moved[1] - moved[0] == kendall_width(n)
 
 
 def weighted(name, x, y):

@@ -55,9 +55,9 @@ def counted(monkeypatch):
         return null_rank_sums(sizes, count, rng)
 
     monkeypatch.setattr(kruskal_wallis, "null_rank_sums", drawn)
-    kruskal_wallis._kept_law.cache_clear()
+    kruskal_wallis._cached_kruskal_law.cache_clear()
     yield calls
-    kruskal_wallis._kept_law.cache_clear()
+    kruskal_wallis._cached_kruskal_law.cache_clear()
 
 
 def three(seed: int, size: int = 30) -> Any:
@@ -73,7 +73,7 @@ def test_the_law_of_kruskal_is_drawn_once(counted):
     assert counted[-1] == (31, 31, 31)
 
 
-def test_a_kept_law_is_the_one_that_would_be_drawn(counted):
+def test_a_cached_kruskal_law_is_the_one_that_would_be_drawn(counted):
     options: dict[str, Any] = {"epsilon": 1, "rng": 5}
     fresh = [pt.kruskal(*three(1), **options, noise=SimulatedNoise(3)).to_dict() for _ in range(2)]
     by_generator = pt.kruskal(
