@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 CANARY = 8675309246813
 KEYS = {
     *("reject", "alpha", "epsilon", "delta", "adjacency", "unit", "method", "null_hypothesis"),
-    *("sizes", "parameters", "simulated", "level"),
+    *("sizes", "parameters", "simulated", "level", "method_id", "rows_per_person"),
     # what a document says besides the result itself
     *("format", "verdict", "compared", "guarantee", "request", "files", "ledger"),
 }
