@@ -53,7 +53,10 @@ def flag(
 
 
 def _taking(question: str, option: str) -> str:
-    """Return the methods that take an option, in words."""
+    """Return the methods that take an option, in words.
+
+    It imports them: call it in a lambda, so that ``privatest --help`` need not.
+    """
     return methods_where(question, lambda method: option in method.options)
 
 
@@ -347,13 +350,13 @@ OPTIONS: Mapping[str, Any] = {
     "estimator": _some(
         None, "Distance (v) or unbiased square (u).", kind=Literal["v", "u"] | None, default="v"
     ),
-    "norm": _some(
+    "norm": lambda: _some(
         None,
         f"For {_taking('two-sample', 'norm')}: norm of the difference.",
         kind=Literal["l1", "l2", "linf"] | None,
         default="l2",
     ),
-    "alternative": _some(
+    "alternative": lambda: _some(
         "SIDE",
         f"For {_taking('two-sample', 'alternative')}: two-sided; greater: "
         "the first sample is larger (ks, as in SciPy: its distribution function lies above, "
@@ -369,7 +372,7 @@ OPTIONS: Mapping[str, Any] = {
     "draw_locations": _some(
         "J", "Compare at J points spread over the bounds instead.", kind=int | None, min=1
     ),
-    "subtest": _some(
+    "subtest": lambda: _some(
         "NAME",
         "Two-sample test to run on parts of the data: one of scipy.stats, such as "
         f"ttest_ind, for --method {_taking('two-sample', 'subtest')}.",
@@ -460,20 +463,20 @@ OF_QUESTION: Mapping[tuple[str, str], Any] = {
         min=2,
         default="as many as noise allows",
     ),
-    ("independence", "subtest"): _some(
+    ("independence", "subtest"): lambda: _some(
         "NAME",
         "Test to run on parts of the data: one of scipy.stats, such as pearsonr, for --method "
         f"{_taking('independence', 'subtest')}.",
         default=default_method("independence"),
     ),
-    ("independence", "alternative"): _some(
+    ("independence", "alternative"): lambda: _some(
         "SIDE",
         f"For {_taking('independence', 'alternative')}: two-sided; "
         "greater: y rises with x; or less.",
         kind=Side,
         default="two-sided",
     ),
-    ("paired", "alternative"): _test(
+    ("paired", "alternative"): lambda: _test(
         "SIDE",
         f"For {_taking('paired', 'alternative')}: two-sided; greater: "
         "after is larger than before; or less.",
@@ -560,7 +563,8 @@ def question_parameters(question: str) -> list[inspect.Parameter]:
         hints["other"] = OtherFile
     for name, hint in OPTIONS.items():
         if name in names:
-            hints[name] = OF_QUESTION.get((question, name), hint)
+            words = OF_QUESTION.get((question, name), hint)
+            hints[name] = words() if inspect.isfunction(words) else words
         if name == "rows_per_person" and question in _METHODS:
             hints["method"] = method_option(question)
     return [_parameter(question, name, hint) for name, hint in hints.items()]
