@@ -30,6 +30,7 @@ from privatest.noise import SimulatedNoise
 from privatest.numerics import laws
 from privatest.numerics.laws import ALTERNATIVES, by_fourier
 from privatest.numerics.order import earlier_and_smaller, kendall_score
+from privatest.requests.results import result_from_dict
 
 BOX: dict[str, Any] = {"bounds_x": (-4, 4), "bounds_y": (-4, 4)}
 RANKED: dict[str, Callable[..., pt.Outcome]] = {
@@ -272,14 +273,8 @@ def test_a_hidden_variance_gives_an_infinite_interval():
     assert (found.estimates["lower"], found.estimates["upper"]) == (-math.inf, math.inf)
     document = json.loads(found.to_json())
     assert document["estimates"]["lower"] is None
-    read = pt.Outcome(
-        **{
-            name: getattr(found, name)
-            for name in ("reject", "alpha", "spent", "adjacency", "method", "null_hypothesis")
-        },
-        sizes={"n": 50},
-        estimates=document["estimates"],
-    )
+    read = result_from_dict(document, found.spent)
+    assert isinstance(read, pt.Outcome)
     assert tuple(read.confidence_interval(0.95)) == (-math.inf, math.inf)
     assert "[-inf, inf]" in str(read)
 
