@@ -57,7 +57,7 @@ def untouchable(curator, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("data was touched")
 
-    monkeypatch.setattr("privatest.data.sources.read_table", fail)
+    monkeypatch.setattr("privatest.data.files.read_table", fail)
 
 
 # --- the good way ----------------------------------------------------------------------------
@@ -958,7 +958,7 @@ def test_a_file_that_changes_in_between_fails(curator, tmp_path, monkeypatch, ch
             os.utime(tmp_path / "people.csv", ns=(1, 1))
         return found if change == "time" else found.slice(1)
 
-    monkeypatch.setattr("privatest.data.sources.read_table", swapped)
+    monkeypatch.setattr("privatest.data.files.read_table", swapped)
     with pytest.raises(RequestFailed):
         curator.run(request(), analyst="ada")
     assert "DataError" in (tmp_path / "curator.log").read_text()
