@@ -166,7 +166,11 @@ def test_results_have_the_declared_fields_and_no_others():
         assert PARAMETERS <= set(result.parameters) <= PARAMETERS | {"bin_size"}
         assert result.sizes == {"n": 6, "m": 5}
     assert outcome.statistic is None
-    assert set(json.loads(decision.to_json())) == (FIELDS - {"spent"}) | {"epsilon", "delta"}
+    assert set(json.loads(decision.to_json())) == (FIELDS - {"spent"}) | {
+        "epsilon",
+        "delta",
+        "unit",
+    }
 
 
 def test_private_groups_show_the_total_only():

@@ -66,7 +66,7 @@ def audit(
         Question and method, such as ``"two-sample/mmd"``; ``privatest.audit.NAMES`` lists them.
     epsilon : float
         What it shall spend.
-    plan : Plan, optional
+    plan : AuditPlan, optional
         Which attacks, and how many pairs and runs.
     progress : callable, optional
         Is told which case is attacked, and how.
@@ -83,8 +83,8 @@ def audit(
 
     Examples
     --------
-    >>> from privatest.audit import Plan, audit
-    >>> found = audit("paired/sign", plan=Plan(pairs=12, draws=0, attacks=["sensitivity"]))
+    >>> from privatest.audit import AuditPlan, audit
+    >>> found = audit("paired/sign", plan=AuditPlan(pairs=12, draws=0, attacks=["sensitivity"]))
     >>> [each.holds for each in found]
     [True, True]
     """
