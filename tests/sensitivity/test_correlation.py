@@ -162,7 +162,7 @@ def test_line_moments(n):
 
 @pytest.mark.parametrize("terms", [(-0.4, 1.0, 0.0), (-2.0, 5.0, -2.0)])
 def test_mean_squares(terms):
-    n, products = 5, linear.Products((0.2, -0.1), terms, limit=1.5)
+    n, products = 5, linear.RegressionProducts((0.2, -0.1), terms, limit=1.5)
 
     def square(rows, first):
         del first

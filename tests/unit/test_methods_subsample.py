@@ -656,6 +656,6 @@ def test_a_replaced_row_changes_one_subset(pvalue, replaced):
 
 def rejecting(x, y, pvalue, seed):
     sides = read_sides(x, y, "two-sample", "one", ((0, 1), None, None), units_of(pvalue))
-    plan = running.Plan(sub_test(pvalue, sides, None), 8, 0.25, 19)
+    plan = running.SubsetPlan(sub_test(pvalue, sides, None), 8, 0.25, 19)
     found = running.rejections(sides, plan, np.random.default_rng(seed), SimulatedNoise(seed))
     return np.array(found)

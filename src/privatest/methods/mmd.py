@@ -97,7 +97,7 @@ EXACT_BINS, _FEATURE_BINS = 2_048, 16_384  # rows of public groups are permuted 
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MMDPlan:
     """What is decided before looking at the data, and the data."""
 
     samples: TwoSamples
@@ -158,7 +158,7 @@ def make_plan(
     *,
     swap: bool,
     bin_size: int | None,
-) -> Plan:
+) -> MMDPlan:
     """Decide how to compute, from public quantities only.
 
     Pairs of many columns may have no room: the plan's family is what takes part.
@@ -181,7 +181,7 @@ def make_plan(
     elif kernels and method == "fourier":
         # public frequencies, the same in every run
         maps = fourier(kernels, _FREQUENCIES, domain, public_generator(0))
-    plan = Plan(samples, kernels, family, maps, (), adjacency, estimator, method, swap, bin_size)
+    plan = MMDPlan(samples, kernels, family, maps, (), adjacency, estimator, method, swap, bin_size)
     others = members(family, domain, plan.sums, coded=coded)
     present = {"kernel", *(part.name for part in others)}
     family = tuple(name for name in family if name in present)
@@ -229,7 +229,7 @@ def _max_bins(*, exact: bool) -> int:
     return EXACT_BINS if exact else _FEATURE_BINS
 
 
-def null_law(plan: Plan) -> NullLaw | None:
+def null_law(plan: MMDPlan) -> NullLaw | None:
     """Say what each member would be like if both samples were uniform."""
     domain = plan.samples.domain
     if not domain.bounded:
@@ -255,12 +255,12 @@ def null_law(plan: Plan) -> NullLaw | None:
     return NullLaw(both[:, 0], both[:, 1], np.concatenate(usual))
 
 
-def needs_pairs(plan: Plan) -> bool:
+def needs_pairs(plan: MMDPlan) -> bool:
     """Whether members are weighed by how widely rows vary: there are several, and a box."""
     return plan.samples.domain.bounded and plan.estimator != "u" and len(plan.spreads) > 1
 
 
-def pooled(plan: Plan, pairs: tuple[Floats, Floats] | None) -> PooledVariances | None:
+def pooled(plan: MMDPlan, pairs: tuple[Floats, Floats] | None) -> PooledVariances | None:
     """How widely the rows of both groups together vary, in the features of each member."""
     if pairs is None:
         return None
@@ -274,7 +274,7 @@ def pooled(plan: Plan, pairs: tuple[Floats, Floats] | None) -> PooledVariances |
     )
 
 
-def declared(plan: Plan) -> list[PermutationSensitivity]:
+def declared(plan: MMDPlan) -> list[PermutationSensitivity]:
     """How far the statistic of each member moves between neighbours, but for rounding."""
     n, m = plan.sizes
     if plan.adjacency == "row":
@@ -286,7 +286,7 @@ def declared(plan: Plan) -> list[PermutationSensitivity]:
     return [sensitivity * plan.samples.rows_per_person for sensitivity in bounds]
 
 
-def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
+def public_facts(plan: MMDPlan, n_permutations: int) -> dict[str, Any]:
     """Return what a result says besides its answer; never which member was the largest."""
     return {
         "adjacency": plan.adjacency,
@@ -311,7 +311,7 @@ def public_facts(plan: Plan, n_permutations: int) -> dict[str, Any]:
     }
 
 
-def _name(plan: Plan) -> str:
+def _name(plan: MMDPlan) -> str:
     if plan.family == ("kernel",):
         return f"two-sample MMD test ({plan.kernels[0].family} kernel)"
     return "two-sample test by the largest of " + ", ".join(plan.family)
@@ -649,7 +649,7 @@ def mmd_test(
 
 
 def _statistics(
-    plan: Plan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
+    plan: MMDPlan, n_permutations: int, rng: np.random.Generator, noise: NoiseSource
 ) -> tuple[Statistics, tuple[Floats, Floats] | None]:
     """Return the permuted statistics of each member, and secret pairs of rows if needed."""
     if _streams(plan, noise):
@@ -664,7 +664,7 @@ def _statistics(
     return statistics, secret_pairs(x, y, noise) if needs_pairs(plan) else None
 
 
-def _streams(plan: Plan, noise: NoiseSource) -> bool:
+def _streams(plan: MMDPlan, noise: NoiseSource) -> bool:
     """Whether features are summed as rows are read, each sample by itself."""
     # blocks of a private group follow from its size: where time must not tell, held rows are mixed
     told = noise.constant_time and isinstance(plan.samples.x.held, np.ndarray)
@@ -672,7 +672,7 @@ def _streams(plan: Plan, noise: NoiseSource) -> bool:
 
 
 def _two_sample_relabelling(
-    plan: Plan, n_permutations: int, rng: np.random.Generator
+    plan: MMDPlan, n_permutations: int, rng: np.random.Generator
 ) -> PairSwaps | BinPermutation:
     """Draw how labels are swapped, or bins of public groups permuted."""
     n, m = plan.sizes
@@ -682,7 +682,7 @@ def _two_sample_relabelling(
 
 
 def _public_groups(
-    plan: Plan,
+    plan: MMDPlan,
     x: Floats,
     y: Floats,
     n_permutations: int,
@@ -707,7 +707,7 @@ def _public_groups(
 
 
 def _private_groups(
-    plan: Plan,
+    plan: MMDPlan,
     x: Floats,
     y: Floats,
     n_permutations: int,

@@ -91,7 +91,7 @@ def _mean_rounding(n: int, largest: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Products:
+class RegressionProducts:
     """What each row adds to a slope or a correlation: a quadratic form with public numbers.
 
     Attributes
@@ -109,13 +109,13 @@ class Products:
     limit: float
 
 
-def mean_square(pairs: Sample, products: Products) -> float:
+def mean_square(pairs: Sample, products: RegressionProducts) -> float:
     """Return the mean of min(p², limit)."""
     terms = partial(_squares, products)
     return float(sums_of(pairs, terms, 1, products.limit)[0] / len(pairs))
 
 
-def _squares(products: Products, rows: Floats) -> Floats:
+def _squares(products: RegressionProducts, rows: Floats) -> Floats:
     u, v = np.ascontiguousarray((2 * rows - 1 - products.centre).T)
     uu, uv, vv = products.terms
     squares = (uu * u * u + uv * u * v + vv * v * v) ** 2
@@ -218,21 +218,21 @@ class Line:
         return min(max(self.covariance / math.sqrt(vx * vy), -1.0), 1.0)
 
 
-def slope_products(line: Line, limit: float) -> Products:
+def slope_products(line: Line, limit: float) -> RegressionProducts:
     """Return what rows add to the slope, with mean square 1 if errors do not depend on x."""
     vx = max(line.unbiased[0], line.noise[0])
     residual = max(line.unbiased[1] - line.slope * line.covariance, line.noise[1])
     scale = 1 / math.sqrt(vx * residual)
-    return Products(line.centre, (-line.slope * scale, scale, 0.0), limit)
+    return RegressionProducts(line.centre, (-line.slope * scale, scale, 0.0), limit)
 
 
-def correlation_products(line: Line, limit: float) -> Products:
+def correlation_products(line: Line, limit: float) -> RegressionProducts:
     """Return what rows add to the correlation, with mean square 1 if they are normal."""
     vx, vy = (max(v, noise) for v, noise in zip(line.unbiased, line.noise, strict=True))
     r = line.correlation
     scale = 1 / max(1 - r**2, 0.01)
     terms = -r / (2 * vx) * scale, scale / math.sqrt(vx * vy), -r / (2 * vy) * scale
-    return Products(line.centre, terms, limit)
+    return RegressionProducts(line.centre, terms, limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -543,7 +543,7 @@ def release_line(
     sides: TwoSamples,
     epsilon: float,
     alternative: Alternative,
-    products: Callable[[Line, float], Products],
+    products: Callable[[Line, float], RegressionProducts],
     noise: NoiseSource,
 ) -> LineRelease:
     """Release the ranks' score, the moments, and the sampling variance.
@@ -595,7 +595,7 @@ def _rank_pvalue(
 
 
 def _excess(
-    pairs: Sample, products: Products, shares: Shares, people: int, noise: NoiseSource
+    pairs: Sample, products: RegressionProducts, shares: Shares, people: int, noise: NoiseSource
 ) -> float:
     """Release the sampling variance over that of normal rows."""
     square = np.array([mean_square(pairs, products)])

@@ -673,7 +673,7 @@ _SAME = "the two samples come from the same distribution"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SubsetPlan:
     """How subsets are tested; all of it public."""
 
     test: SubTest
@@ -700,7 +700,7 @@ def check_rows(sides: TwoSides, test: SubTest, n_subsets: int) -> None:
 
 
 def rejections(
-    sides: TwoSides, plan: Plan, rng: np.random.Generator, noise: NoiseSource
+    sides: TwoSides, plan: SubsetPlan, rng: np.random.Generator, noise: NoiseSource
 ) -> list[bool]:
     """Return which subsets reject; private.
 
@@ -716,7 +716,7 @@ def rejections(
     ]
 
 
-def facts(sides: TwoSides, plan: Plan, method: str) -> dict[str, Any]:
+def facts(sides: TwoSides, plan: SubsetPlan, method: str) -> dict[str, Any]:
     """Return the public fields of a result."""
     n, m = sides.sizes
     parameters = {
@@ -834,7 +834,7 @@ def sarrm_test(
     _check_room(found, sides, test)
     if test.by_rank:
         found, n_permutations = _level_on_grid(found, n_permutations)
-    plan = Plan(test, found.n_subsets, found.sub_alpha, n_permutations)
+    plan = SubsetPlan(test, found.n_subsets, found.sub_alpha, n_permutations)
     public = facts(sides, plan, "SARRM test")
     public["parameters"]["truth_probability"] = found.truth
     return Decision(
@@ -1008,7 +1008,7 @@ def test_of_tests(
     test = sub_test(pvalue, sides, bandwidth)
     count = _subsets(n_subsets, sides, test)
     level = _on_grid(_level(sub_alpha, alpha), n_permutations, test)
-    plan = Plan(test, count, level, n_permutations)
+    plan = SubsetPlan(test, count, level, n_permutations)
     return lattice_outcome(
         sum(rejections(sides, plan, generator, source)),
         PublicNull(

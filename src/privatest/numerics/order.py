@@ -607,7 +607,7 @@ def _first_column(rows: Floats, start: int) -> tuple[Floats, ...]:
     return (rows[:, 0],)
 
 
-class CellCounter:
+class GroupedCellCounter:
     """How many keys of each group are in each cell of some stretches; the extremes of a cell.
 
     Parameters
@@ -644,7 +644,7 @@ class CellCounter:
             self.lowest[own] = np.minimum(self.lowest[own], keys[first])
             self.highest[own] = np.maximum(self.highest[own], keys[after - 1])
 
-    def merge(self, other: CellCounter) -> None:
+    def merge(self, other: GroupedCellCounter) -> None:
         """Add other blocks."""
         self.counts += other.counts
         np.minimum(self.lowest, other.lowest, out=self.lowest)
@@ -685,7 +685,7 @@ def _inside(keys: Keys, low: Keys, high: Keys) -> tuple[Keys, NDArray[np.intp]]:
 def split_cells(rows: GroupedRows, cells: KeyCells) -> KeyCells:
     """Cut cells into finer ones, in one pass; those without rows are left out."""
     each = CELLS // len(cells)
-    found = rows.summaries(partial(CellCounter, cells.low, cells.high, each))
+    found = rows.summaries(partial(GroupedCellCounter, cells.low, cells.high, each))
     counts = np.concatenate([each.counts for each in found])
     low = np.minimum.reduce([each.lowest for each in found])
     high = np.maximum.reduce([each.highest for each in found])
