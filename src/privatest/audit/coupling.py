@@ -38,7 +38,7 @@ _MOST_GROUPS = 8
 
 
 class FixedBins:
-    """Secret bins by given ranks of rows, in the place of those by secret keys."""
+    """Secret bins by given ranks of rows instead of secret keys."""
 
     def __init__(self, bins: Ints, count: int) -> None:
         self.bins, self.count = bins, count

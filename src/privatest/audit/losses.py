@@ -447,7 +447,7 @@ def bound_by_sampling(
 
 def released_numbers(result: Any) -> list[float]:
     """Return the released numbers of a result, in a fixed order."""
-    if result is None:  # refused: that is told apart too
+    if result is None:  # a refusal distinguishes neighbours too
         return [math.nan] * _MOST_NUMBERS
     if isinstance(result, Decision):
         names = ("reject", "pvalue", "statistic", "estimates")

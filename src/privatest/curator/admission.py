@@ -209,7 +209,7 @@ def _require(name: str, value: str, steady: Collection[str]) -> None:
 # --- work, counted from public sizes: a rehearsal is not paid for, so no budget limits it ---------
 
 
-_GRID, _PERMUTATIONS = 6, 999  # bandwidths and permutations where nobody says
+_GRID, _PERMUTATIONS = 6, 999  # default bandwidths and permutations
 # A kernel's features count as so many; to prepare them takes as long as so many permutations.
 _FEATURES, _START = 256, 1000
 _LINE_BINS = 64  # of rows whose cells are counted

@@ -895,7 +895,7 @@ def _arrow_parts(file: File) -> tuple[Columns, list[Part]]:
 
 @dataclass(frozen=True, slots=True)
 class SavedRows(FileRows):
-    """Rows of an .npy file, which is mapped by whoever reads it."""
+    """Rows of an .npy file, mapped by each reader."""
 
     file: File
     names: tuple[str, ...]
@@ -1091,7 +1091,7 @@ def _array_parts(array: NDArray[Any]) -> tuple[tuple[str, ...], list[Part]]:
 
 def frame_parts(data: Any) -> tuple[tuple[str, ...], list[Part]]:
     """Return the columns and parts of a data frame, a table or a data set of any kind."""
-    pandas = sys.modules.get("pandas")  # whoever passes a frame has imported it
+    pandas = sys.modules.get("pandas")  # a caller with a frame has imported it
     if pandas is not None and isinstance(data, pandas.DataFrame):
         names = tuple(map(str, data.columns))
         frames = (data.iloc[start : start + _PART_ROWS] for start in _starts(len(data)))

@@ -108,7 +108,7 @@ def label_of(column: str, name: str) -> str:
 def read_data(data: Any, name: str) -> Table:
     """Return the columns of data of any kind; an open budget pays first."""
     pay_for_data()
-    pandas = sys.modules.get("pandas")  # not imported: whoever passes a frame has done so
+    pandas = sys.modules.get("pandas")  # not imported: a caller with a frame has done so
     if pandas is not None and isinstance(data, pandas.Series):
         return Table(None, 1, lambda _: data, title=_title(data))
     if pandas is not None and isinstance(data, pandas.DataFrame):

@@ -363,7 +363,7 @@ class RowBlocks:
         # the size of a group may be private
         _check_room(len(self) if source is None else source.public_rows, self.width)
         if source is not None and source.workers.scheduler is not None:
-            check_workers(source.workers)  # whoever names a scheduler wants it to be used
+            check_workers(source.workers)  # a scheduler that is named must be used
         rows = np.empty((len(self), self.width))
         for start, block in self.blocks(0, len(self)):
             rows[start : start + len(block)] = block

@@ -109,7 +109,7 @@ class Sampler:
         return low
 
     def arguments(self, membership: str = "public") -> dict[str, Any]:
-        """Return what a test is told about the data."""
+        """Return the arguments that describe the data to a test."""
         if self.question == "independence":
             return {"bounds_x": self.bounds[0], "bounds_y": self.bounds[1]}
         if self.question == "two-sample":
